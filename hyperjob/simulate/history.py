@@ -100,19 +100,15 @@ class Steps:
 
     def averages(self, end: float, parts: int) -> list[float]:
         """Return the means of equal parts of the time from 0 to `end`."""
-        sums = [0.0] * parts
-        width = end / parts
-        for position, start in enumerate(self.times):
-            low, value = start, self.values[position]
-            high = min(self.until_of(position), end)
-            while value and low < high:
-                part = min(int(low / width), parts - 1)
-                edge = high if part == parts - 1 else min(high, (part + 1) * width)
-                if edge <= low:
-                    break
-                sums[part] += (edge - low) * value
-                low = edge
-        return [each / width for each in sums]
+        sums, position, low = [0.0] * parts, 0, 0.0
+        for part in range(parts):
+            edge = end * (part + 1) / parts
+            while low < edge:
+                high = min(self.until_of(position), edge)
+                sums[part] += (high - low) * self.values[position]
+                position += high == self.until_of(position)
+                low = high
+        return [each * parts / end for each in sums]
 
 
 @dataclass(slots=True)

@@ -34,8 +34,9 @@ def _without_reclaim(scenario: Scenario) -> Scenario:
     )
 
 
-def _without_backfill(scenario: Scenario) -> Scenario:
-    return _with_jobs(scenario, _unestimated)
+def _best_effort(scenario: Scenario) -> Scenario:
+    """Return the scenario in which nothing is stopped or kept free for another, as Kueue admits."""
+    return _without_preemption(_without_reclaim(scenario))
 
 
 def _one_cluster(scenario: Scenario) -> Scenario:
@@ -52,13 +53,12 @@ def _fifo(scenario: Scenario) -> Scenario:
         "spec": {"weight": 1, "reclaimable": False, "dequeueStrategy": "fifo"},
         "status": {"state": "Open"},
     }
-    plain = _with_jobs(scenario, lambda spec: _in_line(_unestimated(spec)))
-    return replace(plain, queues=[queue])
+    return replace(_with_jobs(scenario, _in_line), queues=[queue])
 
 
 POLICIES: Final[Mapping[str, tuple[str, Callable[[Scenario], Scenario]]]] = {
     OURS: ("HyperJob's controller", _unchanged),
-    "no-backfill": ("without the estimates of running times", _without_backfill),
+    "best-effort": ("each job that fits starts, and none is stopped for another", _best_effort),
     "no-preemption": ("without preemption within a queue", _without_preemption),
     "no-reclaim": ("without reclaiming accelerators lent to other queues", _without_reclaim),
     "one-cluster": ("each job on one cluster only, as MultiKueue places", _one_cluster),
@@ -75,26 +75,15 @@ def _with_jobs(scenario: Scenario, change: Callable[[Object], Object]) -> Scenar
     return replace(scenario, jobs=[changed(job) for job in scenario.jobs])
 
 
-def _with_templates(spec: Object, change: Callable[[Object], Object]) -> Object:
-    groups = [
-        {**group, "templateSpec": change(group["templateSpec"])} for group in spec["replicatedJobs"]
-    ]
-    return {**spec, "replicatedJobs": groups}
-
-
-def _unestimated(spec: Object) -> Object:
-    def without(template: Object) -> Object:
-        return {key: value for key, value in template.items() if key != "runningEstimate"}
-
-    return _with_templates(spec, without)
-
-
 def _in_line(spec: Object) -> Object:
     def moved(template: Object) -> Object:
         kept = {key: value for key, value in template.items() if key != "priorityClassName"}
         return {**kept, "queue": _LINE}
 
-    return _with_templates(spec, moved)
+    groups = [
+        {**group, "templateSpec": moved(group["templateSpec"])} for group in spec["replicatedJobs"]
+    ]
+    return {**spec, "replicatedJobs": groups}
 
 
 def _unpreempted(queue: Object) -> Object:

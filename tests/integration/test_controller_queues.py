@@ -265,7 +265,7 @@ async def test_suspending_gives_the_share_back(
         await until_jobs(kube, namespace, "second")
 
 
-async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
+async def test_without_queues_of_ours_a_small_one_passes_the_first_that_waits(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
     async with (
@@ -279,14 +279,13 @@ async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
         await kube.create(HYPERJOBS, hyperjob(namespace, "big", gpus=8))
         await state_with(kube, namespace, "big", "there is room for 1")
         await kube.create(HYPERJOBS, hyperjob(namespace, "small"))
-        kept = f"there is room, but it is reserved for {namespace}/big, first in line"
-        status = await state_with(kube, namespace, "small", kept)
+        await until_jobs(kube, namespace, "first", "small")
+        status = await state_with(kube, namespace, "big", "there is room for 0")
         assert status["state"]["reason"] == "InsufficientCapacity"
         await settled(manager, kube, namespace)
         await report(kube, namespace, "first", "Completed")
-        await until_jobs(kube, namespace, "first", "big")
-        await report(kube, namespace, "big", "Completed")
-        await until_jobs(kube, namespace, "first", "big", "small")
+        await report(kube, namespace, "small", "Completed")
+        await until_jobs(kube, namespace, "first", "small", "big")
 
 
 async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stopped(

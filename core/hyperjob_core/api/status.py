@@ -295,13 +295,6 @@ class HyperJobStatus(Model):
         default=None,
         description="The expected start of a waiting HyperJob, if the estimates give a time.",
     )
-    passed: tuple[str, ...] | None = Field(
-        default=None,
-        description="UIDs of the HyperJobs that were first in their lines when this one got room"
-        " reserved for them, because its estimate ends before they start. Beyond its estimate it"
-        " makes way for them.",
-        json_schema_extra=atomic_list(),
-    )
     start_time: Time | None = Field(
         default=None, description="When the HyperJob was first admitted."
     )

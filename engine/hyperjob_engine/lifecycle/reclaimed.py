@@ -16,9 +16,8 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None
-    preempted = verdict.preempted and not verdict.overran
-    reason = Reason.PREEMPTED if preempted else Reason.RECLAIMED
-    cause = MadeWay(other=verdict.reclaimed_for, preempted=preempted, overran=verdict.overran)
+    reason = Reason.PREEMPTED if verdict.preempted else Reason.RECLAIMED
+    cause = MadeWay(other=verdict.reclaimed_for, preempted=verdict.preempted)
     again = tuple(
         Recreation(name=child.name, reason=reason, cause=cause)
         for _, child in members

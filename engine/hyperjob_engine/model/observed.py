@@ -396,10 +396,6 @@ class QueueVerdict:
     reclaimed_for: str = ""
     preempted: bool = False
     """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
-    overran: bool = False
-    """The HyperJob makes way for the head of line that it passed by too short an estimate."""
-    passed: frozenset[str] = frozenset()
-    """The UIDs of the heads of lines whose reserved room the HyperJob has, by its estimate."""
     message_facts: MessageFacts | None = None
 
 

@@ -2,9 +2,7 @@
 
 Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
-priority in its own queue. Before both, a HyperJob that passed the head by its estimate and runs
-beyond that estimate makes way, whatever its priority and queue are. A HyperJob is stopped as a
-whole, and only if the head can then start.
+priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
 The choice is tried on copies of the usage and of the space.
 
 A process that begins to follow the Clusters does not know which HyperJobs have ended before: what
@@ -14,7 +12,7 @@ started a summary counts. While this lasts, the choice has to be the same with a
 room. A standby has long followed the Clusters when it becomes the leader.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -23,8 +21,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import Grant, demands_of, try_to_admit
-from hyperjob_engine.queueing.forecast import is_overdue
-from hyperjob_engine.queueing.queues import ROOT, Tree
+from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
@@ -51,9 +48,7 @@ def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    stopped = set(victims)
-    overran = frozenset(stopped & _overran(state, head, now=now))
-    state.eviction = Eviction(head=head, victims=stopped, overran=overran, until=until)
+    state.eviction = Eviction(head=head, victims=set(victims), until=until)
 
 
 def evicted_for(state: QueueState, key: str) -> str:
@@ -66,12 +61,6 @@ def is_preempted(state: QueueState, key: str) -> bool:
     """Return whether a HyperJob makes way for one of higher priority in its own queue."""
     head = evicted_for(state, key)
     return bool(head) and may_preempt(state.entries[head], state.entries[key], state.usage.tree)
-
-
-def has_overrun(state: QueueState, key: str) -> bool:
-    """Return whether a HyperJob makes way for a head that it passed by too short an estimate."""
-    known = state.eviction
-    return known is not None and key in known.victims & known.overran
 
 
 def may_evict_from(state: QueueState) -> datetime | None:
@@ -196,17 +185,15 @@ def _victims(
     out those that are not needed. The state stays as it is: `evict` records the choice.
     """
     demands = demands_of(gang)
-    overran = _overran(state, waiting.order.key, now=now)
-    if len(demands) != 1 and not overran:
+    if len(demands) != 1:
         return None
-    queue = next(iter(demands)) if len(demands) == 1 else ROOT  # to which no queue lends
-    demand = total(demands.values())
+    ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
     lenders = _lenders(queue, tree)
     known = [
         entry
         for entry in (state.entries[key] for key in state.index.holders)
-        if entry.unit.key in overran or entry.queues <= lenders or may_preempt(head, entry, tree)
+        if entry.queues <= lenders or may_preempt(head, entry, tree)
     ]
     if not known and state.eviction is None:
         return None
@@ -218,13 +205,14 @@ def _victims(
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []
     # A HyperJob with a grant of this round is not stopped in the same round.
-    ordered = _in_order([e for e in known if e is not head and not e.granted], overran, now=now)
+    ordered = _in_order([e for e in known if e is not head and not e.granted], now=now)
     for entry in ordered:
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
-        may = entry.unit.key in overran or may_preempt(head, entry, tree)
-        if may or all(trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues):
+        if may_preempt(head, entry, tree) or all(
+            trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues
+        ):
             trial.stop(entry)
             taken.append(entry)
     return _fewest(taken, trial) if trial.is_enough() else None
@@ -250,29 +238,14 @@ def loss_of(entry: Entry, *, now: datetime) -> int:
     return lost // _MICROSECOND * width // 10**6
 
 
-def _overran(state: QueueState, head: str, *, now: datetime) -> set[str]:
-    """Return the HyperJobs that passed a head by their estimate and run beyond it."""
-    holders = (state.entries[key] for key in state.index.holders)
-    tree, uid = state.usage.tree, state.entries[head].unit.uid
-    return {
-        entry.unit.key
-        for entry in holders
-        if uid in entry.passed and is_overdue(entry, tree, now=now)
-    }
-
-
-def _in_order(holders: list[Entry], overran: Container[str], *, now: datetime) -> list[Entry]:
+def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
     """Return the HyperJobs in the order of choice, the first to stop first.
 
-    The order is those that overran, then the lowest priority, then the least loss, then the latest
-    start, then the name from the last to the first.
+    The order is the lowest priority, then the least loss, then the latest start, then the name from
+    the last to the first.
     """
-
-    def order(entry: Entry) -> tuple[bool, int, int]:
-        return entry.unit.key not in overran, entry.unit.priority, loss_of(entry, now=now)
-
     latest = sorted(holders, key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
-    return sorted(latest, key=order)
+    return sorted(latest, key=lambda entry: (entry.unit.priority, loss_of(entry, now=now)))
 
 
 def _fewest(taken: list[Entry], trial: "_Trial") -> list[str]:

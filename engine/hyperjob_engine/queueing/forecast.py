@@ -1,14 +1,8 @@
-"""Expected ends and starts: until when others may use the room reserved for a head of line.
+"""Expected ends and starts, for the messages of those that wait.
 
 The estimates of running HyperJobs (`templateSpec.runningEstimate`) give the time at which the head
-of a line has room. Until then its reserved room may hold HyperJobs that end before, by their own
-estimates. A running HyperJob without an estimate counts as endless, and a waiting HyperJob without
-an estimate never backfills: without any estimate there is no backfill.
-
-If the estimates hold, the head starts no later than without backfill. If they do not, the head
-starts later by at most the time that the backfilled HyperJobs run beyond their estimates: after
-the expected start the engine backfills no other HyperJob. (EASY backfill: D. Lifka, The ANL/IBM SP
-Scheduling System, 1995.)
+of a line has room. A running HyperJob without an estimate counts as endless. No decision depends on
+an estimate: no HyperJob waits longer for a wrong one.
 """
 
 from bisect import insort
@@ -55,12 +49,6 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
     return end
 
 
-def is_overdue(entry: Entry, tree: Tree, *, now: datetime) -> bool:
-    """Return whether a HyperJob runs beyond its estimate."""
-    end = end_of(entry.unit.key, entry, tree, now=now)
-    return end is not None and end.overdue
-
-
 def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
     tree, space = state.usage.tree, state.last.open
@@ -76,12 +64,6 @@ def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     leaving = tuple((name, demand) for name, demand in ending if demand)
     gone = [ExpectedEnd(now, "", leaving)] if leaving else []
     return sorted([*gone, *known], key=lambda end: (end.at, end.key))
-
-
-def ends_by(state: QueueState, key: str, until: datetime, *, now: datetime) -> bool:
-    """Return whether a HyperJob that starts now ends, with `lag`, before a time."""
-    estimate = estimate_of(state.entries[key], state.usage.tree)
-    return estimate is not None and later(now, estimate + state.settings.lag) <= until
 
 
 def start_of(state: QueueState, key: str) -> Start | None:

@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import mapping, rfc3339, string, strings
+from hyperjob_core.api.wire import mapping, rfc3339, string
 from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_jobs
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
@@ -95,7 +95,6 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         kept=_saved_until(observed),
         estimate=_estimate(hyperjob),
         grace=_grace(children),
-        passed=_passed(hyperjob),
     )
 
 
@@ -115,12 +114,6 @@ def _parts(
         if more is not None:
             growing.append(QueuedSubJob(queue=queue, request=more, grows=True))
     return parts, growing
-
-
-def _passed(hyperjob: HyperJob) -> frozenset[str]:
-    """Return the heads that a HyperJob has passed, by UID, as its status has them."""
-    known = strings(hyperjob.status.get("passed"))
-    return frozenset(known) if known else NONE
 
 
 def _put_off(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> set[str]:

@@ -1,15 +1,15 @@
 """One round of the queue engine: it admits, in order, every HyperJob that the rules allow.
 
 Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
-For the first HyperJob of a line without room the engine reserves the free resources that it could
-use: those behind it use only what is left, and cannot delay it.
+A HyperJob that fits starts, also before the head of its line: a head that waits for room keeps none
+free. Only while others make way for a head, by reclaim or by preemption, is room kept for it.
 
-A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`), reserves for heads
-(`_reserve`), evicts for them (`_evict`), and last backfills their reserved room (`_backfill`).
+A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`), and lets others
+make way for heads of lines (`_lead`, `_evict`).
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -27,13 +27,7 @@ from hyperjob_engine.queueing.admit import (
     try_to_admit,
 )
 from hyperjob_engine.queueing.evict import doubts_until, evict, may_evict_from, victims_for
-from hyperjob_engine.queueing.forecast import (
-    CapacityTimeline,
-    end_of,
-    ends,
-    ends_by,
-    renew_forecast,
-)
+from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.reserve import reserve
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
@@ -55,8 +49,8 @@ from hyperjob_engine.queueing.workload import (
     QueuedSubJob,
     Shape,
 )
-from hyperjob_engine.reasons.waiting import Start, WaitCode
-from hyperjob_engine.resources import Resources, fits, total
+from hyperjob_engine.reasons.waiting import WaitCode
+from hyperjob_engine.resources import Resources, fits
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 
@@ -119,10 +113,7 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     ]
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    passed = [state.entries[key] for key in state.index.holders if state.entries[key].passed]
-    overruns = [end_of(entry.unit.key, entry, state.usage.tree, now=now) for entry in passed]
-    overrun = min((end.at for end in overruns if end is not None and end.at > now), default=None)
-    times = [state.occupancy.next_change(), *evictions, ending, overrun, *rests]
+    times = [state.occupancy.next_change(), *evictions, ending, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)
 
 
@@ -138,7 +129,7 @@ def begin(
 
     The order matters: ends of rests and pods change lines and usage, which new shares count. Then
     `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
-    that it leaves equal, `room` also loses the reservations of heads during the round.
+    that it leaves equal, `room` also loses what is kept for a head during the round.
     """
     state.began = state.began or now
     end_rests(state, now=now)
@@ -164,7 +155,8 @@ class _Round:
 
     A shape without room stays so, because room and quota only shrink during a round: `blocks`,
     `closed` and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
-    whose head has a reservation. `timeline` is valid until the next grant.
+    whose head, the first HyperJob that may ever start, waits. `timeline` is valid until the next
+    grant.
     """
 
     state: QueueState
@@ -176,7 +168,6 @@ class _Round:
     admitted: dict[str, None] = field(default_factory=dict)
     evicted: dict[str, None] = field(default_factory=dict)
     timeline: CapacityTimeline | None = None
-    starts: dict[str, Start | None] = field(default_factory=dict)
 
     def play(self) -> Decisions:
         """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
@@ -195,7 +186,6 @@ class _Round:
                 if self._advance(queue, ahead[queue]):
                     break  # the usage has changed, and with it the order of the queues
                 del ahead[queue]
-        self._backfill()
         self._record(is_whole=not ahead)
         return Decisions(tuple(self.admitted), tuple(self.evicted))
 
@@ -246,14 +236,14 @@ class _Round:
         return False
 
     def _consider(self, waiting: Pending, firsts: list[OrderInQueue]) -> bool:
-        """Admit a HyperJob, or reserve room for it if it is the first without room in its line."""
+        """Admit a HyperJob, or let it lead its line if no other one does."""
         verdict = self._nominate(waiting)
         if isinstance(verdict, Grant):
             self._admit(waiting, verdict, firsts)
             return True
         self.blocks[waiting.queue, waiting.shape] = verdict
         if waiting.queue not in self.led:
-            self._reserve(waiting, verdict)
+            self._lead(waiting, verdict)
         return False
 
     def _block_all(self, queue: str, firsts: list[OrderInQueue]) -> None:
@@ -276,7 +266,7 @@ class _Round:
             found = try_to_admit(able, shape.needs, usage, room)
             return found if isinstance(found, Grant) else block
         if usage.tree.guaranteed and is_guaranteed(waiting.parts, usage):
-            # A guarantee precedes the reservations of heads: the room is `open`, without them.
+            # A guarantee precedes what is kept for a head: the room is `open`, which has that.
             return try_to_admit(waiting.parts, shape.needs, usage, self.state.last.open)
         if exceeds(self.state, waiting) and fits(shape.needs.floor, room.most):
             # The block is then the limit, whether there is room now or not.
@@ -326,32 +316,28 @@ class _Round:
             could = answers.could[needs] = found >= needs.needed
         return could and leaves_guarantees(gang, self.state.shares, room.most)
 
-    def _reserve(self, waiting: Pending, block: Block) -> None:
-        """Reserve room for the first of a line if it can ever start; it is then in `led`.
+    def _lead(self, waiting: Pending, block: Block) -> None:
+        """Let the first of a line that can ever start be its head, whose queue is then in `led`.
 
-        An eviction for the head and its expected start come after the reservation, because both
-        ask which heads have one. The claim under the capabilities comes last: the head itself must
-        not be refused for its own claim.
+        Room is kept for a head only while others make way for it, quota also while it waits for
+        quota. Both come after its own trial: it must not be refused for what is its own.
         """
-        queue, needs, usage = waiting.queue, waiting.shape.needs, self.state.usage
-        key, last = waiting.order.key, self.state.last
+        queue, needs, last = waiting.queue, waiting.shape.needs, self.state.last
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return
-        gang = gang_of(waiting.parts, needs, usage)
+        gang = gang_of(waiting.parts, needs, self.state.usage)
         if not self._will_go(gang, waiting):
             return
-        if block.code is WaitCode.GUARANTEE:
-            demand = total(part.request.demand for part in gang)
-            usage.reserve_for_head(demand, last.room.sum)
-        elif block.code is not WaitCode.LIMIT:
-            last.room.keep(self._wants(waiting))
-            last.heads[queue] = key
         self.led.add(queue)
-        self._evict(waiting, gang)
-        if last.heads.get(queue) == key:
+        makes_way = self._evict(waiting, gang)
+        if makes_way:
+            last.room.keep(self._wants(waiting))
+            last.kept_for = waiting.order.key
+        elif block.code is WaitCode.CAPACITY:
             self._expect(waiting)
-        for name, asked in demands_of(gang).items():
-            usage.claim(name, asked)
+        if makes_way or block.code is WaitCode.LIMIT:
+            for name, asked in demands_of(gang).items():
+                self.state.usage.claim(name, asked)
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
         """Return the resources that a head could use, by cluster."""
@@ -365,100 +351,34 @@ class _Round:
         return found
 
     def _expect(self, waiting: Pending) -> None:
-        """Compute the expected start of a head; until then others may use its reserved room."""
-        state, key, known, start = self.state, waiting.order.key, self.state.eviction, None
-        if known is None or known.head != key:  # an eviction frees the room sooner
-            if self.timeline is None:
-                self.timeline = CapacityTimeline(state.last.open, ends(state, now=self.now))
-            start = self.timeline.earliest(waiting)
+        """Compute the expected start of a head."""
+        if self.timeline is None:
+            coming = ends(self.state, now=self.now)
+            self.timeline = CapacityTimeline(self.state.last.open, coming)
+        start = self.timeline.earliest(waiting)
         if start is not None and start.after:
-            state.last.starts[key] = start
-        self.starts[waiting.queue] = start
+            self.state.last.starts[waiting.order.key] = start
 
-    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob]) -> None:
-        """Start a reclaim or a preemption for a head, unless another head is before it."""
+    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob]) -> bool:
+        """Start a reclaim or a preemption for a head, unless another head is before it.
+
+        Return whether room becomes free for it: HyperJobs make way, or pods are about to end whose
+        room is enough for a head that else would stop others.
+        """
         state, key = self.state, waiting.order.key
         moment = may_evict_from(state)
-        if moment is None or moment > self.now:
-            return
-        if any(head != key for head in state.last.heads.values()):
-            return
-        victims, unsure = victims_for(state, waiting, gang, now=self.now)
-        known = state.eviction
-        if unsure is not None:
-            state.last.unsure[key] = unsure
-        if victims:
-            evict(state, key, victims, now=self.now)
-            self.evicted |= dict.fromkeys(victims)
-        elif victims is None and known is not None and known.head == key:
-            state.eviction = None  # no choice of victims gives it enough room any more
-
-    def _backfill(self) -> None:
-        """Admit HyperJobs that end, by their estimates, before the heads can use their room."""
-        state = self.state
-        known = {q: each for q, each in self.starts.items() if each and not each.overdue}
-        if not known:
-            return
-        until = min(each.at for each in known.values())
-        spare = self._spare(self.starts.keys() - known.keys())
-        failed: set[PlacementNeeds] = set()  # the spare room only shrinks
-        ahead = {queue: self._fillers(queue, until, spare) for queue in state.lines.queues()}
-        while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
-            asking = {each: self._demand_of_next(orders) for each, orders in ahead.items()}
-            queue = next(state.usage.turns(asking))
-            key = heapq.heappop(ahead[queue]).key
-            waiting = state.entries[key].waiting
-            if waiting is None or waiting.shape.needs in failed:
-                continue
-            with working_on(key):
-                if self._fill(waiting, spare) is CAPACITY:
-                    failed.add(waiting.shape.needs)
-
-    def _fill(self, waiting: Pending, spare: Space) -> Grant | Block:
-        """Admit a HyperJob into the spare room, if the room and its queues allow it."""
-        needs = waiting.shape.needs
-        if not spare.allows(needs.floor):
-            return CAPACITY
-        found = try_to_admit(waiting.parts, needs, self.state.usage, spare)
-        if isinstance(found, Grant):
-            for part in waiting.parts:
-                if cluster := found.clusters.get(part.name):
-                    spare.put(part.request, cluster)
-            self._admit(waiting, found, [])
-            entries = self.state.entries
-            heads = {entries[head].unit.uid for head in self.state.last.heads.values()}
-            entries[waiting.order.key].passed |= heads
-        return found
-
-    def _spare(self, queues: Iterable[str]) -> Space:
-        """Return the free room without the reservations of the heads with an unknown start.
-
-        `answers.wants` has the room of each head: `_reserve` has computed it in this round.
-        """
-        state = self.state
-        spare = state.last.open.copy()
-        for queue in sorted(queues):
-            head = state.entries[state.last.heads[queue]].waiting
-            if head is not None:
-                spare.keep(state.answers.wants[head.shape.needs])
-        return spare
-
-    def _fillers(self, queue: str, until: datetime, spare: Space) -> list[OrderInQueue]:
-        """Return the HyperJobs of a line that may backfill: they end before `until`, by estimates.
-
-        They have no room beside the reservations, and may have some in the spare room; in order,
-        which is also the order of a heap.
-        """
-        state, heads = self.state, set(self.state.last.heads.values())
-        if self._is_fifo(queue):
-            return []
-        return sorted(
-            order
-            for shape, orders in state.lines.shapes(queue)
-            if self.blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.needs.floor)
-            for order in orders
-            if order.key not in heads and ends_by(state, order.key, until, now=self.now)
-        )
+        if moment is not None and moment <= self.now and state.last.kept_for in ("", key):
+            victims, unsure = victims_for(state, waiting, gang, now=self.now)
+            if unsure is not None:
+                state.last.unsure[key] = unsure
+            if victims is not None and not victims:
+                return True
+            if victims:
+                evict(state, key, victims, now=self.now)
+                self.evicted |= dict.fromkeys(victims)
+            elif state.eviction is not None and state.eviction.head == key:
+                state.eviction = None  # no choice of victims gives it enough room any more
+        return state.eviction is not None and state.eviction.head == key
 
     def _is_fifo(self, queue: str) -> bool:
         known = self.state.usage.tree.queues.get(queue)

@@ -113,14 +113,10 @@ class Index:
 
 @dataclass(slots=True)
 class Eviction:
-    """`victims` make way for the head of a line; the next eviction starts at `until`.
-
-    Those in `overran` passed the head and have run beyond their estimate.
-    """
+    """`victims` make way for the head of a line; the next eviction starts at `until`."""
 
     head: str
     victims: set[str]
-    overran: frozenset[str]
     until: datetime
 
 
@@ -129,15 +125,15 @@ class LastRound:
     """The result of the last round.
 
     `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
-    is reserved for `heads`, the first HyperJob of each queue that waits for room. `starts` are the
-    expected starts of heads, and `unsure` is until when a new leader stops nothing for them.
+    is kept for `kept_for`, the head of line for which others make way. `starts` are the expected
+    starts of heads, and `unsure` is until when a new leader stops nothing for them.
     `blocks` has why the HyperJobs of a queue and a shape wait.
     """
 
     at: datetime | None = None
     room: Space = field(default_factory=lambda: Space((), {}))
     open: Space = field(default_factory=lambda: Space((), {}))
-    heads: dict[str, str] = field(default_factory=dict)
+    kept_for: str = ""
     starts: dict[str, Start] = field(default_factory=dict)
     unsure: dict[str, datetime] = field(default_factory=dict)
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
@@ -249,7 +245,7 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
     workload = state.shares.confirmer.unit(workload)
     if entry is None:
         empty = QueuedHyperJob(key=key, minimum=0, parts=())
-        entry = state.entries[key] = Entry(empty, passed=workload.passed)
+        entry = state.entries[key] = Entry(empty)
     elif entry.unit == workload and entry.unit.grace.keys() <= workload.grace.keys():
         entry.unit = entry.unit.renewed(workload)
         return False
@@ -402,8 +398,6 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         entry.granted = entry.granted & open_ or NONE
     _hold(state, entry, stopped, now)
     _line_up(state, entry)
-    if not entry.holding:
-        entry.passed = NONE
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
     if entry.granted:

@@ -56,7 +56,6 @@ class QueueUsage:
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._ending: dict[str, dict[str, int]] = {}
         self._claimed: dict[str, dict[str, int]] = {}
-        self._reserved_for_heads: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return repr({"used": self._used, "claimed": self._claimed})
@@ -85,20 +84,19 @@ class QueueUsage:
             accumulate(self._ending.setdefault(name, {}), demand, sign)
 
     def claim(self, queue: str, demand: Resources) -> None:
-        """Reserve room under the capabilities for a head of line, for the rest of the round."""
+        """Keep quota under the capabilities for a head of line, for the rest of the round."""
         for name in self.tree.path(queue):
             accumulate(self._claimed.setdefault(name, {}), demand, 1)
 
     def forget_claims(self) -> None:
         """Remove all claims, at the start of a round."""
         self._claimed.clear()
-        self._reserved_for_heads.clear()
 
     def limit(self, queue: str, demand: Resources) -> Limit | None:
         """Return the first capability, from the leaf up, that a demand would exceed.
 
-        Pods that are stopping count against a limit of the Queue. Against all that the clusters
-        have they do not: there the Clusters' status shows when they free their resources.
+        Pods that are stopping, and claims, count against a limit of the Queue. Against all that
+        the clusters have they do not: that is room, and the Clusters' status shows when it is free.
         """
         for name in reversed(self.tree.path(queue)):
             capability = self.tree.queues[name].capability
@@ -110,9 +108,10 @@ class QueueUsage:
                 if most is None or amount <= 0:
                     continue
                 ending = self._ending.get(name, {}).get(resource, 0)
-                taken = used.get(resource, 0) + claimed.get(resource, 0)
+                taken, kept = used.get(resource, 0), claimed.get(resource, 0)
                 if resource in self.tree.queues[name].whole:
-                    taken, ending = taken - ending, 0
+                    taken, kept, ending = taken - ending, 0, 0
+                taken += kept
                 if taken + amount > most:
                     return Limit(
                         queue=name,
@@ -128,21 +127,12 @@ class QueueUsage:
     def kept_for_others(self, resources: Iterable[str]) -> Mapping[str, int]:
         """Return the amounts that must stay free beside a demand, by resource.
 
-        They are the part of all guarantees that their queues do not use now, and what
-        `reserve_for_head` has reserved beyond that. Without any guarantee there are none.
+        They are the part of all guarantees that their queues do not use now. Without any guarantee
+        there are none.
         """
         if not self.tree.guaranteed:
             return {}
-        heads = self._reserved_for_heads
-        return {name: self._unused(ROOT, name) + heads.get(name, 0) for name in resources}
-
-    def reserve_for_head(self, demand: Resources, free: Resources) -> None:
-        """Reserve free resources beyond all guarantees for a head of line that waits for them."""
-        for name, amount in demand.items():
-            beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
-            self._reserved_for_heads[name] = max(
-                self._reserved_for_heads.get(name, 0), min(amount, beside)
-            )
+        return {name: self._unused(ROOT, name) for name in resources}
 
     def has_borrowed_from(self, borrower: str, queue: str, demand: Resources) -> bool:
         """Return whether `queue` may reclaim resources from `borrower` for a demand.

@@ -12,7 +12,7 @@ from hyperjob_engine.model.observed import Cluster, QueueVerdict
 from hyperjob_engine.placement.place import Placement, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, has_overrun, is_preempted
+from hyperjob_engine.queueing.evict import evicted_for, is_preempted
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
@@ -60,14 +60,12 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     """
     entry = state.entries.get(key)
     reclaimed_for = name_for(state, key, evicted_for(state, key))
-    preempted, overran = is_preempted(state, key), has_overrun(state, key)
+    preempted = is_preempted(state, key)
     if entry is None or entry.waiting is None:
         return QueueVerdict(
             admitted=admitted(state, key),
             reclaimed_for=reclaimed_for,
             preempted=preempted,
-            overran=overran,
-            passed=entry.passed if entry is not None else frozenset(),
         )
     waiting = entry.waiting
     block = block_of(state, entry)
@@ -89,8 +87,6 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         wait=wait,
         reclaimed_for=reclaimed_for,
         preempted=preempted,
-        overran=overran,
-        passed=entry.passed,
         message_facts=message_facts(state, entry, wait.place),
         unplaced=unplaced,
     )
@@ -122,7 +118,7 @@ def _wait_of(
 ) -> Wait:
     """Return the facts of a wait, from which its message is made."""
     block = block_of(state, entry)
-    preempts, reclaims_from, passed = _make_way(state, entry.unit.key)
+    preempts, reclaims_from = _make_way(state, entry.unit.key)
     return Wait(
         queue=_named(waiting.queue),
         place=state.lines.place(waiting.queue, waiting.order),
@@ -138,7 +134,6 @@ def _wait_of(
         start=_expected(state, entry.unit.key),
         preempts=preempts,
         reclaims_from=reclaims_from,
-        overran=passed,
         unsure_until=state.last.unsure.get(entry.unit.key),
     )
 
@@ -171,24 +166,22 @@ def _expected(state: QueueState, key: str) -> Start | None:
     return None if start is None else replace(start, after=name_for(state, key, start.after))
 
 
-def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str], list[str]]:
-    """Return those that make way for a head: by preemption, by reclaim, by a short estimate."""
+def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
+    """Return those that make way for a head: by preemption, and by reclaim."""
     known = state.eviction
     preempts: list[str] = []
     reclaims_from: list[str] = []
-    overran: list[str] = []
     victims = sorted(known.victims) if known is not None and known.head == key else ()
     for other in victims:
         names = preempts if is_preempted(state, other) else reclaims_from
-        names = overran if has_overrun(state, other) else names
         names.append(name_for(state, key, other))
-    return preempts, reclaims_from, overran
+    return preempts, reclaims_from
 
 
 def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
     """Return why a HyperJob has no room, and what each of its sub-jobs lacks.
 
-    In this order: room that is reserved for heads, the lack of an automatic split, the lack of the
+    In this order: room that is kept for a head, the lack of an automatic split, the lack of the
     gang. Without any lack the HyperJob is next, and a later round of the engine admits it.
     """
     whole: RoomDetail | None = _kept_room(state, waiting)
@@ -216,28 +209,21 @@ def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[
 
 
 def _kept_room(state: QueueState, waiting: Pending) -> KeptRoom | None:
-    """Return the heads whose reserved room this HyperJob could use; None if there is none."""
-    needs = waiting.shape.needs
-    requests = [part.request for part in waiting.parts]
-    own = waiting.order.key
-    heads = [
-        _head_shown(state, waiting, key, queue)
-        for queue, key in sorted(state.last.heads.items())
-        if key != own
-    ]
-    if not heads:
+    """Return the head whose kept room this HyperJob could use; None if there is none.
+
+    The message does not name the queue of a head that it does not name: it may name its tenant.
+    """
+    needs, head = waiting.shape.needs, state.last.kept_for
+    entry, own = state.entries.get(head), waiting.order.key
+    if entry is None or entry.waiting is None or head == own:
         return None
+    requests = [part.request for part in waiting.parts]
     found = state.last.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) < max(1, needs.needed):
         return None
-    return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
-
-
-def _head_shown(state: QueueState, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
-    """Return a head and its queue as a message names them: a queue's name may name its tenant."""
-    name = name_for(state, waiting.order.key, key)
-    hidden = name != key and queue != waiting.queue
-    return name, "" if hidden else _named(queue)
+    name, queue = name_for(state, own, head), entry.waiting.queue
+    hidden = name != head and queue != waiting.queue
+    return KeptRoom(head=name, queue="" if hidden else _named(queue))
 
 
 def _first_in_line(state: QueueState, waiting: Pending) -> str:
@@ -245,7 +231,7 @@ def _first_in_line(state: QueueState, waiting: Pending) -> str:
 
 
 def _placement(state: QueueState, waiting: Pending) -> Placement:
-    """Place the sub-jobs that wait in the present room, that of the heads included."""
+    """Place the sub-jobs that wait in the present room, what is kept for a head included."""
     needs = waiting.shape.needs
     return place(
         [part.request for part in waiting.parts],

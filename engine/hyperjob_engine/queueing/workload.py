@@ -54,7 +54,6 @@ class QueuedHyperJob:
     is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
     matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
-    `passed` are the UIDs of the heads that it has passed, as its status has them.
     """
 
     key: str
@@ -73,7 +72,6 @@ class QueuedHyperJob:
     kept: str = field(default="", compare=False)
     estimate: timedelta | None = None
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
-    passed: frozenset[str] = field(default=NONE, compare=False)
 
     @property
     def order(self) -> OrderInQueue:
@@ -85,9 +83,9 @@ class QueuedHyperJob:
 
         It keeps its own sub-jobs, which `Entry.holding` has too: they are in memory once.
         """
-        if (self.kept, self.grace, self.passed) == (other.kept, other.grace, other.passed):
+        if (self.kept, self.grace) == (other.kept, other.grace):
             return self
-        return replace(self, kept=other.kept, grace=other.grace, passed=other.passed)
+        return replace(self, kept=other.kept, grace=other.grace)
 
 
 def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
@@ -226,8 +224,7 @@ class Entry:
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
     queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
     known, frees `frees` on each cluster. `written` are the facts of the message in its status
-    since `written_at`; `refreshes` counts updates of the numbers only. `passed` are the UIDs of the
-    heads of lines whose reserved room the HyperJob backfills, by its estimate.
+    since `written_at`; `refreshes` counts updates of the numbers only.
     """
 
     unit: QueuedHyperJob
@@ -244,7 +241,6 @@ class Entry:
     written: MessageFacts | None = None
     written_at: datetime | None = None
     refreshes: int = 0
-    passed: frozenset[str] = NONE
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Record the sub-jobs that hold a share, with their clusters."""

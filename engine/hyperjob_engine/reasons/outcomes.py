@@ -102,14 +102,10 @@ class QueueClosedThere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWay:
-    """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority.
-
-    If it `overran` its estimate, it makes way for the HyperJob that it passed in the line.
-    """
+    """The HyperJob makes way for `other`: the lender's, or a HyperJob of higher priority."""
 
     other: str
     preempted: bool
-    overran: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +268,6 @@ def again_text(cause: AgainCause) -> str:
         case QueueClosedThere():
             return queue_closed_text(cause.cluster, cause.queue)
         case MadeWay():
-            if cause.overran:
-                return f"makes way for {cause.other}, which it passed: it overran its estimate"
             if cause.preempted:
                 return f"is preempted by {cause.other}, which has a higher priority"
             return f"makes way for {cause.other}, whose queue takes back what it lent"

@@ -86,10 +86,10 @@ class GangShortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRoom:
-    """The room is reserved for the heads of lines, (HyperJob, queue), and for `hidden` more."""
+    """The room is kept for the first HyperJob of a line, for which others make way."""
 
-    heads: Sequence[tuple[str, str]]
-    hidden: int = 0
+    head: str
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +154,8 @@ class Wait:
     Without `queue` the line is that of all HyperJobs that wait for room. `trouble` is set for
     NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY,
     `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that
-    make way for it; those in `overran` passed it and run beyond their estimate. A controller that
-    has just begun to lead stops none of them before `unsure_until`.
+    make way for it. A controller that has just begun to lead stops none of them before
+    `unsure_until`.
     """
 
     queue: str
@@ -172,7 +172,6 @@ class Wait:
     start: Start | None = None
     preempts: Sequence[str] = ()
     reclaims_from: Sequence[str] = ()
-    overran: Sequence[str] = ()
     unsure_until: datetime | None = None
 
 
@@ -205,10 +204,6 @@ def wait_text(wait: Wait | None) -> str:
     making_way = [f"preempts {listed(wait.preempts)}"] if wait.preempts else []
     if wait.reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(wait.reclaims_from)}")
-    if wait.overran:
-        making_way.append(
-            f"takes back the room of {listed(wait.overran)}, which overran its estimate"
-        )
     if making_way:
         return f"{text}; {' and '.join(making_way)}"
     if wait.unsure_until is not None:
@@ -268,9 +263,9 @@ def room_text(room: RoomDetail) -> str:
         case GangShortage():
             return _gang_text(room)
         case KeptRoom():
-            texts = [_head_text(key, queue) for key, queue in room.heads]
-            more = f" and {room.hidden} more" if room.hidden else ""
-            return f"there is room, but it is reserved for {'; '.join(texts)}{more}"
+            line = f"queue {room.queue}" if room.queue else "line"
+            kept = f"it is kept for {room.head}, first in {line}, for which others make way"
+            return f"there is room, but {kept}"
         case SplitRoom():
             return _split_text(room)
         case NextInLine():
@@ -378,7 +373,3 @@ def _split_text(split: SplitRoom) -> str:
     )
     fits = f"{amount_only(split.resource, split.room)}{limit}" + (f": {where}" if where else "")
     return f"its automatic split needs {wanted}, there is room for {fits}"
-
-
-def _head_text(key: str, queue: str) -> str:
-    return f"{key}, first in queue {queue}" if queue else f"{key}, first in line"

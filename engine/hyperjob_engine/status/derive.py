@@ -99,9 +99,6 @@ def _occasional(old: Object, outlooks: Outlooks, state: State, now: str) -> Obje
     expected = _expected_start(state, outlooks.verdict)
     if expected is not None or "expectedStart" in old:
         found["expectedStart"] = expected
-    passed = sorted(outlooks.verdict.passed) if outlooks.verdict is not None else []
-    if passed or old.get("passed"):
-        found["passed"] = passed or None
     start = string(old.get("startTime"))
     if start or state.phase in _STARTED or state.phase.is_terminal:
         found["startTime"] = start or now

@@ -166,16 +166,12 @@ def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[st
 
 
 @pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL])
-def test_beside_others_room_is_kept_for_the_first_that_waits(
+def test_beside_others_a_small_one_passes_the_first_that_waits(
     tmp_path: Path, admission: QueueAdmission
 ):
     jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
     found = planned(tmp_path, *jobs, admission=admission)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
-    where = ", first in queue default"
-    if admission is QueueAdmission.NONE:
-        where = ", first in line"
-    assert f"there is room, but it is reserved for ml/big{where}" in found["small"]["message"]
+    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
     jobs[1] = job("never", split={"accelerators": 280})
     found = planned(tmp_path, *jobs, admission=admission)
     assert [found[name]["verdict"] for name in found] == ["Fits", "CannotRun", "Fits"]
@@ -184,10 +180,9 @@ def test_beside_others_room_is_kept_for_the_first_that_waits(
 def test_with_our_queues_those_planned_before_count_as_what_ends_some_day(tmp_path: Path):
     jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
     found = planned(tmp_path, *jobs, admission=QueueAdmission.BUILTIN)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
+    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
     text = f"its automatic split needs 272 {GPU}, there is room for 144: 144 on gpu-west"
     assert found["big"]["message"].endswith(text)
-    assert "reserved for ml/big, first in queue default" in found["small"]["message"]
 
 
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):

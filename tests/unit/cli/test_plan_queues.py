@@ -103,7 +103,8 @@ def test_those_that_wait_already_come_first() -> None:
 
 @pytest.mark.parametrize(("priority", "verdict"), [("urgent", Verdict.FITS), ("", Verdict.WAITS)])
 def test_a_priority_class_puts_it_before_those_that_wait(priority: str, verdict: Verdict) -> None:
-    world = live(existing("a", gpus=40), existing("waits", gpus=48))
+    strict = queue(dequeueStrategy="fifo")
+    world = live(existing("a", gpus=40), existing("waits", gpus=48), queues=[strict])
     raw = existing("new", gpus=24, priority=priority)
     new = {**raw, "metadata": {"name": "new", "namespace": "ml"}}
     (found,) = planned(world, new)
@@ -123,15 +124,6 @@ def test_a_queue_that_takes_no_jobs_is_named(queues: list[Object], message: str)
     assert found.verdict is Verdict.CANNOT_RUN
     assert message in found.message
     assert f"queue default {found.queues['default']}".startswith(message)
-
-
-def test_room_that_is_kept_for_the_first_in_line_is_named() -> None:
-    queues = [queue(), queue("x", priority=1), queue("y", priority=2)]
-    running = existing("running", gpus=40, queue="y")
-    first = existing("first", gpus=64, queue="x")
-    (found,) = planned(live(running, first, queues=queues), job("new", gpus=8))
-    assert found.verdict is Verdict.WAITS
-    assert "reserved for ml/first, first in queue x" in found.message
 
 
 def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -> Result:

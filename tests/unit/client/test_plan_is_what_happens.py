@@ -193,12 +193,15 @@ def placed(jobs: Sequence[Object]) -> dict[str, str]:
 def differences(found: Judgement, status: Object, *, freed: bool) -> list[str]:
     """Return how the plan's answer differs from the controller's first status.
 
-    With `freed` an eviction has freed room since the plan, and the message may say less.
+    With `freed` an eviction has freed room since the plan: the message may say less, and a HyperJob
+    that waits in the plan may start.
     """
     state = status["state"]
     waits = state["phase"] in ("Pending", "Queued")
     where = {piece.name: piece.cluster for piece in found.pieces if piece.cluster}
-    wrong = []
+    wrong: list[str] = []
+    if freed and not waits and found.verdict is Verdict.WAITS:
+        return wrong
     if waits is (found.verdict is Verdict.FITS):
         wrong.append(f"{found.verdict}, and the controller: {state}")
     if where != placed(status.get("jobs", ())):
@@ -238,10 +241,10 @@ async def played(seed: int, seen: Counter[str]) -> list[str]:
             plans = judged(raws, fleet.world())
             await fleet.start()
             await asyncio.sleep(1.0)
-            fleet.evicts = False
+            fleet.evicts = freed = False
             for raw, found in zip(raws, plans, strict=True):
                 seen[found.verdict] += 1
-                freed = fleet.evicts  # for the HyperJob before, within a second
+                freed |= fleet.evicts or " preempts " in found.message  # within a second
                 fleet.submit(raw)
                 await asyncio.sleep(1.0)
                 status = fleet.answers[key_of(raw)]

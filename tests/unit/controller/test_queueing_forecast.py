@@ -1,8 +1,13 @@
-"""Expected starts of those behind the head of a line, by the estimates of all before them."""
+"""Expected starts of heads of lines and of those behind them, by the estimates of all before them.
 
-from dataclasses import replace
+In a fifo queue a start is no later than expected where all estimates are exact. In others smaller
+ones may pass and delay it: no decision depends on an estimate.
+"""
+
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,15 +15,67 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.forecast import start_of
+from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, start_of
 from hyperjob_engine.queueing.messages import message_facts, stale_messages
+from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
+from hyperjob_engine.queueing.round import begin
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.waiting import wait_text
-from tests.unit.controller.builders import NOW, hyperjob, observed
-from tests.unit.controller.queueworld import queue, unit
-from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world
+from hyperjob_engine.resources import subtract
+from tests.unit.controller.builders import GPU, NOW, hyperjob, observed
+from tests.unit.controller.queueworld import QueueWorld, queue, unit
+
+HOUR = 3600
+
+
+@dataclass
+class Estimating(QueueWorld):
+    """A world whose HyperJobs say when they began, and that notes what was expected of heads."""
+
+    expected: dict[str, datetime] = field(default_factory=dict)
+
+    def make(self, key: str) -> None:
+        super().make(key)
+        self.units[key] = replace(self.units[key], since=rfc3339(self.now))
+        update(self.state, key, self.units[key], now=self.now)
+
+    def settle(self) -> None:
+        """Play rounds until nothing more is granted, and note when heads are expected to start."""
+        while self.decide():
+            pass
+        for key, start in self.state.last.starts.items():
+            self.expected.setdefault(key, start.at)
+
+    def run(self, arrivals: list[tuple[int, QueuedHyperJob]], lengths: dict[str, int]) -> None:
+        self.lengths = lengths
+        coming = sorted(arrivals, key=lambda each: (each[0], each[1].key))
+        while coming or self.ends:
+            moments = [*self.ends.values()]
+            moments += [NOW + timedelta(seconds=coming[0][0])] if coming else []
+            self.now = max(self.now, min(moments))
+            for key in [key for key, at in self.ends.items() if at <= self.now]:
+                self.end(key)
+                self.ends.pop(key, None)
+            while coming and NOW + timedelta(seconds=coming[0][0]) <= self.now:
+                self.submit(coming.pop(0)[1])
+            self.settle()
+
+    def start(self, name: str) -> int:
+        return round((self.started[f"ns/{name}"] - NOW).total_seconds())
+
+
+def world(**gpus: int) -> Estimating:
+    made = Estimating(gpus=gpus)
+    made.set_queues(queue("default", dequeueStrategy="fifo"))
+    return made
+
+
+def job(name: str, gpus: int, seconds: int | None, *, age: int) -> QueuedHyperJob:
+    estimate = None if seconds is None else timedelta(seconds=seconds)
+    return replace(unit(name, gpus, age=age), estimate=estimate)
 
 
 def expected(made: Estimating) -> dict[str, tuple[float, str]]:
@@ -120,6 +177,36 @@ def test_of_a_gang_that_starts_with_fewer_those_without_room_take_none() -> None
     assert expected(made)["ns/head"] == (1.0, "ns/run")
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([1, 4, 8, 12, 16]), st.integers(1, 20), st.integers(0, 30)),
+        min_size=3,
+        max_size=12,
+    ),
+    strategy=st.sampled_from(["traverse", "fifo"]),
+    data=st.data(),
+)
+def test_no_start_depends_on_an_estimate(
+    rows: list[tuple[int, int, int]], strategy: str, data: st.DataObject
+) -> None:
+    """An estimate that lies gives nobody a place that the HyperJob would not have without it."""
+    lengths = {f"j{place}": length * 300 for place, (_, length, _) in enumerate(rows)}
+    lies = st.none() | st.sampled_from([1, 60, 3600, 10**6])
+
+    def starts(estimates: list[int | None]) -> dict[str, datetime]:
+        made = Estimating(gpus={"a": 16, "b": 8})
+        made.set_queues(queue("default", dequeueStrategy=strategy))
+        arrivals = [
+            (minute * 60, job(f"j{place}", gpus, estimate, age=minute * 60 + place))
+            for place, ((gpus, _, minute), estimate) in enumerate(zip(rows, estimates, strict=True))
+        ]
+        made.run(arrivals, lengths)
+        return made.started
+
+    assert starts([data.draw(lies) for _ in rows]) == starts([None] * len(rows))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(
@@ -143,7 +230,7 @@ def test_with_exact_estimates_none_of_a_line_starts_later_than_expected(
                     first.setdefault(key, start.at)
 
     made = Noting(gpus={"a": 16})
-    made.set_queues(queue("default"))
+    made.set_queues(queue("default", dequeueStrategy="fifo"))
     made.run(
         [(0, each) for each in jobs],
         {f"j{place}": length * 300 for place, (_, length) in enumerate(rows)},
@@ -182,3 +269,83 @@ def test_the_first_ten_of_a_line_are_told_what_their_queue_uses() -> None:
     entry = made.state.entries["ns/j1"]
     told = [message_facts(made.state, entry, place).used for place in (1, 10, 11)]
     assert told == [8 * NANO, 8 * NANO, 0]
+
+
+def test_the_head_knows_whose_end_gives_it_room() -> None:
+    made = world(a=16)
+    jobs = [job("one", 8, HOUR, age=0), job("two", 8, 2 * HOUR, age=1)]
+    made.submit(*jobs, job("head", 16, None, age=2))
+    made.settle()
+    start = made.state.last.starts["ns/head"]
+    assert (start.at, start.after) == (NOW + timedelta(hours=2), "ns/two")
+    told = wait_text(verdict_of(made.state, "ns/head").wait)
+    assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
+                         " its estimate")  # fmt: skip
+    assert "expected" not in wait_text(verdict_of(made.state, "ns/one").wait)
+
+
+def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
+    made = world(a=16)
+    made.submit(job("run", 16, HOUR, age=0))
+    made.settle()
+    made.end("ns/run")
+    (shown,) = made.clusters()
+    still = {GPU: 12 * NANO}  # as its cluster says still, but for 4
+    late = replace(shown, free=subtract(shown.free, still), ending={"": still})
+    begin(made.state, [late], now=made.now)
+    (end,) = ends(made.state, now=made.now)
+    assert (end.at, end.key) == (made.now, "")
+    assert [(name, freed[GPU]) for name, freed in end.frees] == [("a", 12 * NANO)]
+
+
+def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    made.submit(job("head", 8, HOUR, age=1))
+    begin(made.state, made.clusters(), now=made.now)
+    waiting = made.state.entries["ns/head"].waiting
+    assert waiting is not None
+    known = ends(made.state, now=made.now)
+    assert len(known) == 1
+    assert CapacityTimeline(made.state.last.open, known).earliest(waiting) is None
+
+
+def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
+    made = world(a=16)
+    made.submit(job("one", 8, HOUR, age=0), job("head", 16, None, age=2))
+    made.settle()
+    made.now += timedelta(hours=2)
+    made.settle()
+    told = wait_text(verdict_of(made.state, "ns/head").wait)
+    assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
+
+
+def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
+    made = Estimating(gpus={"a": 16})
+    raw = {
+        "metadata": {
+            "name": "default",
+            "annotations": {"training.volcano.sh/running-estimate": "30m"},
+        }
+    }
+    made.set_queues(parse_queue(raw))
+    made.submit(
+        job("run", 8, None, age=0), job("own", 8, HOUR, age=1), job("head", 16, None, age=2)
+    )
+    made.settle()
+    assert expected(made) == {"ns/head": (1.0, "ns/own")}
+
+
+@pytest.mark.parametrize(("own", "minutes"), [(None, 40), (timedelta(minutes=5), 5)])
+def test_an_end_by_the_estimate_of_a_queue_moves_with_that_estimate(
+    own: timedelta | None, minutes: int
+) -> None:
+    made = replace(unit("j", 8), since=rfc3339(NOW), estimate=own)
+    entry = Entry(made)
+    entry.hold({part.name: (part, "a") for part in made.parts})
+    for default in ("20m", "40m"):
+        raw = {"metadata": {"name": "default", "annotations": {ESTIMATE: default}}}
+        end = end_of(made.key, entry, Tree([parse_queue(raw)], {}), now=NOW)
+        assert end is not None
+    assert end.at == NOW + timedelta(minutes=minutes)

@@ -1,20 +1,21 @@
 """What the queue engine counts before it admits: sub-jobs that run, and all that a head needs."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.queueing.confirm import BuiltinQueues
+from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
 from hyperjob_engine.queueing.evict import evict, is_preempted
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.round import begin, schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
 from tests.unit.controller.builders import GPU, NOW, cluster
-from tests.unit.controller.queueworld import LAG, queue, unit, world
+from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 
 @pytest.mark.parametrize(
@@ -35,16 +36,72 @@ def test_sub_jobs_that_run_count_for_max_domains(max_domains: int | None, names:
 
 
 @pytest.mark.parametrize("sizes", [(8, 4), (4, 8), (6, 6)])
-def test_room_is_kept_for_every_sub_job_of_a_head_whatever_its_size(sizes: tuple[int, int]) -> None:
-    """Of 16 GPUs 5 are in use: 11 are too few for the head, and 3 beside its 8 would delay it."""
-    made = world([unit("runs", 5)], a=16)
+def test_room_is_kept_for_every_sub_job_of_a_head_for_which_others_make_way(
+    sizes: tuple[int, int],
+) -> None:
+    """Of 16 GPUs `low` has 5, whose pods take a minute to end: 3 beside 8 would delay the head."""
+    made = world([unit("low", 5)], a=16)
+    made.shows_after = timedelta(minutes=1)
     made.decide()
-    made.submit(unit("head", *sizes, age=1), unit("small", 3, age=2))
+    made.now += 2 * LAG
+    made.submit(unit("head", *sizes, priority=1, age=1), unit("small", 3, age=2))
     made.decide()
-    assert made.running() == {"runs"}
-    made.end("ns/runs")
+    assert (made.reclaimed, made.running()) == (["low"], set())
+    kept = "it is kept for ns/head, first in queue default, for which others make way"
+    assert kept in made.message("small")
+    made.now += timedelta(minutes=1)
     made.decide()
     assert made.running() == {"head", "small"}
+    assert made.message("low").startswith("first of 1")
+
+
+def test_a_head_that_waits_for_pods_to_end_keeps_room_only_if_it_may_stop_others() -> None:
+    """`runs` has ended, its pods hold 8 of 16 GPUs: `head` stops nobody, or would stop `low`."""
+    for preempts, running in ((False, {"low", "small"}), (True, {"low"})):
+        made = world([unit("runs", 8), unit("low", 4, age=1)], a=16)
+        made.decide()
+        made.now += 2 * LAG
+        gone = made.units["ns/runs"].parts[0].request.demand
+        made.end("ns/runs")
+        made.leaving.append((made.now + timedelta(minutes=1), "a", gone))
+        head = replace(unit("head", 12, priority=1, age=2), preempts=preempts)
+        made.submit(head, unit("small", 4, age=3))
+        made.decide()
+        assert (made.running(), made.reclaimed) == (running, [])
+
+
+def test_the_second_queue_in_turn_takes_back_its_share_while_the_first_waits_for_room() -> None:
+    """x is served first, and its head has no right to the room that y has lent to z."""
+    queues = queue("x", priority=1), queue("y"), queue("z", reclaimable=True)
+    made = world([unit("mine", 8, queue="x"), unit("lent", 24, queue="z")], *queues, a=32)
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("large", 32, queue="x", age=1), unit("owner", 8, queue="y", age=2))
+    made.decide()
+    assert made.reclaimed == ["lent"]
+    made.decide()
+    assert made.running() == {"mine", "owner"}
+
+
+def test_one_above_the_share_of_its_queue_keeps_no_room_from_those_that_fit() -> None:
+    """The head of a needs all 256 GPUs, and b's work keeps it from starting for an hour."""
+    queues = queue("a"), queue("b")
+    made = world([unit("theirs", 128, queue="b")], *queues, x=128, y=128)
+    made.decide()
+    made.submit(unit("head", 128, 128, queue="a", age=1))
+    made.submit(*(unit(f"small-{n}", 1, queue="a", age=2 + n) for n in range(20)))
+    made.submit(*(unit(f"other-{n}", 1, queue="b", age=2 + n) for n in range(20)))
+    made.decide()
+    assert len(made.running()) == 41, "all that fit run beside the one that does not"
+
+
+def test_beside_volcano_global_a_queue_as_large_as_the_clusters_is_no_limit_to_claim() -> None:
+    state = new_state(Settings(lag=LAG), VolcanoGlobal())
+    made = QueueWorld({"a": 32}, state=state)
+    made.set_queues(queue("default"))
+    made.submit(unit("on", 16), unit("head", 32, age=1), unit("small", 16, age=2))
+    made.decide()
+    assert made.running() == {"on", "small"}
 
 
 @pytest.mark.parametrize(("gpus", "kept"), [(16, 20), (8, 12), (7, 0)])

@@ -20,12 +20,14 @@ from hyperjob_engine.queueing.state import (
     Eviction,
     QueueState,
     Settings,
+    block_of,
     exceeds,
     new_state,
     set_queues,
     update,
 )
 from hyperjob_engine.queueing.workload import QueuedSubJob
+from hyperjob_engine.reasons.waiting import WaitCode
 from hyperjob_engine.resources import Resources, total
 from tests.unit.controller.builders import GPU, NOW, cluster, request
 from tests.unit.controller.queueworld import LAG, queue, unit, world
@@ -132,23 +134,26 @@ def test_in_the_end_the_nodes_are_without_the_pods_of_jobs(of: str, room: int) -
     assert space.could(wanted, [], None) == room
 
 
-def test_a_head_gets_room_reserved_once_a_node_has_the_label_that_its_pods_need() -> None:
+def test_one_holds_up_a_fifo_queue_once_a_node_has_the_label_that_its_pods_need() -> None:
     """The free resources of the cluster stay as they are."""
     wanted = job(task(1, 8, nodeSelector={"kind": "big"}), name="h-0")
     state = new_state(Settings(lag=LAG))
-    set_queues(state, [queue("default")])
+    set_queues(state, [queue("default", dequeueStrategy="fifo")])
     parts = (QueuedSubJob(queue="default", request=wanted),)
     update(state, "ns/h", replace(unit("h", 1), parts=parts), now=NOW)
+    update(state, "ns/behind", unit("behind", 8, age=1), now=NOW)
 
-    def heads(layout: int, labels: dict[str, str]) -> dict[str, str]:
+    def code(layout: int, labels: dict[str, str]) -> WaitCode:
         busy = view([node("n0", 8, held("p", 8, job="ns/running"), labels=labels)])
         full = seen(replace(busy, layout=layout, version=layout))
         schedule(state, [full], shown={full.name: full.allocatable}, now=NOW)
-        return state.last.heads
+        block = block_of(state, state.entries["ns/behind"])
+        assert block is not None
+        return block.code
 
-    assert heads(1, {}) == {}
-    assert heads(2, {"kind": "big"}) == {"default": "ns/h"}
-    assert heads(3, {"kind": "small"}) == {}
+    assert code(1, {}) is WaitCode.CAPACITY
+    assert code(2, {"kind": "big"}) is WaitCode.BEHIND
+    assert code(3, {"kind": "small"}) is WaitCode.CAPACITY
 
 
 def test_the_removal_of_a_hyperjob_changes_the_state_once() -> None:
@@ -305,7 +310,5 @@ def test_the_next_eviction_starts_after_the_victims_of_the_last_one(
     state = new_state(Settings(lag=LAG))
     state.began = began
     if eviction is not None:
-        state.eviction = Eviction(
-            head="ns/j", victims=eviction, overran=frozenset(), until=NOW + LAG
-        )
+        state.eviction = Eviction(head="ns/j", victims=eviction, until=NOW + LAG)
     assert may_evict_from(state) == at

@@ -90,9 +90,13 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
 @pytest.mark.parametrize(
     ("theirs", "of", "shown"),
     [
-        (queue("x"), "other", "reserved for a HyperJob of another namespace, first in queue x"),
-        (queue("y"), "other", "reserved for a HyperJob of another namespace, first in line"),
-        (queue("y"), "ns", "reserved for ns/head, first in queue y"),
+        (queue("x"), "other", "kept for a HyperJob of another namespace, first in queue x"),
+        (
+            queue("y", priority=1),
+            "other",
+            "kept for a HyperJob of another namespace, first in line",
+        ),
+        (queue("y", priority=1), "ns", "kept for ns/head, first in queue y"),
         (
             queue("x", dequeueStrategy="fifo"),
             "other",
@@ -104,11 +108,14 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
 def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
     theirs: Queue, of: str, shown: str
 ) -> None:
+    """The head preempts `on` in its own queue, and 8 of 32 GPUs are free meanwhile."""
     made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, names_others=False)))
     made.set_queues(*{"x": queue("x"), theirs.name: theirs}.values())
-    made.submit(unit("on", 16, queue="x"))
-    made.submit(replace(unit("head", 32, queue=theirs.name, age=1), key=f"{of}/head"))
-    made.submit(unit("small", 8, queue="x", age=2))
+    made.submit(unit("on", 24, queue=theirs.name))
+    made.decide()
+    made.now += 2 * LAG
+    head = unit("head", 32, queue=theirs.name, priority=URGENT, age=1)
+    made.submit(replace(head, key=f"{of}/head"), unit("small", 8, queue="x", age=2))
     schedule(made.state, made.clusters(), now=made.now)
     message = made.message("small")
     assert shown in message

@@ -203,30 +203,28 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"one"},
         {"two": "queue y uses 16 of its capability of 20"},
     ),
-    "a big one at the head keeps what it could use": (
-        world([unit("on", 16), unit("head", 24, age=1), unit("small", 8, age=2)]),
-        {"on"},
-        {"small": "there is room, but it is reserved for ns/head, first in queue default"},
+    "a small one that fits passes a big one at the head": (
+        world([unit("on", 16), unit("head", 24, age=1), unit("small", 16, age=2)]),
+        {"on", "small"},
+        {"head": "head-0 needs 24 nvidia.com/gpu: a lacks 24 nvidia.com/gpu (0 free)"},
     ),
-    "a small one passes where the head cannot stand": (
+    "a small one passes a head that its own queue's limit would let start": (
         world(
-            [
-                unit("on", 16, only_on=("a",)),
-                unit("head", 32, age=1),
-                unit("small", 8, age=2),
-            ],
-            a=32,
-            b=8,
+            [unit("on", 16), unit("head", 24, age=1), unit("small", 8, age=2)],
+            queue("default", gpus=40),
         ),
         {"on", "small"},
         {},
     ),
-    "a small one passes beside what the head needs": (
-        world([unit("on", 16), unit("head", 24, 24, age=1), unit("small", 8, age=2)], a=32, b=32),
-        {"on", "small"},
-        {},
+    "a head that waits for quota keeps it from its own queue": (
+        world(
+            [unit("on", 16), unit("head", 16, age=1), unit("small", 8, age=2)],
+            queue("default", gpus=24),
+        ),
+        {"on"},
+        {"small": "queue default uses 16 of its capability of 24"},
     ),
-    "one that never fits keeps nothing": (
+    "one that never fits is told what it lacks": (
         world([unit("on", 16), unit("never", 64, age=1), unit("small", 16, age=2)]),
         {"on", "small"},
         {"never": "never-0 needs 64 nvidia.com/gpu"},
@@ -261,7 +259,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"on", "small"},
         {},
     ),
-    "the head of one queue holds back another queue too": (
+    "the head of one queue holds back no other queue": (
         world(
             [
                 unit("on", 16, queue="x"),
@@ -271,50 +269,38 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             queue("x"),
             queue("y"),
         ),
-        {"on"},
-        {"more": "reserved for ns/head, first in queue y"},
+        {"on", "more"},
+        {"head": "head-0 needs 32 nvidia.com/gpu"},
     ),
     "maxDomains is kept": (
         world([unit("together", 24, 24, max_domains=1)], a=32, b=32),
         set(),
         {"together": "2 sub-jobs must start together, there is room for 1"},
     ),
-    "one that must stand together keeps only clusters that are large enough": (
-        world(
-            [
-                unit("on", 16, only_on=("a",)),
-                unit("head", 16, 16, max_domains=1, age=1),
-                unit("small", 16, age=2),
-            ],
-            a=32,
-            b=24,
-        ),
-        {"on", "small"},
-        {},
-    ),
-    "of unequal sub-jobs the smallest count where only they fit": (
+    "of unequal sub-jobs the smallest hold up a fifo queue where only they will fit": (
         world(
             [
                 unit("on", 16),
                 unit("head", 24, 8, 8, minimum=2, age=1),
                 unit("small", 8, age=2),
             ],
-            queue("default", gpus=40),
+            queue("default", gpus=40, dequeueStrategy="fifo"),
             a=28,
         ),
         {"on"},
-        {"small": "reserved for ns/head, first in queue default"},
+        {"small": "waits behind ns/head"},
     ),
-    "what must stand together is as many as must start": (
+    "what must stand together holds up a fifo queue if as many as must start will fit": (
         world(
             [
                 unit("on", 16),
                 unit("head", *[16] * 3, minimum=2, max_domains=1, age=1),
                 unit("small", 8, age=2),
-            ]
+            ],
+            queue("default", dequeueStrategy="fifo"),
         ),
         {"on"},
-        {"small": "there is room, but it is reserved for ns/head, first in queue default"},
+        {"small": "waits behind ns/head"},
     ),
 }
 

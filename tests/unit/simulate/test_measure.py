@@ -1,11 +1,14 @@
 """The report of a simulation: step functions, spreads, dues of queues, and all its numbers."""
 
+import itertools
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hyperjob.simulate.history import History, Life, Segment, StartForecast, Steps
-from hyperjob.simulate.measure import due_of, measure, percent, spread
+from hyperjob.simulate.measure import PARTS, due_of, measure, percent, spread
 from hyperjob.simulate.workload import Submission
 
 
@@ -42,6 +45,31 @@ def test_the_integral_of_a_step_function(end: float, area: float) -> None:
 def test_an_integral_over_the_times_in_which_another_function_is_positive() -> None:
     assert RAMP.integral_while(steps((5, 1), (15, 0), (32, 9)), 34) == 5 + 15 + 4
     assert RAMP.integral_while(steps((10, 1), (20, 0)), 100) == 30
+
+
+@settings(max_examples=300)
+@given(
+    end=st.integers(1, 10**7) | st.floats(1e-3, 1e9),
+    parts=st.integers(1, 250),
+    changes=st.lists(st.tuples(st.floats(0, 2), st.integers(0, 999)), max_size=12),
+)
+def test_averages_lose_no_part_of_any_length(
+    end: float, parts: int, changes: list[tuple[float, int]]
+) -> None:
+    """Each part has the integral over it, and a constant is its own average in every part."""
+    found = steps(*((at * end, value) for at, value in sorted(changes)))
+    edges = [end * part / parts for part in range(parts + 1)]
+    wanted = [
+        (found.integral(high) - found.integral(low)) * parts / end
+        for low, high in itertools.pairwise(edges)
+    ]
+    assert found.averages(end, parts) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+def test_the_average_of_a_constant_is_the_constant_for_every_length() -> None:
+    for length in range(1, 2001):
+        for end in (float(length), length / 7, length * 86400.1):
+            assert steps((0, 256)).averages(end, PARTS) == pytest.approx([256] * PARTS)
 
 
 def test_averages_of_equal_parts() -> None:

@@ -47,7 +47,6 @@ def test_hyperjobs_own_policy_and_static_weights_change_nothing() -> None:
 
 
 def test_each_policy_leaves_out_one_feature() -> None:
-    assert template("no-backfill") == {"queue": "a", "priorityClassName": "high", "tasks": []}
     first, second = changed("no-preemption").queues
     assert first["metadata"]["annotations"] == {"k": "v", PREEMPTION: DISABLED}
     assert second["metadata"]["annotations"] == {PREEMPTION: DISABLED}
@@ -55,13 +54,17 @@ def test_each_policy_leaves_out_one_feature() -> None:
         {"weight": 3, "reclaimable": False},
         {"reclaimable": False},
     ]
+    assert changed("best-effort").queues == [
+        {**each, "spec": {**each["spec"], "reclaimable": False}}
+        for each in changed("no-preemption").queues
+    ]
     assert spec("one-cluster") == {**JOB["spec"], "maxDomains": 1}
 
 
-def test_first_in_first_out_has_one_queue_without_priorities_and_estimates() -> None:
+def test_first_in_first_out_has_one_queue_without_priorities() -> None:
     (queue,) = changed("fifo").queues
     name = queue["metadata"]["name"]
-    assert template("fifo") == {"queue": name, "tasks": []}
+    assert template("fifo") == {"queue": name, "runningEstimate": "1h", "tasks": []}
     assert queue["spec"] == {"weight": 1, "reclaimable": False, "dequeueStrategy": "fifo"}
     assert queue["metadata"]["annotations"] == {PREEMPTION: DISABLED}
     assert queue["status"] == {"state": "Open"}
