@@ -22,15 +22,6 @@ from hyperjob_engine.reasons.failure import ContainerFailure
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500
 _WITH_LAST_LINES: Final = 64
-_HAS_RUN: Final = frozenset(
-    {
-        JobPhase.RUNNING,
-        JobPhase.RESTARTING,
-        JobPhase.COMPLETING,
-        JobPhase.ABORTING,
-        JobPhase.TERMINATING,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +84,17 @@ def next_attempt(child: Child) -> int:
 def started(observed: Observed, child: Child, *, stops: bool = False) -> str:
     """Return the start of the present run of a sub-job; empty if it is not known to have run.
 
-    If it `stops`, pods that may run count as a run: the history has the cluster of their logs.
+    A phase says less than the pods: Volcano ends a vcjob whose pods the cluster refuses through
+    Terminating too. If it `stops`, pods that may run count as a run: the history has the cluster
+    of their logs.
     """
     report = child.report
     if report is not None and report.began:
         return report.began
-    if report is not None and report.phase in _HAS_RUN:
-        is_now = report.phase is JobPhase.RUNNING and report.last_transition
-        return report.last_transition if is_now else rfc3339(observed.now)
+    if report is not None and report.phase is JobPhase.RUNNING and report.last_transition:
+        return report.last_transition
+    if report is not None and report.has_run:
+        return rfc3339(observed.now)
     if stops and observed.hyperjob.checkpoint is not None and may_run(observed, child):
         return rfc3339(observed.now)
     return ""

@@ -34,7 +34,6 @@ from hyperjob_engine.model.observed import (
     Cluster,
     GangRecord,
     Observed,
-    PodCounts,
     QueueAdmission,
 )
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
@@ -97,17 +96,19 @@ def not_allowed(
 def refusal_of(observed: Observed, child: Child) -> PodsRefused | None:
     """Return why the cluster of a sub-job refuses its pods; None once it has all of them.
 
-    Without the Events of the member only the end says it: Volcano terminates a vcjob whose pods it
-    cannot create, within minutes, and such a vcjob has no pod in any phase.
+    Volcano terminates a vcjob whose pods it cannot create, and such a vcjob has no pod in any
+    phase. Without the Events of the member that end alone says it. A later attempt may end so
+    within a second, before it has Events: Volcano counts its tries by the name of the vcjob.
     """
     refused, binding, report = observed.pods_refused.get(child.name), child.binding, child.report
-    if binding is None or report is None or observed.hyperjob.suspend:
+    if binding is None or report is None or observed.hyperjob.suspend or _began(child):
         return None
+    ended = report.phase is JobPhase.TERMINATED and not report.pods.total
     if refused is None:
-        ended = report.phase is JobPhase.TERMINATED and not report.pods.total
-        found = PodsRefused("", observed.now, observed.now)
-        return found if ended and not _began(child) else None
-    if binding.applied_since is None or refused.last < binding.applied_since or _began(child):
+        return PodsRefused("", observed.now, observed.now) if ended else None
+    if ended:
+        return refused
+    if binding.applied_since is None or refused.last < binding.applied_since:
         return None
     tasks = objects(child.job.spec.get("tasks")) if child.job is not None else ()
     complete = report.pods.total >= sum(integer(task.get("replicas")) or 0 for task in tasks)
@@ -240,11 +241,9 @@ def _pods_due(child: Child) -> datetime | None:
 
 def _began(child: Child) -> bool:
     """Return whether a pod of the present attempt has run."""
-    report, record = child.report, child.record
-    pods = report.pods if report is not None else PodCounts()
-    if pods.running or pods.succeeded or pods.failed or (report is not None and report.began):
+    if child.report is not None and child.report.has_run:
         return True
-    return record is not None and bool(record.start_time)
+    return child.record is not None and bool(child.record.start_time)
 
 
 def _on_nodes(demand: Resources, cluster: Cluster) -> bool:

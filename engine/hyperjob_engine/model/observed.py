@@ -252,6 +252,13 @@ class ReportedStatus:
     unmoved: bool = False
     began: str = ""
 
+    @property
+    def has_run(self) -> bool:
+        """Return whether a pod of the vcjob has run."""
+        if self.began or self.phase is JobPhase.RUNNING:
+            return True
+        return bool(self.pods.running or self.pods.succeeded or self.pods.failed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:

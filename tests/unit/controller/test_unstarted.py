@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hyperjob_core.api.names import LABEL_ATTEMPT
 from hyperjob_core.api.v1alpha1 import HyperJobStatus
@@ -33,6 +35,7 @@ from tests.unit.controller.builders import (
     policy,
     vcjob_status,
 )
+from tests.unit.controller.world import World
 
 LIMIT = timedelta(minutes=15)
 A, B = cluster("a"), cluster("b")
@@ -440,3 +443,68 @@ def test_a_refusal_that_is_over_counts_no_more(case: str) -> None:
     assert status is not None
     assert status["jobs"][0]["reason"] == "PodsPending"
     assert "excludedClusters" not in status["jobs"][0]
+
+
+class Refusing(World):
+    """A world whose members refuse all pods: Volcano ends each vcjob, and no pod ever is."""
+
+    events: bool = False
+
+    def observe(self, name: str) -> Observed:
+        seen = super().observe(name)
+        if not self.events:
+            return seen
+        refused = PodsRefused("exceeded quota: q", NOW, NOW)
+        return replace(seen, pods_refused=dict.fromkeys(seen.jobs, refused))
+
+    def report(self, phase: str) -> None:
+        for raw in self.jobs.values():
+            raw["status"] = {"state": {"phase": phase}}
+        for key, bound in self.bindings.items():
+            raw = self.jobs[key.removesuffix("-job")]
+            if not bound["spec"].get("clusters") or "status" not in raw:
+                continue
+            item = {
+                "clusterName": bound["spec"]["clusters"][0]["name"],
+                "applied": True,
+                "status": raw["status"],
+            }
+            applied = {"type": "FullyApplied", "status": "True"}
+            applied["lastTransitionTime"] = rfc3339(self.now)
+            bound["status"] = {"aggregatedStatus": [item], "conditions": [applied]}
+
+
+RULES = [
+    None,
+    {"maxRestarts": 0},
+    {"maxRestarts": 2, "rules": [{"action": "RestartHyperJob"}]},
+    {"maxRestarts": 2, "rules": [{"action": "FailHyperJob"}]},
+]
+
+
+@given(
+    phases=st.lists(
+        st.sampled_from(["Pending", "Terminating", "Terminated"]), min_size=1, max_size=12
+    ),
+    rules=st.sampled_from(RULES),
+    events=st.booleans(),
+    replicas=st.integers(1, 3),
+)
+def test_a_history_without_a_pod_that_ran_never_ends_in_failed_and_spends_no_restart(
+    phases: list[str], rules: Object | None, events: bool, replicas: int
+) -> None:
+    spec = {"failurePolicy": rules} if rules is not None else {}
+    world = Refusing(clusters={"a": cluster("a", gpus="64"), "b": cluster("b", gpus="64")})
+    world.events = events
+    world.hyperjobs["hj"] = hyperjob(group(replicas=replicas), **spec)
+    for phase in phases:
+        for _ in range(4):  # created, bound, and what was recorded is done
+            world.reconcile("hj")
+            world.karmada()
+        world.report(phase)
+        world.reconcile("hj")
+        world.now += timedelta(minutes=10)
+    found = world.hyperjobs["hj"]["status"]
+    assert not found.get("restarts")
+    assert [c for c in found.get("conditions") or () if c["status"] == "True"] == []
+    assert found["state"]["phase"] not in ("Failed", "Completed", "Running", "Degraded")
