@@ -1,4 +1,4 @@
-"""Whose an object is that has a name which anybody could foresee.
+"""The owner of an object whose name can be foreseen.
 
 What the controller creates for a HyperJob has it as the controller in its ownerReferences.
 """

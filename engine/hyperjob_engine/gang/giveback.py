@@ -15,6 +15,7 @@ from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
 from hyperjob_engine.reasons.detail import GaveBack
+from hyperjob_engine.reasons.reason import Reason
 
 # Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25
@@ -116,13 +117,17 @@ def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -
     """Return how often a HyperJob's gang was deleted, and until when it waits; None if never.
 
     `left` are the clusters that the sub-job `name` left, the last of which may refuse its pods.
+    Where the controller does not read the Events of members, the last run alone has the reason.
     """
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
         return None
     refused = observed.pods_refused.get(name) if left else None
     message = refused.message if refused is not None else ""
-    return GaveBack(record.attempts, record.retry_time, left, message)
+    known = observed.hyperjob.records.get(name)
+    last = known.history[-1] if known is not None and known.history else None
+    ended = last.message if last is not None and last.reason == Reason.PODS_REFUSED else ""
+    return GaveBack(record.attempts, record.retry_time, left, message, ended)
 
 
 def _gathering(

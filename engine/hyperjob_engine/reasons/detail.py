@@ -159,13 +159,15 @@ class BindingTaken:
 class GaveBack:
     """The controller has deleted an incomplete gang `times` times; `left` are excluded clusters.
 
-    `refused`: why the last of these clusters refuses the pods.
+    `refused`: why the last of these clusters refuses the pods. `ended`: the message of the last
+    run, if Volcano ended it before a pod ran.
     """
 
     times: int
     until: datetime
     left: Sequence[str] = ()
     refused: str = ""
+    ended: str = ""
 
 
 class SilenceCode(enum.StrEnum):
@@ -299,7 +301,8 @@ def _gave_back(detail: GaveBack) -> str:
     why = (
         refused_text(detail.left[-1], detail.refused)
         if detail.refused and detail.left
-        else f"the gang stayed incomplete (time {detail.times}), and the controller deleted"
+        else detail.ended
+        or f"the gang stayed incomplete (time {detail.times}), and the controller deleted"
         " its sub-jobs"
     )
     return f"waits for the next try at {detail.until:%H:%M:%S}Z{left}: {why}"

@@ -508,3 +508,13 @@ def test_a_history_without_a_pod_that_ran_never_ends_in_failed_and_spends_no_res
     assert not found.get("restarts")
     assert [c for c in found.get("conditions") or () if c["status"] == "True"] == []
     assert found["state"]["phase"] not in ("Failed", "Completed", "Running", "Degraded")
+
+
+def test_a_gang_that_waits_after_refused_pods_says_so_without_the_events_of_the_member() -> None:
+    ended = look(*member(0, "Terminated", {}), *member(1, "Terminated", {}))
+    decided = plan(ended)
+    waiting = after(ended, decided, at=LIMIT + timedelta(seconds=1), verdict=QueueVerdict())
+    why = "Volcano on a ended its vcjob before a pod ran; its Events there say why"
+    for entry in status_of(waiting)["jobs"]:
+        assert entry["reason"] == "GangBackOff"
+        assert why in entry["message"]
