@@ -16,8 +16,9 @@ from typing import Any, Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import EventType, Kube, ObjectList, WatchEvent
+from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError, NotFound, Unauthorized
+from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
     CORE_EVENTS,

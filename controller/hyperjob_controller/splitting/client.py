@@ -15,6 +15,7 @@ from typing import Final
 
 import aiohttp
 
+from hyperjob_core.kube.bodies import read_body
 from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan, SplitQuestion
@@ -152,10 +153,8 @@ class Splitter:
                 raise AnswerError(
                     CallFault.HTTP_STATUS, response.reason or "", number=response.status
                 )
-            content = await response.content.read(_MAX_BYTES + 1)
-            while len(content) <= _MAX_BYTES and not response.content.at_eof():
-                content += await response.content.read(_MAX_BYTES + 1 - len(content))
-            if len(content) > _MAX_BYTES:
+            content = await read_body(response, most=_MAX_BYTES)
+            if content is None:
                 raise AnswerError(CallFault.TOO_LARGE, number=_MAX_BYTES)
             return content
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import orjson
 
@@ -22,18 +22,30 @@ from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
-from hyperjob_core.kube.errors import Conflict, Gone, Invalid, from_status, unreachable
+from hyperjob_core.kube.errors import (
+    LONGEST_STATUS,
+    Conflict,
+    Invalid,
+    from_status,
+    unreachable,
+)
 from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
+from hyperjob_core.kube.paging import (
+    LONGEST_VERSION,
+    Bounds,
+    ObjectList,
+    object_of,
+    read_list,
+    short,
+)
 from hyperjob_core.kube.proxied import Proxied
 from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.kube.transport import CONNECTIONS, Params, Response, Transport
+from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Response, Transport
 
 USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
 TIME_LIMIT = 30.0
 IDLE_LIMIT = 150.0  # seconds; an API server sends a bookmark about once a minute
-LONGEST_LINE: Final = 32 * 1024 * 1024
-"""The longest line of a watch in bytes; no object of an API server is larger."""
 
 Objects = list[Object]  # within Kube, `list` is the verb
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -64,14 +76,6 @@ class WatchEvent:
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectList:
-    """A complete list; a watch from `resource_version` has all later changes."""
-
-    items: list[Object]
-    resource_version: str
-
-
 class Kube:
     """A client of one API server; use as `async with Kube.connect(…) as kube`."""
 
@@ -81,8 +85,10 @@ class Kube:
         *,
         time_limit: float = TIME_LIMIT,
         namespace: str = config.DEFAULT_NAMESPACE,
+        bounds: Bounds = Bounds(),
     ) -> None:
         self.namespace = namespace
+        self._bounds = bounds
         self._transport = transport
         self._time_limit = time_limit
 
@@ -98,10 +104,12 @@ class Kube:
         connections: int = CONNECTIONS,
         metrics: ClientMetrics = SILENT,
         warn: Warn = log_warning,
+        bounds: Bounds = Bounds(),
     ) -> AsyncIterator[Self]:
         """Find the API server as kubectl does and close all connections at the end.
 
         `warn` gets each warning of the API server once. `connections` are open concurrently.
+        `bounds` are those of each list.
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
         Raises ConfigError with the file and the next step.
         """
@@ -115,7 +123,9 @@ class Kube:
             metrics=metrics,
             warn=warn,
         )
-        async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
+        async with cls(
+            transport, time_limit=time_limit, namespace=connection.namespace, bounds=bounds
+        ) as kube:
             yield kube
 
     async def __aenter__(self) -> Self:
@@ -140,7 +150,8 @@ class Kube:
 
     def member(self, cluster: str, *, time_limit: float = TIME_LIMIT) -> "Kube":
         """Return a client of a member through Karmada's proxy, over this client's connections."""
-        return Kube(Proxied(self._transport, cluster), time_limit=time_limit)
+        member = Proxied(self._transport, cluster)
+        return Kube(member, time_limit=time_limit, bounds=self._bounds)
 
     async def get(
         self,
@@ -163,45 +174,21 @@ class Kube:
         limit: int = 500,
         transform: Callable[[Object], Object] = lambda obj: obj,
     ) -> ObjectList:
-        """Read all objects, `limit` at a time; after an expired page token again without pages.
+        """Read all objects, `limit` at a time; see `read_list`.
 
-        `transform` is applied to each object of a page: only its result stays in memory.
+        `transform` is applied to each object of a page: only its result stays in memory. Raises
+        KubeError, TooLarge beyond the bounds.
         """
         path = resource.path(namespace)
-        selectors = _selectors(label_selector, field_selector)
-        try:
-            pages = {**selectors, "limit": str(limit)}
-            return await self._pages(resource, path, pages, transform)
-        except Gone:
-            return await self._pages(resource, path, selectors, transform)
-
-    async def _pages(
-        self,
-        resource: Resource,
-        path: str,
-        params: Params,
-        transform: Callable[[Object], Object],
-    ) -> ObjectList:
-        """Return a list, page by page; its version is that of the first page.
-
-        Raises Gone if the token of a page has expired.
-        """
-        items: Objects = []
-        version = token = ""
-        while True:
-            page = await self._call(
-                "GET", path, params={**params, "continue": token} if token else params
-            )
-            for item in page.get("items") or ():
-                item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)  # items of built-in lists have neither
-                items.append(transform(item))
-            metadata = page.get("metadata") or {}
-            version = version or str(metadata.get("resourceVersion") or "")
-            token = metadata.get("continue") or ""
-            if not token:
-                break
-        return ObjectList(items, version)
+        return await read_list(
+            lambda params: self.raw("GET", path, params=params),
+            resource,
+            f"GET {path}",
+            params=_selectors(label_selector, field_selector),
+            limit=limit,
+            transform=transform,
+            bounds=self._bounds,
+        )
 
     async def watch(
         self,
@@ -237,12 +224,12 @@ class Kube:
             time_limit=timeout_seconds + self._time_limit,
             opened=opened,
         )
-        splitter, request = Splitter(LONGEST_LINE), f"WATCH {path}"
+        splitter, request = Splitter(LONGEST_BODY), f"WATCH {path}"
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 lines = splitter.feed(chunk)
                 if splitter.cut:
-                    raise unreachable(request, f"a line is longer than {LONGEST_LINE} bytes")
+                    raise unreachable(request, f"a line is longer than {LONGEST_BODY} bytes")
                 for line in lines:
                     if line:
                         yield _watch_event(line, request)
@@ -395,21 +382,8 @@ class Kube:
         content_type: str = "application/json",
     ) -> Object:
         """Return the object of a response; raises KubeError, also for another body."""
-        response = await self._transport.request(
-            method,
-            path,
-            params=params,
-            body=None if body is None else orjson.dumps(body),
-            content_type=content_type,
-            time_limit=self._time_limit,
-        )
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise unreachable(f"{method} {path}", "the answer is no JSON object")
-        return answer
+        response = await self.raw(method, path, params=params, body=body, content_type=content_type)
+        return object_of(response, f"{method} {path}")
 
 
 def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
@@ -435,8 +409,10 @@ def _watch_event(line: bytes, request: str) -> WatchEvent:
             found = WatchEvent(EventType(kind), obj)
             if found.type is not EventType.BOOKMARK:
                 key_of(obj)
-            _ = obj["metadata"]["resourceVersion"]
+            short(obj["metadata"]["resourceVersion"], LONGEST_VERSION)
             return found
+        if len(line) > LONGEST_STATUS:
+            obj = None  # no Status
         failure = from_status(obj, request)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreachable(request, f"the watch carries garbage: {line[:80]!r}") from error

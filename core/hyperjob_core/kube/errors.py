@@ -9,10 +9,17 @@ from http import HTTPStatus
 from typing import ClassVar, Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import decoded
+from hyperjob_core.api.wire import at, decoded, integer, objects, string_map
 from hyperjob_core.kube.backoff import LONGEST
+from hyperjob_core.text import shortened
 
-_BODY_SHOWN = 512
+_BODY_SHOWN: Final = 512
+LONGEST_MESSAGE: Final = 64 * 1024
+"""The characters of a message; the refusal of an admission webhook may have 32 KiB."""
+_REASON: Final = 256
+LONGEST_STATUS: Final = 1024 * 1024
+"""The longest Status in bytes: an error may be kept for long, with all of it."""
+_CAUSES: Final = 1000
 
 
 class ConfigError(Exception):
@@ -41,22 +48,24 @@ class KubeError(Exception):
     @property
     def message(self) -> str:
         """Return the server's message."""
-        return str(self.status.get("message") or self.reason or f"HTTP {self.http_code}")
+        message = self.status.get("message") or self.reason or f"HTTP {self.http_code}"
+        return shortened(str(message), LONGEST_MESSAGE)
 
     @property
     def reason(self) -> str:
         """Return the machine-readable reason (`NotFound`, `Conflict`, …); empty if none."""
-        return str(self.status.get("reason") or "")
+        return shortened(str(self.status.get("reason") or ""), _REASON)
 
     @property
     def http_code(self) -> int:
         """Return the HTTP status; 0 if the server never answered."""
-        return int(self.status.get("code") or 0)
+        return integer(self.status.get("code")) or 0
 
     @property
     def causes(self) -> list[dict[str, str]]:
         """Return `details.causes`: for Invalid one entry per field, with reason, message, field."""
-        return list((self.status.get("details") or {}).get("causes") or [])
+        causes = objects(at(self.status, "details", "causes"))
+        return [string_map(each) for each in causes[:_CAUSES]]
 
 
 class BadRequest(KubeError):
@@ -119,6 +128,10 @@ class InternalError(KubeError):
     code = 500
 
 
+class TooLarge(KubeError):
+    """The API server, or a member, sent more than the client takes; see docs/security.md."""
+
+
 class Unavailable(KubeError):
     """502, 503, 504, a lost connection or a time limit: the request may be retried later.
 
@@ -177,7 +190,7 @@ _REASONS: Final[Mapping[int, str]] = {
 
 def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
     """Return the error of a Status object."""
-    code = int(status.get("code") or 0)
+    code = integer(status.get("code")) or 0
     kind = _BY_CODE.get(code, KubeError)
     if kind is Conflict and status.get("reason") == "AlreadyExists":
         kind = AlreadyExists
@@ -187,11 +200,11 @@ def from_status(status: Object, request: str, *, retry_after: float | None = Non
 def from_response(code: int, headers: Mapping[str, str], body: bytes, request: str) -> KubeError:
     """Return the error of an HTTP response outside 2xx, whose body need not be a Status."""
     try:
-        parsed = decoded(body)
+        parsed = decoded(body) if len(body) <= LONGEST_STATUS else None
     except ValueError:
         parsed = None
     if isinstance(parsed, dict) and parsed.get("kind") == "Status":
-        status = {**parsed, "code": parsed.get("code") or code}
+        status = {**parsed, "code": integer(parsed.get("code")) or code}
     else:
         status = make_status(code, body.decode(errors="replace").strip()[:_BODY_SHOWN])
     return from_status(status, request, retry_after=retry_after(headers))
@@ -201,6 +214,11 @@ def unreachable(request: str, message: str, *, timeout: bool = False) -> Unavail
     """Return the error of a request without a response."""
     status = make_status(0, message, reason="Timeout" if timeout else "ServiceUnavailable")
     return Unavailable(status, request, answered=False)
+
+
+def too_large(request: str, message: str) -> TooLarge:
+    """Return the error of a response that exceeds a bound."""
+    return TooLarge(make_status(0, message, reason="ResponseTooLarge"), request)
 
 
 def make_status(code: int, message: str, *, reason: str = "") -> Object:

@@ -6,8 +6,9 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, Unavailable
+from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, silent
 from hyperjob_core.kube.resources import Resource
 

@@ -21,10 +21,11 @@ import aiohttp
 from yarl import URL
 
 from hyperjob_core.kube import errors
+from hyperjob_core.kube.bodies import hang_up, read_body
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.exchange import Exchange, Warn, log_warning, why_no_connection
 from hyperjob_core.kube.instruments import SILENT, ClientMetrics
-from hyperjob_core.kube.transport import CONNECTIONS, Params, Response
+from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Response
 
 _TURNS_TO_CLOSE = 100
 _CONNECT_SECONDS = 10.0
@@ -138,7 +139,7 @@ class HttpTransport(Exchange):
             async with self._session.request(
                 method, self._url(path, params), data=body, headers=headers, **self._common
             ) as response:
-                content = await response.read()
+                content = await _body(response, line)
         except (aiohttp.ClientError, OSError) as error:
             self._count("<error>", method)
             raise self._broken(line, error) from error
@@ -179,7 +180,7 @@ class HttpTransport(Exchange):
             ) as response:
                 self._count(str(response.status), "GET")
                 if response.status != 200:
-                    content = await response.read()
+                    content = await _body(response, line)
                     raise errors.from_response(response.status, response.headers, content, line)
                 if opened:
                     opened()
@@ -187,7 +188,7 @@ class HttpTransport(Exchange):
                     async for chunk in response.content.iter_any():
                         yield chunk
                 finally:
-                    _hang_up(response)
+                    hang_up(response)
         except aiohttp.ConnectionTimeoutError as error:
             silence = f"no connection within {_CONNECT_SECONDS:g}s"
             raise errors.unreachable(line, silence, timeout=True) from error
@@ -208,12 +209,9 @@ class HttpTransport(Exchange):
         return self._unreachable(line, why_not_connected(error), cause=cause)
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Abort the connection of a stream that has not ended.
-
-    A clean close would wait for the server for up to half a minute, maybe beyond the end of the
-    event loop.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
+async def _body(response: aiohttp.ClientResponse, line: str) -> bytes:
+    """Return the body of a response; raises TooLarge."""
+    content = await read_body(response)
+    if content is None:
+        raise errors.too_large(line, f"the answer has more than {LONGEST_BODY} bytes")
+    return content

@@ -12,9 +12,10 @@ from contextlib import aclosing
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import IDLE_LIMIT, EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, NotFound
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
+from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.store import Indexer, Store

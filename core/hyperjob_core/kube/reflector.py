@@ -14,9 +14,10 @@ from typing import Final, Protocol
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import IDLE_LIMIT, EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
+from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.resources import Resource
 
 Transform = Callable[[Object], Object]

@@ -10,6 +10,12 @@ Params = Mapping[str, str]
 
 CONNECTIONS: Final = 256
 """The concurrent connections of one client."""
+LONGEST_BODY: Final = 8 * 1024 * 1024
+"""The longest body of a response in bytes, and the longest line of a watch.
+
+An API server takes no object above 3 MiB, and no request for a list needs more: `Kube.list` asks
+for shorter pages. Decoded JSON takes up to twenty times as much memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)

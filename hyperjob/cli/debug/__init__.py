@@ -15,9 +15,12 @@ from hyperjob.cli.kubectl.names import name_argument
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
+from hyperjob_core.kube.bodies import read_body
 from hyperjob_core.kube.http import why_not_connected
 
 _SECONDS = 10.0
+_MOST = 64 * 1024 * 1024
+_SHOWN = 500
 _REACH = (
     "start the controller with --debug-bind-address 127.0.0.1:6060 and lead its port here: kubectl"
     " --context host -n karmada-system port-forward deploy/hyperjob-controller 6060"
@@ -58,15 +61,17 @@ async def _read(url: str) -> Object:
     limit = aiohttp.ClientTimeout(total=_SECONDS)
     try:
         async with aiohttp.ClientSession(timeout=limit) as session, session.get(url) as answer:
-            body = await answer.read()
+            body = await read_body(answer, most=_MOST)
             code = answer.status
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
         late = isinstance(error, TimeoutError)
         why = f"no answer within {_SECONDS:g}s" if late else why_not_connected(error)
         raise FailureError(f"no controller answers at {url}: {why}; {_REACH}") from None
-    text = body.decode(errors="replace").strip()
+    if body is None:
+        raise FailureError(f"{url} answers with more than {_MOST} bytes: read it with curl")
+    text = body[:_SHOWN].decode(errors="replace").strip()
     if code != 200:
-        raise FailureError(f"{url} answers {code}: {text[:500]}; is it the controller that leads?")
+        raise FailureError(f"{url} answers {code}: {text}; is it the controller that leads?")
     try:
         found = decoded(body)
     except ValueError:

@@ -7,17 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import trustme
 from aiohttp import web
 
 from hyperjob.cli.splitter import application
-from hyperjob_controller.splitting.client import _MAX_BYTES, Splitter
+from hyperjob_controller.splitting.client import Splitter
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
-from hyperjob_engine.splitting.protocol import AnswerError
 from tests.support.walls import unexpected
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
@@ -260,24 +258,3 @@ async def test_a_long_token_is_sent_whole(tmp_path: Path) -> None:
     token.write_text("x" * 4096)
     async with served(application("x" * 4096), token_file=token) as at:
         assert (await at.ask(asked(wish(64), A, B))).shares == (("a", 64),)
-
-
-async def test_an_answer_that_is_too_long_by_its_last_byte_is_refused() -> None:
-    content = asyncio.StreamReader()
-
-    class Session:
-        @asynccontextmanager
-        async def post(self, *_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
-            yield SimpleNamespace(status=200, reason="OK", content=content)
-
-    client = Splitter(
-        "http://x/", time_limit=1, answered=lambda _: None, now=lambda: NOW, faulty=unexpected
-    )
-    content.feed_data(b"x" * _MAX_BYTES)
-    reading = asyncio.create_task(client._post(Session(), b""))  # type: ignore[arg-type]
-    for _ in range(10):  # what has come is read before the rest comes
-        await asyncio.sleep(0)
-    content.feed_data(b"x")
-    content.feed_eof()
-    with pytest.raises(AnswerError):
-        await reading

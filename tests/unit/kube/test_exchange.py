@@ -333,6 +333,7 @@ def test_the_codes_of_errors_are_those_of_http():
         errors.Invalid: 422,
         errors.TooManyRequests: 429,
         errors.InternalError: 500,
+        errors.TooLarge: 0,
         errors.Unavailable: 503,
     }
     assert KubeError.code == 0

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.informer import Informer, RestoredError, end_when_restored
+from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 
 PATH = "/api/v1/nodes"

@@ -9,8 +9,9 @@ import pytest
 
 from hyperjob.sdk.job import AsyncJob
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import EventType, ObjectList, WatchEvent
+from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone
+from hyperjob_core.kube.paging import ObjectList
 
 
 def hyperjob(uid: str, phase: str, version: str) -> Object:

@@ -1,0 +1,144 @@
+"""The pages of a list, and what a client accepts of them: bounds on objects, bytes and time.
+
+A list without an end must neither fill the memory nor hold its reader for ever.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.errors import Gone, TooLarge, too_large, unreachable
+from hyperjob_core.kube.resources import Resource, key_of
+from hyperjob_core.kube.transport import Params, Response
+
+LONGEST_VERSION: Final = 128
+"""The longest resourceVersion; it is a part of the address of the next watch."""
+LONGEST_TOKEN: Final = 4096
+"""The longest token of a page, which is a part of the next address."""
+_SMALLER: Final = 8
+"""By what the limit of a page is divided after one that was too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most that one list may have: objects and pages, bytes of all bodies, and seconds.
+
+    Kubernetes supports 150,000 pods in a cluster.
+    """
+
+    items: int = 200_000
+    bytes: int = 1024 * 1024 * 1024
+    seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """A complete list; a watch from `resource_version` has all later changes."""
+
+    items: list[Object]
+    resource_version: str
+
+
+async def read_list(
+    get: Callable[[Params], Awaitable[Response]],
+    resource: Resource,
+    request: str,
+    *,
+    params: Params,
+    limit: int,
+    transform: Callable[[Object], Object],
+    bounds: Bounds,
+) -> ObjectList:
+    """Return a list of pages of `limit` objects; after an expired token once more from the first.
+
+    A page that is too large is read in smaller ones. `transform` is applied to each object of a
+    page: only its result stays in memory. Raises KubeError, TooLarge beyond the bounds.
+    """
+    try:
+        async with asyncio.timeout(bounds.seconds):
+            for last in (False, True):
+                try:
+                    return await _pages(get, resource, request, params, limit, transform, bounds)
+                except Gone:
+                    if last:
+                        raise
+    except TimeoutError as error:
+        why = f"the list took longer than {bounds.seconds:g}s"
+        raise unreachable(request, why, timeout=True) from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _pages(
+    get: Callable[[Params], Awaitable[Response]],
+    resource: Resource,
+    request: str,
+    params: Params,
+    limit: int,
+    transform: Callable[[Object], Object],
+    bounds: Bounds,
+) -> ObjectList:
+    """Return a list, page by page; its version is that of the first page.
+
+    Raises Gone if the token of a page has expired.
+    """
+    items: list[Object] = []
+    version, position = "", dict[str, str]()
+    size = pages = 0
+    while True:
+        try:
+            response = await get({**params, "limit": str(limit), **position})
+        except TooLarge:
+            if limit == 1:
+                raise
+            limit = max(1, limit // _SMALLER)
+            continue
+        found, first, token = _page(response, resource, request)
+        size, pages, version = size + len(response.body), pages + 1, version or first
+        if len(items) + len(found) + pages > bounds.items:
+            raise too_large(request, f"the list has more than {bounds.items} objects and pages")
+        if size > bounds.bytes:
+            raise too_large(request, f"the list has more than {bounds.bytes} bytes")
+        items += map(transform, found)
+        if not token:
+            return ObjectList(items, version)
+        position = {"continue": token}
+
+
+def object_of(response: Response, request: str) -> Object:
+    """Return the object of a response; raises Unavailable for another body."""
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise unreachable(request, "the answer is no JSON object")
+    return answer
+
+
+def short(value: object, most: int) -> str:
+    """Return a text of at most so many characters; raises ValueError for any other value."""
+    if not isinstance(value, str) or len(value) > most:
+        raise ValueError(f"no text of at most {most} characters")
+    return value
+
+
+def _page(response: Response, resource: Resource, request: str) -> tuple[list[Object], str, str]:
+    """Return the objects of a page, the version of the list, and the token of the next page.
+
+    Raises Unavailable on garbage.
+    """
+    page = object_of(response, request)
+    try:
+        items = page.get("items") or []
+        for item in items:
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)  # items of built-in lists have neither
+            key_of(item)
+        metadata = page.get("metadata") or {}
+        version = short(metadata.get("resourceVersion") or "", LONGEST_VERSION)
+        token = short(metadata.get("continue") or "", LONGEST_TOKEN)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreachable(request, "the list carries garbage") from error
+    return items, version, token
