@@ -26,11 +26,20 @@ from hyperjob_certs.x509 import (
     served_name,
     split_bundle,
 )
+from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
 
 ATTEMPTS: Final = 3
 MAX_DAYS: Final = 36500
+_EXPECTED: Final = (
+    NothingToInject,
+    ForeignObjectError,
+    ConfigError,
+    KubeError,
+    InvalidPair,
+    OSError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(str(problem))
     try:
         asyncio.run(_run(options))
-    except (NothingToInject, ConfigError, KubeError, InvalidPair, OSError) as problem:
+    except _EXPECTED as problem:
         sys.stderr.write(f"error: {problem}\n")
         return 1
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import INSTALLER, ForeignObjectError, manager_of, named
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, NotFound
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -24,7 +25,8 @@ class NothingToInject(Exception):  # noqa: N818 - the state of the server, not a
 async def inject(kube: Kube, *, ca_bundle: bytes) -> list[str]:
     """Set the bundle (PEM) in both configurations; return the names of those that changed.
 
-    Raises `NothingToInject` if a configuration is missing, after the update of the others.
+    Raises `NothingToInject` if a configuration is missing, after the update of the others, and
+    ForeignObjectError for a configuration that another program created.
     """
     changed, missing = [], []
     for resource, name in TARGETS:
@@ -57,6 +59,11 @@ async def _inject_one(kube: Kube, resource: Resource, name: str, *, ca_bundle: b
     """Write the bundle into one configuration, again after a conflict; return whether it did."""
     for attempt in range(1, ATTEMPTS + 1):
         live = await kube.get(resource, name)
+        if manager_of(live) != INSTALLER:
+            raise ForeignObjectError(
+                f"{named(resource.kind, live)} exists, and hyperjob install did not create it:"
+                " delete it and run `hyperjob install`"
+            )
         wanted = with_bundle(live, ca_bundle=ca_bundle)
         if wanted is live:
             return False

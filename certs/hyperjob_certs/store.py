@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from hyperjob_certs.rotation import Bundle
 from hyperjob_certs.x509 import InvalidPair, Pair, join_bundle, split_bundle
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import CERTS, MANAGED_BY, ForeignObjectError, manager_of, named
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import SECRETS
@@ -105,17 +106,29 @@ class SecretStore:
         return Stored(from_items(items), secret)
 
     async def save(self, bundle: Bundle, *, over: Stored) -> None:
-        """Create the Secret, or replace the version that was read."""
+        """Create the Secret, or replace the version that was read.
+
+        Raises ForeignObjectError for a Secret that another program created.
+        """
         data = {name: b64encode(pem).decode("ascii") for name, pem in to_items(bundle).items()}
         if over.origin is None:
             secret = {
                 "apiVersion": "v1",
                 "kind": "Secret",
-                "metadata": {"name": self._name, "namespace": self._namespace},
+                "metadata": {
+                    "name": self._name,
+                    "namespace": self._namespace,
+                    "labels": {MANAGED_BY: CERTS},
+                },
                 "type": "kubernetes.io/tls",
                 "data": data,
             }
             await self._kube.create(SECRETS, secret, namespace=self._namespace)
+        elif manager_of(over.origin) != CERTS:
+            raise ForeignObjectError(
+                f"{named(SECRETS.kind, over.origin)} exists, and hyperjob-certs did not create it:"
+                " name another Secret with --secret, or delete this one"
+            )
         else:
             kept = over.origin.get("data") or {}
             await self._kube.replace(SECRETS, {**over.origin, "data": {**kept, **data}})

@@ -22,6 +22,7 @@ from hyperjob_core.api.names import (
     CONTROLLER_USER,
     CONTROLLER_VERSION,
     ENDING_PODS,
+    FIELD_MANAGER,
     LEASE_NAME,
 )
 from hyperjob_core.api.wire import string_map
@@ -96,6 +97,7 @@ class Leadership:
             lease_seconds=seconds,
             renew_seconds=seconds * _RENEWED,
             annotations=self._annotations,
+            manager=FIELD_MANAGER,
         )
 
     def _annotations(self) -> dict[str, str]:

@@ -13,12 +13,14 @@ from typing import Final
 import yaml
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import CERTS, manager_of
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.http import HttpTransport
 from hyperjob_core.kube.resources import SECRETS, SERVICE_ACCOUNTS
-from hyperjob_install.objects import FIELD_MANAGER, labelled
+from hyperjob_install.objects import FIELD_MANAGER, is_ours, labelled
+from hyperjob_install.plan import Action
 from hyperjob_install.problems import InstallError
 
 KUBECONFIG: Final = "kubeconfig"
@@ -52,16 +54,20 @@ async def renew(
     return ends
 
 
-async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> list[str]:
-    """Delete Secrets; return the names of those that existed."""
-    deleted = []
+async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> dict[str, Action]:
+    """Delete Secrets that this module or hyperjob-certs created; return what became of each."""
+    found = {}
     for name in secrets:
         try:
-            await host.delete(SECRETS, name, namespace=namespace)
+            live = await host.get(SECRETS, name, namespace=namespace)
+            found[name] = Action.KEPT
+            if is_ours(live) or manager_of(live) == CERTS:
+                uid = live["metadata"]["uid"]
+                await host.delete(SECRETS, name, namespace=namespace, uid=uid)
+                found[name] = Action.DELETED
         except NotFound:
-            continue
-        deleted.append(name)
-    return deleted
+            found[name] = Action.ABSENT
+    return found
 
 
 def kubeconfig(connection: Connection, user: str) -> str:
@@ -136,9 +142,17 @@ async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> N
         }
         await host.create(SECRETS, labelled(secret, component="credentials"))
         return
+    if not is_ours(live):
+        raise InstallError(
+            f"{_secret(account)} exists, and hyperjob credentials did not create it: name another"
+            " Secret with --account, or delete this one"
+        )
     await host.replace(SECRETS, {**live, "data": {**(live.get("data") or {}), **data}})
 
 
 def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:
-    where = f"secret {account.secret_namespace}/{account.secret}"
-    return InstallError(f"{where} cannot be written: {error.message}")
+    return InstallError(f"{_secret(account)} cannot be written: {error.message}")
+
+
+def _secret(account: ServiceAccount) -> str:
+    return f"secret {account.secret_namespace}/{account.secret}"

@@ -85,7 +85,8 @@ async def _apply(kube: Kube, item: Item, *, force: bool, patience: float) -> Non
 
 async def _delete(kube: Kube, item: Item) -> None:
     try:
-        await kube.delete(item.resource, item.name, namespace=item.namespace)
+        uid = item.object["metadata"].get("uid")
+        await kube.delete(item.resource, item.name, namespace=item.namespace, uid=uid)
     except NotFound:
         return
     except KubeError as error:

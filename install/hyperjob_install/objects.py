@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.ownership import INSTALLER, MANAGED_BY, manager_of
 from hyperjob_core.kube.resources import Resource
 
-FIELD_MANAGER: Final = "hyperjob-install"
+FIELD_MANAGER: Final = INSTALLER
 
-MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 COMPONENT: Final = "app.kubernetes.io/component"
 _LABELS: Final[Mapping[str, str]] = {
     "app.kubernetes.io/name": "hyperjob",
     "app.kubernetes.io/part-of": "hyperjob",
-    MANAGED_BY: FIELD_MANAGER,
+    MANAGED_BY: INSTALLER,
 }
 
 
@@ -45,9 +45,10 @@ class Component(enum.StrEnum):
 class Item:
     """An object to install in the Karmada API server.
 
-    `only_where_missing`: an existing object of this name stays unchanged. `absent`: `install`
-    deletes the object if it has HyperJob's label. `only_where_served`: `install` skips the object
-    where the API server does not serve its kind.
+    An existing object without HyperJob's label is a problem, if it is no CRD; with
+    `only_where_missing` it stays unchanged. `absent`: `install` deletes the object if it has the
+    label. `only_where_served`: `install` skips the object where the API server does not serve its
+    kind.
     """
 
     part: Component
@@ -119,5 +120,4 @@ def labelled(obj: Object, *, component: str) -> Object:
 
 def is_ours(live: Object) -> bool:
     """Return whether an object of the API server has HyperJob's label."""
-    labels = live["metadata"].get("labels") or {}
-    return bool(labels.get(MANAGED_BY) == FIELD_MANAGER)
+    return manager_of(live) == INSTALLER

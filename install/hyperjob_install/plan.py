@@ -158,12 +158,14 @@ class _Planner:
             return []  # the dry run of each customization reports that its kind is not served
         return clashes(listed.items)
 
-    async def unasked(self, item: Item) -> Step:
+    async def unasked(self, item: Item) -> Step | Problem:
         """Plan an interpreter without a dry run: Karmada refuses it while another one conflicts."""
         try:
             live = await self._kube.get(item.resource, item.name)
         except NotFound:
             return _step(item, Action.CREATED)
+        if self._is_foreign(item, live):
+            return problems.taken(item.title)
         return _step(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
 
     async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
@@ -173,9 +175,12 @@ class _Planner:
         except NotFound:
             return _step(item, Action.ABSENT) if item.absent else await self._create(item, items)
         if item.absent:
-            return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
+            found = replace(item, object=live)
+            return _step(found, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
-            return _step(item, Action.KEPT, note="exists, and hyperjob install did not create it")
+            return _step(item, Action.KEPT, note=problems.NOT_OURS)
+        if self._is_foreign(item, live):
+            return problems.taken(item.title)
         if (
             item.part is Component.CRDS
             and not self._allow_field_loss
@@ -185,6 +190,10 @@ class _Planner:
         item = _keeping_bundles(item, live)  # the step applies it too
         fields = changed_fields(live, await self._dry_run(item))
         return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
+
+    def _is_foreign(self, item: Item, live: Object) -> bool:
+        """Return whether an object of another owner has the name; a CRD's name is its kind's."""
+        return not (is_ours(live) or self._force or item.resource is CRDS)
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step:
         """Return the step that creates an object, after a dry run where the API server has one."""

@@ -5,9 +5,12 @@ Problems found before the first write are values: the command prints all of them
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash
+
+NOT_OURS: Final = "exists, and hyperjob install did not create it"
 
 
 class InstallError(Exception):
@@ -40,6 +43,15 @@ def field_conflict(title: str, error: KubeError) -> Problem:
         title,
         f"owned by another field manager: {who or error.message}",
         "take them over with --allow conflicts, or remove them from the other manager's manifest",
+    )
+
+
+def taken(title: str) -> Problem:
+    """Return the problem of an object of another owner that has the name."""
+    return Problem(
+        title,
+        NOT_OURS,
+        "delete it, or take it over with --allow conflicts: hyperjob uninstall then deletes it",
     )
 
 

@@ -14,10 +14,10 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP, WEBHOOK_VERSION
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.errors import Conflict, KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, MUTATING_WEBHOOKS
-from hyperjob_install.objects import FIELD_MANAGER, Item, labelled
-from hyperjob_install.problems import InstallError
+from hyperjob_install.objects import FIELD_MANAGER, Item, is_ours, labelled, title
+from hyperjob_install.problems import NOT_OURS, InstallError
 from hyperjob_install.trial import trial_hyperjob
 
 # Before `hyperjob-mutating` in the order of names: the API server calls the trial first.
@@ -46,7 +46,8 @@ async def require_webhook(
         "metadata": {"name": TRIAL},
         "webhooks": [{**hook, "name": _WEBHOOK, "objectSelector": {"matchLabels": {_LABEL: mark}}}],
     }
-    await kube.apply(
+    await _require_own_trial(kube)
+    made = await kube.apply(
         MUTATING_WEBHOOKS,
         labelled(trial, component="webhook"),
         field_manager=FIELD_MANAGER,
@@ -55,8 +56,21 @@ async def require_webhook(
     try:
         await _until_called(kube, hook, mark, unreachable=unreachable, seconds=seconds)
     finally:
-        with contextlib.suppress(NotFound):
-            await kube.delete(MUTATING_WEBHOOKS, TRIAL)
+        with contextlib.suppress(NotFound, Conflict):
+            await kube.delete(MUTATING_WEBHOOKS, TRIAL, uid=made["metadata"]["uid"])
+
+
+async def _require_own_trial(kube: Kube) -> None:
+    """Raise InstallError if another owner has a configuration of the trial's name."""
+    try:
+        live = await kube.get(MUTATING_WEBHOOKS, TRIAL)
+    except NotFound:
+        return
+    if not is_ours(live):
+        raise InstallError(
+            f"{title(MUTATING_WEBHOOKS, TRIAL)} {NOT_OURS}: delete it and run the command again;"
+            " the trial of the webhook needs this name, and the configurations are unchanged"
+        )
 
 
 def is_untrusted(said: str) -> bool:

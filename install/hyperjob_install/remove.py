@@ -1,13 +1,14 @@
 """Delete an installation in reverse order: webhook configurations first, CRDs last or never.
 
-The module deletes only objects with HyperJob's label, and the Lease of the controller.
+The module deletes only objects with the label of the installer or of the controller.
 """
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.names import FIELD_MANAGER, LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
@@ -72,7 +73,7 @@ async def remove(
 
 
 def _lease() -> Item:
-    """Return the item of the Lease, which the controller creates without HyperJob's label."""
+    """Return the item of the Lease, which the controller creates with a label of its own."""
     metadata = {"name": LEASE_NAME, "namespace": LEASE_NAMESPACE}
     return Item(part=Component.RBAC, resource=LEASES, object={"metadata": metadata})
 
@@ -85,7 +86,7 @@ async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tupl
         return Action.ABSENT, ""
     except KubeError as error:
         raise InstallError(f"{item.title}: {error.message}") from error
-    if item.resource is not LEASES and not is_ours(live):
+    if not is_ours(live) and manager_of(live) != FIELD_MANAGER:
         return Action.KEPT, "not created by hyperjob install"
     try:
         await kube.delete(

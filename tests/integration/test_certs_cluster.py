@@ -35,6 +35,7 @@ def hooks(control_plane):
     """Have both configurations without a bundle; their rules select nothing meanwhile."""
     documents = configurations(url="https://127.0.0.1:1")
     for document in documents:
+        document["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "hyperjob-install"}
         for hook in document["webhooks"]:
             hook["failurePolicy"] = "Ignore"
     control_plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(documents))
@@ -89,7 +90,11 @@ async def test_what_others_keep_in_the_secret_stays(kube, namespace):
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": "tls", "namespace": namespace, "labels": {"a": "b"}},
+            "metadata": {
+                "name": "tls",
+                "namespace": namespace,
+                "labels": {"a": "b", "app.kubernetes.io/managed-by": "hyperjob-certs"},
+            },
             "type": "Opaque",
             "data": {"other": "eA==", "tls.crt": "bm90aGluZw=="},
         },
@@ -100,7 +105,7 @@ async def test_what_others_keep_in_the_secret_stays(kube, namespace):
     await store.save(bundle, over=stored)
     secret = await kube.get(SECRETS, "tls", namespace=namespace)
     assert secret["data"]["other"] == "eA=="
-    assert secret["metadata"]["labels"] == {"a": "b"}
+    assert secret["metadata"]["labels"]["a"] == "b"
 
 
 async def test_injecting_twice_writes_once(kube, control_plane, hooks):

@@ -495,7 +495,9 @@ async def test_of_two_controllers_one_works_and_the_other_takes_over(
 async def test_no_annotation_of_the_lease_ends_the_next_leader(
     control_plane: ControlPlane, kube: Kube, namespace: str, name: str, text: str
 ) -> None:
-    lease = new_lease(namespace, LEASE_NAME, "", seconds=1, now=utc_now())
+    lease = new_lease(
+        namespace, LEASE_NAME, "", seconds=1, now=utc_now(), manager="hyperjob-controller"
+    )
     lease["metadata"]["annotations"] = {name: text}
     await kube.create(LEASES, lease)
     options = {"leader_elect": True, "tuning": Tuning(lease_namespace=namespace)}

@@ -480,6 +480,7 @@ def leading() -> dict[str, Any]:
         "metadata": {
             "name": LEASE_NAME,
             "namespace": "karmada-system",
+            "labels": {"app.kubernetes.io/managed-by": "hyperjob-controller"},
             "annotations": {CONTROLLER_VERSION: __version__},
         },
         "spec": {

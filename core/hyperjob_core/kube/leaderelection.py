@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.instruments import SILENT, LeaderMetrics
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
@@ -69,11 +70,13 @@ class LeaderElector:
         metrics: LeaderMetrics = SILENT,
         overdue: Callable[[], None] | None = None,
         annotations: Callable[[], Mapping[str, str]] = dict,
+        manager: str = "",
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
         """`overdue` is called if a stopped body still runs when the Lease expires: end the process.
 
-        Each renewal writes `annotations` to the Lease.
+        Each renewal writes `annotations` to the Lease. A new Lease has the label of the program
+        `manager`, and the elector never acquires a Lease of another program.
 
         Raises ValueError for durations out of order or an empty identity.
         """
@@ -92,6 +95,7 @@ class LeaderElector:
         self._overdue = overdue
         self._wall = wall
         self._annotations = annotations
+        self._manager = manager
         self._sight: Sight | None = None
         self._held_since = 0.0
         self._sure = False
@@ -140,8 +144,15 @@ class LeaderElector:
     async def _acquire(self) -> None:
         """Try until this process holds the Lease; log each other holder once."""
         log.info("Waiting to lead", extra=self._about())
-        seen = ""
+        seen, foreign = "", False
         while not await self._try():
+            if self._sight is not None and self._is_foreign(self._sight) and not foreign:
+                foreign = True
+                log.error(
+                    "The Lease was created by another program: delete it if nothing needs it, and"
+                    " a new one is created",
+                    extra=self._about(),
+                )
             if self.leader != seen:
                 seen = self.leader
                 log.info("Another leads", extra=self._about(leader=seen))
@@ -187,6 +198,7 @@ class LeaderElector:
                         self.identity,
                         seconds=self._lease_seconds,
                         now=self._wall(),
+                        manager=self._manager,
                     )
                     written = await self._kube.create(LEASES, self._annotated(lease))
                 elif self._is_free(sight, started):
@@ -223,7 +235,13 @@ class LeaderElector:
         self._sight = self._sight.updated(lease, now) if self._sight else Sight(lease, now)
 
     def _is_free(self, sight: Sight, now: float) -> bool:
-        return sight.holder in ("", self.identity) or now >= sight.expires(self._lease_seconds)
+        if sight.holder == self.identity:
+            return True
+        is_over = not sight.holder or now >= sight.expires(self._lease_seconds)
+        return is_over and not self._is_foreign(sight)
+
+    def _is_foreign(self, sight: Sight) -> bool:
+        return manager_of(sight.lease) != self._manager
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
         """Cancel the body and await its end, however long that takes, even when cancelled.

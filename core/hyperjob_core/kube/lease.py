@@ -9,6 +9,7 @@ from datetime import datetime
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.ownership import MANAGED_BY
 from hyperjob_core.kube.resources import LEASES
 
 
@@ -40,12 +41,15 @@ class Sight:
         return replace(self, lease=lease, since=self.since if same else now)
 
 
-def new_lease(namespace: str, name: str, identity: str, *, seconds: int, now: datetime) -> Object:
-    """Return a new Lease with a holder."""
+def new_lease(
+    namespace: str, name: str, identity: str, *, seconds: int, now: datetime, manager: str = ""
+) -> Object:
+    """Return a new Lease with a holder, and with the label of the program `manager`."""
+    labels = {"labels": {MANAGED_BY: manager}} if manager else {}
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
-        "metadata": {"namespace": namespace, "name": name},
+        "metadata": {"namespace": namespace, "name": name, **labels},
         "spec": {
             "holderIdentity": identity,
             "leaseDurationSeconds": seconds,

@@ -11,6 +11,7 @@ from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_install.credentials import ServiceAccount, forget, renew
+from hyperjob_install.plan import Action
 from hyperjob_install.problems import InstallError
 
 _host = click.option(
@@ -19,6 +20,11 @@ _host = click.option(
     help="kubeconfig of the cluster that keeps the Secrets.  [default: $KUBECONFIG, the pod's own"
     " account, ~/.kube/config]",
 )
+_SAID = {
+    Action.DELETED: "deleted",
+    Action.ABSENT: "not found",
+    Action.KEPT: "kept: neither `hyperjob credentials` nor hyperjob-certs created it",
+}
 _namespace = click.option(
     "--namespace", "-n", metavar="NAME", required=True, help="Namespace of the Secrets."
 )
@@ -93,9 +99,9 @@ def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequenc
 
     async def run() -> None:
         async with Kube.connect(kubeconfig=host_kubeconfig) as host:
-            deleted = await forget(host, namespace=namespace, secrets=list(secrets))
-        for name in secrets:
-            click.echo(f"secret/{name} {'deleted' if name in deleted else 'not found'}")
+            found = await forget(host, namespace=namespace, secrets=list(secrets))
+        for name, action in found.items():
+            click.echo(f"secret/{name} {_SAID[action]}")
 
     _run_or_end(run())
 

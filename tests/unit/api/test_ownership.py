@@ -1,10 +1,10 @@
-"""Whose an object is: its controller."""
+"""Whose an object is: its controller, or the program whose label it has."""
 
 from typing import Any
 
 import pytest
 
-from hyperjob_core.api.ownership import is_controlled, named
+from hyperjob_core.api.ownership import is_controlled, manager_of, named
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,12 @@ def test_an_object_belongs_to_the_object_that_its_controller_reference_has(
     assert is_controlled(found, "u") is owned
     assert not is_controlled(found, "")
     assert not is_controlled({}, "u")
+
+
+def test_the_label_of_an_object_names_the_program_that_created_it() -> None:
+    labels = {"app.kubernetes.io/managed-by": "hyperjob-certs"}
+    assert manager_of({"metadata": {"labels": labels}}) == "hyperjob-certs"
+    assert manager_of({"metadata": {"labels": None}}) == manager_of({}) == ""
 
 
 def test_an_object_is_named_with_its_namespace() -> None:

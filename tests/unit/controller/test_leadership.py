@@ -16,6 +16,7 @@ from hyperjob_core.api.names import (
     CONTROLLER_USER,
     CONTROLLER_VERSION,
     ENDING_PODS,
+    FIELD_MANAGER,
     LEASE_NAME,
 )
 from hyperjob_core.kube.client import Kube
@@ -125,7 +126,9 @@ def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str
 
     async def main() -> Object:
         async with Kube(MemoryServer(now=now)) as kube:
-            lease = new_lease("hyperjob-system", LEASE_NAME, "", seconds=1, now=now())
+            lease = new_lease(
+                "hyperjob-system", LEASE_NAME, "", seconds=1, now=now(), manager=FIELD_MANAGER
+            )
             lease["metadata"]["annotations"] = {ENDING_PODS: "ending", CLAIMS: "claims"}
             await kube.create(LEASES, lease)
 

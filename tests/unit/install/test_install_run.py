@@ -16,6 +16,7 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_ROLES,
@@ -745,7 +746,9 @@ async def test_an_uninstall_deletes_what_is_ours_and_the_lease() -> None:
     settings = replace(HOOK, service_accounts=True, ui=True, tenancy=True)
     items = manifest(settings)
     server.install(items)
-    server.put(LEASES, {"metadata": {"name": LEASE_NAME, "namespace": LEASE_NAMESPACE}})
+    now, manager = datetime.now(UTC), "hyperjob-controller"
+    lease = new_lease(LEASE_NAMESPACE, LEASE_NAME, "a", seconds=15, now=now, manager=manager)
+    server.put(LEASES, lease)
     role = next(each for each in items if each.resource is CLUSTER_ROLES)
     server.put(CLUSTER_ROLES, {**role.object, "metadata": {"name": role.name}})
     dry = [each async for each in remove(server.kube, targets(delete_crds=False), dry_run=True)]
@@ -838,7 +841,11 @@ async def test_a_secret_keeps_its_other_items_and_labels(monkeypatch: pytest.Mon
     host.put(
         SECRETS,
         {
-            "metadata": {"name": "s", "namespace": "host", "labels": {"a": "b"}},
+            "metadata": {
+                "name": "s",
+                "namespace": "host",
+                "labels": {"a": "b", "app.kubernetes.io/managed-by": "hyperjob-install"},
+            },
             "data": {"other": "eA==", "token": "b2xk"},
         },
     )
@@ -847,7 +854,7 @@ async def test_a_secret_keeps_its_other_items_and_labels(monkeypatch: pytest.Mon
     assert secret is not None
     assert secret["data"]["other"] == "eA=="
     assert secret["data"]["token"] == b64encode(b"t").decode()
-    assert secret["metadata"]["labels"] == {"a": "b"}
+    assert secret["metadata"]["labels"]["a"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -892,9 +899,14 @@ async def test_a_token_that_is_refused_names_the_account(
 
 async def test_secrets_are_deleted_and_those_that_existed_are_named() -> None:
     host = InstallServer()
-    for name in ("a", "c"):
-        host.put(SECRETS, {"metadata": {"name": name, "namespace": "n"}})
-    assert await forget(host.kube, namespace="n", secrets=["a", "b", "c"]) == ["a", "c"]
+    for name, program in (("a", "hyperjob-install"), ("c", "hyperjob-certs")):
+        labels = {"app.kubernetes.io/managed-by": program}
+        host.put(SECRETS, {"metadata": {"name": name, "namespace": "n", "labels": labels}})
+    assert await forget(host.kube, namespace="n", secrets=["a", "b", "c"]) == {
+        "a": Action.DELETED,
+        "b": Action.ABSENT,
+        "c": Action.DELETED,
+    }
     assert host.items(SECRETS) == []
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
-from hyperjob_core.kube.lease import Sight, held, released
+from hyperjob_core.kube.lease import Sight, held, new_lease, released
 from hyperjob_core.virtualtime import run
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -121,6 +121,28 @@ async def cancelled(task):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_a_lease_of_another_program_is_not_acquired_until_it_is_deleted(virtual, caplog):
+    stage = Stage()
+    theirs = new_lease("karmada", "hyperjob", "", seconds=15, now=START, manager="another")
+    before = stage.server.store(theirs)
+
+    async def main():
+        elector, _ = stage.candidate("a", manager="hyperjob-controller")
+        task = asyncio.create_task(elector.run(stage.body("a", lasts=5)))
+        await asyncio.sleep(60)
+        assert stage.server.lease == before
+        stage.server.lease = None
+        await task
+
+    virtual(main())
+    assert stage.server.lease["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "hyperjob-controller"
+    }
+    assert len(stage.terms) == 1
+    (said,) = (each for each in caplog.records if each.levelname == "ERROR")
+    assert "created by another program: delete it" in said.message
 
 
 def test_an_absent_lease_is_created_and_given_up_at_the_end(virtual):
