@@ -1,12 +1,14 @@
 """Tokens of HyperJob's service accounts in the Karmada API server, in Secrets of the host cluster.
 
 A Secret contains a kubeconfig and the token file that the kubeconfig names: clients read the file
-again when it changes, and a renewed token needs no restart. Each token expires.
+again when it changes, and a renewed token needs no restart. Each token expires. The Secret of the
+web page has the key of its sessions too, which stays.
 """
 
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from secrets import token_bytes
 from ssl import CERT_NONE, DER_cert_to_PEM_cert
 from typing import Final
 
@@ -22,9 +24,12 @@ from hyperjob_core.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from hyperjob_install.objects import FIELD_MANAGER, is_ours, labelled
 from hyperjob_install.plan import Action
 from hyperjob_install.problems import InstallError
+from hyperjob_install.rbac import UI
 
 KUBECONFIG: Final = "kubeconfig"
 TOKEN: Final = "token"  # noqa: S105 - the name of a key
+SESSION_KEY: Final = "session.key"
+_KEY_BYTES: Final = 32
 _ATTEMPTS: Final = 3
 
 
@@ -117,9 +122,11 @@ async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) ->
     """Create the Secret, or replace its kubeconfig and token."""
     texts = {KUBECONFIG: config, TOKEN: token}
     data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
+    key = b64encode(token_bytes(_KEY_BYTES)).decode("ascii")
+    once = {SESSION_KEY: key} if account.name == UI else {}
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            await _write(host, account, data)
+            await _write(host, account, data, once)
         except (Conflict, AlreadyExists) as error:
             if attempt == _ATTEMPTS:
                 raise _not_kept(account, error) from error
@@ -129,7 +136,10 @@ async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) ->
             return
 
 
-async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> None:
+async def _write(
+    host: Kube, account: ServiceAccount, data: dict[str, str], once: dict[str, str]
+) -> None:
+    """Write `data` into the Secret, and the keys of `once` that it lacks."""
     try:
         live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
     except NotFound:
@@ -138,7 +148,7 @@ async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> N
             "kind": SECRETS.kind,
             "metadata": {"name": account.secret, "namespace": account.secret_namespace},
             "type": "Opaque",
-            "data": data,
+            "data": {**once, **data},
         }
         await host.create(SECRETS, labelled(secret, component="credentials"))
         return
@@ -147,7 +157,7 @@ async def _write(host: Kube, account: ServiceAccount, data: dict[str, str]) -> N
             f"{_secret(account)} exists, and hyperjob credentials did not create it: name another"
             " Secret with --account, or delete this one"
         )
-    await host.replace(SECRETS, {**live, "data": {**(live.get("data") or {}), **data}})
+    await host.replace(SECRETS, {**live, "data": {**once, **(live.get("data") or {}), **data}})
 
 
 def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:

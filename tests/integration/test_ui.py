@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -220,6 +221,18 @@ async def test_a_read_only_page_offers_and_does_nothing(world: CliWorld) -> None
         assert "Suspend" not in page.text
         assert (await ui.post(f"{ONE}/suspend")).status == 403
         assert (await world.hyperjob("llm"))["spec"].get("suspend") is not True
+
+
+async def test_all_screens_fit_into_one_file_without_forms_and_scripts(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    file = tmp_path / "fleet.html"
+    done = await world.run("ui", "--snapshot", str(file))
+    assert (done.exit_code, done.stderr) == (0, f"{file} is written.\n")
+    text = file.read_text()
+    for words in ("east", "The timeline as a table", f'href="#{NAMESPACE}/llm"', "Needs attention"):
+        assert words in text
+    assert not [part for part in ("<script", "<form", "<button", 'href="/') if part in text]
 
 
 HOSTILE = (

@@ -65,7 +65,11 @@ VALUES: dict[str, Object] = {
         "webhook": {"watchKarmada": False},
         "certificates": {"mode": "certManager", "caKey": "authorities.pem"},
     },
-    "one pod each": {"webhook": {"replicas": 1}, "controller": {"replicas": 1}},
+    "one pod each": {
+        "webhook": {"replicas": 1},
+        "controller": {"replicas": 1},
+        "ui": {"enabled": True, "replicas": 1},
+    },
     "by hand": {"setup": {"enabled": False}},
     "without webhooks": {
         "setup": {"skip": ["webhooks", "volcano-crds"], "allow": ["conflicts", "interpreters"]}

@@ -138,7 +138,11 @@ def _access(kube, known, *, login):
         return LocalAccess(kube)
     hosts = ("127.0.0.1", "localhost")
     return ClusterAccess(
-        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.world.namespaces
+        kube,
+        acting=lambda _: kube,
+        key=bytes(32),
+        hosts=hosts,
+        namespaces=lambda: known.world.namespaces,
     )
 
 

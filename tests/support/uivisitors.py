@@ -11,6 +11,8 @@ from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
 from hyperjob_core.kube.client import Kube
 
+KEY = b"0123456789abcdef0123456789abcdef"
+
 
 @asynccontextmanager
 async def served_to_visitors(kubeconfig: Path) -> AsyncIterator[tuple[Running, str]]:
@@ -20,7 +22,11 @@ async def served_to_visitors(kubeconfig: Path) -> AsyncIterator[tuple[Running, s
         running(own, examine=False) as known,
         acting_as(kubeconfig=kubeconfig) as acting,
         ClusterAccess(
-            own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.world.namespaces
+            own,
+            acting=acting,
+            key=KEY,
+            hosts=["127.0.0.1"],
+            namespaces=lambda: known.world.namespaces,
         ) as access,
         serving(
             Context(world=known.world, use=known.use, attention=known.attention, access=access),

@@ -109,6 +109,11 @@ async def _write_snapshot(known: "Running", file: Path) -> None:
     help="Ask each visitor for a bearer token of the Karmada API server; the visitor has the"
     " rights of the token's user. The kubeconfig's user needs the ClusterRole hyperjob-ui.",
 )
+@file_option(
+    "--session-key-file",
+    text="File with the key of the sessions, at least 32 random bytes, with --require-login;"
+    " processes with the same key share them. Without a file they end with this process.",
+)
 @click.option(
     "--allowed-host",
     "hosts",
@@ -125,6 +130,7 @@ def ui(
     snapshot: Path | None,
     prometheus_url: str,
     require_login: bool,
+    session_key_file: Path | None,
     hosts: tuple[str, ...],
 ) -> None:
     """Show clusters, queues and HyperJobs in the browser, updated at every change.
@@ -144,6 +150,7 @@ def ui(
         kubeconfig=access.kubeconfig,
         context=access.context,
         require_login=require_login,
+        session_key=session_key_file,
         hosts=hosts,
         read_only=read_only,
     )

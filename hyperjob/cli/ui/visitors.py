@@ -1,5 +1,6 @@
 """The access of visitors to `hyperjob ui`, from its flags."""
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import click
 
+from hyperjob.cli.kubectl.exits import FailureError
 from hyperjob.ui.access.acting import acting_as
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess, is_loopback
+from hyperjob.ui.access.sessions import KEY_BYTES
 from hyperjob.ui.running import Running
 from hyperjob_core.kube.client import Kube
 
@@ -21,6 +24,7 @@ class VisitorOptions:
     kubeconfig: Path | None
     context: str | None
     require_login: bool
+    session_key: Path | None
     hosts: tuple[str, ...]
     read_only: bool
 
@@ -28,13 +32,33 @@ class VisitorOptions:
         """Raise a usage error where flags conflict."""
         if self.require_login and not self.hosts:
             raise click.UsageError("--require-login needs --allowed-host, such as hj.example.org")
-        if self.hosts and not self.require_login:
-            raise click.UsageError("--allowed-host needs --require-login")
+        for flag, given in (
+            ("--allowed-host", self.hosts),
+            ("--session-key-file", self.session_key),
+        ):
+            if given and not self.require_login:
+                raise click.UsageError(f"{flag} needs --require-login")
         if not self.require_login and not is_loopback(host):
             raise click.UsageError(
                 f"other machines can reach --listen {host}, and every visitor would have your"
                 " rights: listen on 127.0.0.1, or use --require-login"
             )
+
+    @property
+    def key(self) -> bytes:
+        """Return the key of the sessions, without a file that of this process; FailureError."""
+        if self.session_key is None:
+            return secrets.token_bytes(KEY_BYTES)
+        remedy = "`hyperjob credentials renew --account=hyperjob-ui=SECRET` writes one"
+        try:
+            key = self.session_key.read_bytes()
+        except OSError as error:
+            why = f"cannot read {self.session_key}: {error.strerror}"
+            raise FailureError(f"{why}; {remedy}") from None
+        if len(key) < KEY_BYTES:
+            why = f"{self.session_key} has {len(key)} bytes, and a key at least {KEY_BYTES}"
+            raise FailureError(f"{why}: {remedy}")
+        return key
 
 
 @asynccontextmanager
@@ -51,6 +75,7 @@ async def entrance(
         ClusterAccess(
             kube,
             acting=acting,
+            key=entry.key,
             hosts=entry.hosts,
             namespaces=lambda: known.world.namespaces,
             read_only=entry.read_only,

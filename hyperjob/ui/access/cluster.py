@@ -1,13 +1,15 @@
 """Access in a cluster: every visitor has a bearer token of the Karmada API server.
 
 An authenticating proxy sends the token with each request (Authorization header), or the visitor
-enters it once at the login and gets a cookie. The API server identifies the user (TokenReview) and
-decides what the user may list (SubjectAccessReview). All requests beyond the lists use the
-visitor's own token: the account of this process needs no rights for them.
+enters it once at the login and gets a cookie, in which only this page can read it. The API server
+identifies the user (TokenReview) and decides what the user may list (SubjectAccessReview). All
+requests beyond the lists use the visitor's own token: the account of this process needs no rights
+for them.
 """
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Self
@@ -20,7 +22,7 @@ from hyperjob.ui.access.csrf import Csrf
 from hyperjob.ui.access.forms import check_form, check_site
 from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
 from hyperjob.ui.access.login import Login
-from hyperjob.ui.access.sessions import Sessions
+from hyperjob.ui.access.sessions import Sessions, derived
 from hyperjob.ui.visitor import Scope
 from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, User, bearer
 from hyperjob_core.kube.client import Kube
@@ -63,8 +65,8 @@ class ClusterAccess:
     """Admits visitors whose token the API server accepts; use with `async with`.
 
     `kube` has the process's own account, for reviews only; `acting` returns a client for a bearer
-    token; `hosts` are the host names of the page (see `checks.refused`); `namespaces` returns the
-    namespaces with HyperJobs.
+    token; `key` seals the sessions, which processes with the same key share; `hosts` are the host
+    names of the page (see `checks.refused`); `namespaces` returns the namespaces with HyperJobs.
     """
 
     def __init__(
@@ -72,10 +74,12 @@ class ClusterAccess:
         kube: Kube,
         *,
         acting: Callable[[str], Kube],
+        key: bytes,
         hosts: Collection[str],
         namespaces: Callable[[], Collection[str]],
         read_only: bool = False,
         clock: Callable[[], float] | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         clock = clock or asyncio.get_running_loop().time
         self._acting = acting
@@ -83,8 +87,8 @@ class ClusterAccess:
         self._namespaces = namespaces
         self._read_only = read_only
         self._reviews = AccessReviews(kube, clock=clock)
-        self._sessions = Sessions(clock=clock)
-        self._csrf = Csrf()
+        self._sessions = Sessions(key, now=now)
+        self._csrf = Csrf(derived(key, "csrf"))
         self._login = Login(self._enter, csrf=self._csrf, hosts=self._hosts)
 
     async def __aenter__(self) -> Self:
@@ -116,7 +120,6 @@ class ClusterAccess:
         try:
             user = await self._user(token)
             if user is None:
-                self._sessions.end(session)
                 raise self._stranger(request)
             await check_form(request, self._csrf, session, read_only=self._is_closed(request))
             scope = await self._scope(user)
@@ -130,7 +133,7 @@ class ClusterAccess:
             reviews=self._reviews,
             scope=scope,
             read_only=self._read_only,
-            can_log_out=self._sessions.token(session) is not None,
+            can_log_out=session == request.cookies.get(COOKIE),
         )
 
     def _credentials(self, request: web.Request) -> tuple[str, str]:
@@ -181,15 +184,17 @@ class ClusterAccess:
         return await self._reviews.allows(AccessQuestion(user, "list", resource, namespace))
 
     async def _enter(self, token: str) -> str | None:
-        """Create a session for a token; None when the API server does not accept the token."""
-        if not token or len(token) > LONGEST_TOKEN:
+        """Return a session for a token; None when the API server does not accept the token."""
+        if not token or len(token) > LONGEST_TOKEN or await self._user(token) is None:
             return None
-        user = await self._user(token)
-        return None if user is None else self._sessions.begin(token, user.name)
+        try:
+            return self._sessions.begin(token)
+        except ValueError as error:
+            why = f"{error}: put an authenticating proxy before the page, which sends the token"
+            raise refusal(400, why) from error
 
-    async def _leave(self, request: web.Request) -> NoReturn:
-        """End the session; a token of the Authorization header has no session."""
-        self._sessions.end(request.cookies.get(COOKIE, ""))
+    async def _leave(self, _: web.Request) -> NoReturn:
+        """Let the browser forget the session; a token of the Authorization header has none."""
         answer = web.HTTPSeeOther(self._login.path)
         answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
         raise answer

@@ -12,7 +12,7 @@ HEADER: Final = "X-CSRF-Token"
 
 
 class Csrf:
-    """Makes a token for each session, valid until this process ends."""
+    """Makes a token for each session, which processes with the same secret accept."""
 
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secret or secrets.token_bytes(32)

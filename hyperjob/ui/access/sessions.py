@@ -1,83 +1,58 @@
-"""The token of each cookie: in memory, bounded, and lost when the process ends."""
+"""Sessions in the cookies of visitors: a cookie is the visitor's token, sealed with a key.
 
+The server stores nothing: each process with the same key opens a cookie, until the cookie's end or
+the end of its token.
+"""
+
+import hmac
 import secrets
-from collections import OrderedDict
+import struct
+import time
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-SESSIONS: Final = 2_000
-PER_USER: Final = 16
-IDLE_SECONDS: Final = 8 * 3600.0
-LONGEST_SECONDS: Final = 24 * 3600.0
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-
-@dataclass(slots=True)
-class _Session:
-    token: str
-    user: str
-    begun: float
-    used: float
+KEY_BYTES: Final = 32
+"""Least size of a key."""
+SESSION_SECONDS: Final = 8 * 3600
+LONGEST_COOKIE: Final = 3800
+"""Browsers keep cookies of up to 4,096 bytes, their name and attributes included."""
+_NONCE: Final = 12
+_END: Final = struct.Struct(">Q")
 
 
 class Sessions:
-    """Sessions by the value of their cookie; the store evicts the least recently used session.
+    """Makes and opens the values of session cookies; `now` is in seconds since 1970."""
 
-    Times are in seconds of `clock`.
-    """
+    def __init__(self, key: bytes, *, now: Callable[[], float] = time.time) -> None:
+        self._cipher = AESGCM(derived(key, "session"))
+        self._now = now
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        size: int = SESSIONS,
-        per_user: int = PER_USER,
-        idle: float = IDLE_SECONDS,
-        longest: float = LONGEST_SECONDS,
-    ) -> None:
-        self._clock = clock
-        self._size = size
-        self._per_user = per_user
-        self._idle = idle
-        self._longest = longest
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def begin(self, token: str, user: str) -> str:
-        """Create a session and return the value of its cookie; may end older sessions."""
-        self._drop_expired()
-        own = [key for key, session in self._sessions.items() if session.user == user]
-        for key in own[: max(0, len(own) - self._per_user + 1)]:
-            del self._sessions[key]
-        while len(self._sessions) >= self._size:
-            self._sessions.popitem(last=False)
-        cookie = secrets.token_urlsafe(32)
-        now = self._clock()
-        self._sessions[cookie] = _Session(token, user, now, now)
+    def begin(self, token: str) -> str:
+        """Return the value of the cookie for a token; raise ValueError for a token too long."""
+        end = _END.pack(int(self._now()) + SESSION_SECONDS)
+        nonce = secrets.token_bytes(_NONCE)
+        sealed = self._cipher.encrypt(nonce, end + zlib.compress(token.encode()), None)
+        cookie = urlsafe_b64encode(nonce + sealed).decode()
+        if len(cookie) > LONGEST_COOKIE:
+            raise ValueError("a cookie cannot hold this token")
         return cookie
 
     def token(self, cookie: str) -> str | None:
-        """Return the token of a session; None when the session does not exist or has expired."""
-        session = self._sessions.get(cookie)
-        if session is None:
+        """Return the token of a cookie; None for a cookie that has ended or has another key."""
+        try:
+            raw = urlsafe_b64decode(cookie)
+            opened = self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], None)
+        except (ValueError, InvalidTag):
             return None
-        if self._is_over(session):
-            del self._sessions[cookie]
-            return None
-        session.used = self._clock()
-        self._sessions.move_to_end(cookie)
-        return session.token
+        (end,) = _END.unpack_from(opened)
+        return zlib.decompress(opened[_END.size :]).decode() if self._now() < end else None
 
-    def end(self, cookie: str) -> None:
-        """End a session."""
-        self._sessions.pop(cookie, None)
 
-    def _is_over(self, session: _Session) -> bool:
-        now = self._clock()
-        return now - session.used >= self._idle or now - session.begun >= self._longest
-
-    def _drop_expired(self) -> None:
-        for key in [key for key, session in self._sessions.items() if self._is_over(session)]:
-            del self._sessions[key]
+def derived(key: bytes, purpose: str) -> bytes:
+    """Return the key of one purpose."""
+    return hmac.digest(key, purpose.encode(), "sha256")

@@ -1,6 +1,7 @@
 """`hyperjob install`, `uninstall` and `credentials` as commands, on an API server in memory."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -215,7 +216,15 @@ def test_tokens_are_renewed_for_each_account_and_secrets_deleted(
         "hyperjob-ui: the token in secret/ui expires at 2027-01-02T00:00:00+00:00",
     ]
     assert [each["spec"]["expirationSeconds"] for each in server.tokens] == [172800] * 2
-    assert server.get(SECRETS, "host/certs") is not None
+    certs, page = (server.get(SECRETS, f"host/{name}")["data"] for name in ("certs", "ui"))
+    assert (set(certs), set(page)) == (
+        {"kubeconfig", "token"},
+        {"kubeconfig", "token", "session.key"},
+    )
+    assert len(b64decode(page["session.key"])) == 32
+    run(*words, *pairs)
+    again = server.get(SECRETS, "host/ui")["data"]
+    assert again["session.key"] == page["session.key"], "a renewal ends no session"
     for pair in ("certs", "=certs", "certs="):
         wrong = run(*words, "--account", pair)
         assert wrong.exit_code == 2

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from hyperjob.ui.access.sessions import PER_USER, Sessions
 from hyperjob_core.kube.cached import Cached
 
 
@@ -106,47 +105,3 @@ async def test_closing_ends_open_questions():
     await cache.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-
-
-def test_a_session_ends_when_it_is_idle_or_old():
-    clock = Clock()
-    sessions = Sessions(clock=clock, idle=10, longest=25)
-    idle, used = sessions.begin("t1", "ann"), sessions.begin("t2", "ben")
-    for clock.now in (9.0, 18.0, 24.0):
-        assert sessions.token(used) == "t2"
-    assert sessions.token(idle) is None
-    clock.now = 25.0
-    assert sessions.token(used) is None
-    assert len(sessions) == 0
-
-
-def test_sessions_are_bounded_in_all_and_for_each_user():
-    sessions = Sessions(clock=Clock(), size=5, per_user=2)
-    others = [sessions.begin(f"t{number}", f"user{number}") for number in range(3)]
-    own = [sessions.begin(f"own{number}", "greedy") for number in range(9)]
-    assert len(sessions) == 5
-    assert [sessions.token(cookie) for cookie in others] == ["t0", "t1", "t2"]
-    assert [sessions.token(cookie) for cookie in own[-2:]] == ["own7", "own8"]
-    sessions.begin("new", "someone")
-    assert len(sessions) == 5
-    assert sessions.token(others[0]) is None  # not used for longest
-
-
-def test_a_user_keeps_all_sessions_up_to_the_limit():
-    sessions = Sessions(clock=Clock())
-    own = [sessions.begin(f"t{number}", "ann") for number in range(PER_USER)]
-    assert [sessions.token(cookie) for cookie in own] == [f"t{n}" for n in range(PER_USER)]
-    sessions.begin("one more", "ann")
-    assert sessions.token(own[0]) is None
-    assert len(sessions) == PER_USER
-
-
-def test_every_session_has_a_cookie_of_its_own_that_ends_with_it():
-    sessions = Sessions(clock=Clock())
-    one, other = sessions.begin("t", "ann"), sessions.begin("t", "ann")
-    assert one != other
-    assert len(one) >= 43
-    sessions.end(one)
-    assert sessions.token(one) is None
-    assert sessions.token(other) == "t"
-    sessions.end("never was")

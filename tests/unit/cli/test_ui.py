@@ -1,0 +1,73 @@
+"""The flags of `hyperjob ui`: who may reach the page, and what cannot be together."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hyperjob.cli import main
+from hyperjob.cli.kubectl.exits import FailureError
+from hyperjob.cli.ui.visitors import VisitorOptions
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--require-login"], "--require-login needs --allowed-host"),
+        (["--allowed-host", "a"], "--allowed-host needs --require-login"),
+        (["--session-key-file", "k"], "--session-key-file needs --require-login"),
+        (["--listen", "0.0.0.0:8000"], "other machines can reach --listen 0.0.0.0"),
+        (["--listen", "x:y"], "give HOST:PORT or a port"),
+        (["--prometheus-url", "prometheus:9090"], "give a URL such as http://prometheus"),
+        (["--prometheus-url", "http://:9090"], "give a URL such as http://prometheus"),
+        (["--prometheus-url", "http://a:b"], "give a URL such as http://prometheus"),
+        (["--prometheus-url", "file:///etc/passwd"], "give a URL such as http://prometheus"),
+    ],
+)
+def test_flags_that_cannot_be_are_usage_errors(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(main, ["ui", "--no-open", *words])
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
+
+
+def options(key: Path | None) -> VisitorOptions:
+    return VisitorOptions(
+        kubeconfig=None,
+        context=None,
+        require_login=True,
+        session_key=key,
+        hosts=("a",),
+        read_only=False,
+    )
+
+
+def test_a_page_has_the_key_of_its_file_and_without_a_file_one_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(bytes(range(32)))
+    assert options(file).key == bytes(range(32))
+    assert len({options(None).key for _ in range(2)}) == 2
+    options(None).check("0.0.0.0")
+
+
+def test_a_key_that_is_missing_or_short_is_named_with_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(FailureError, match=r"cannot read .*/none: No such file.*credentials renew"):
+        _ = options(tmp_path / "none").key
+    file = tmp_path / "short"
+    file.write_bytes(b"short")
+    with pytest.raises(FailureError, match=r"short has 5 bytes, and a key at least 32"):
+        _ = options(file).key
+
+
+def test_a_page_without_login_is_for_this_machine_alone() -> None:
+    open_ = VisitorOptions(
+        kubeconfig=None,
+        context=None,
+        require_login=False,
+        session_key=None,
+        hosts=(),
+        read_only=False,
+    )
+    open_.check("127.0.0.1")
+    with pytest.raises(click.UsageError, match="every visitor would have your rights"):
+        open_.check("192.0.2.1")
