@@ -338,7 +338,7 @@ def _memory() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _raise(error: BaseException) -> None:
+def _raise(error: BaseException, _of: str) -> None:
     raise error
 
 

@@ -6,16 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hyperjob_controller.members.causes import CauseReader
+from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import Options
 from hyperjob_controller.training.reader import Counts, Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS
 from hyperjob_controller.wall import Wall
+from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
+from hyperjob_engine.model.planned import Event
 
 if TYPE_CHECKING:
     from hyperjob_controller.splitting.client import Splitter
@@ -65,6 +70,32 @@ def members_of(
         turned=turned,
         wake=queue.add,
         faulty=partial(wall.failed, Place.MEMBERS),
+        in_turn=partial(wall.watchdog.turn, Place.MEMBERS, most=LONGEST),
+    )
+
+
+def causes_of(
+    options: Options,
+    kube: Kube,
+    client: Kube,
+    queue: WorkQueue[str],
+    members: Members | None,
+    *,
+    warned: Callable[[str, Event], None],
+    now: Callable[[], datetime],
+    wall: Wall,
+) -> CauseReader:
+    """Return the reader of the failed pods of failed sub-jobs, which `client` reads."""
+    limit = options.failed_log_bytes
+    return CauseReader(
+        client,
+        logs=FailedLogs(kube, client, limit=limit) if limit else None,
+        answered=queue.add,
+        now=now,
+        time_limit=CAUSE_TIME_LIMIT,
+        faulty=partial(wall.failed, Place.CAUSES),
+        watched=lambda *job: members.failure(*job) if members else None,
+        warned=warned,
     )
 
 
@@ -88,6 +119,7 @@ def logs_of(
         wake=queue.add_after,
         counts=counts,
         faulty=partial(wall.failed, Place.PROGRESS),
+        in_turn=partial(wall.watchdog.turn, Place.PROGRESS, most=LONGEST),
     )
 
 

@@ -1,6 +1,7 @@
 """The HyperJobs that the controller has set aside after an exception, each with a back-off.
 
-An incident is a bug of the controller, never an answer of the API server. Its number is a digest
+An incident is a bug of the controller or a turn of the event loop that took too long, never an
+answer of the API server. Its number is a digest
 of the HyperJob and of the place in the code: the same bug has the same number at each try, also in
 a new controller, and its status is written once. It may be lost: a new controller tries at once.
 """
@@ -13,9 +14,10 @@ from pathlib import PurePath
 from traceback import walk_tb
 from typing import Final
 
+from hyperjob_controller.watchdog import SlowTurnError
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at
+from hyperjob_core.api.wire import at, rfc3339
 from hyperjob_engine.queueing.state import HyperJobFault
 
 _FIRST: Final = timedelta(seconds=5)
@@ -33,13 +35,15 @@ class Incident:
     """The last of `times` exceptions in a row about a HyperJob, which is set aside until `until`.
 
     `edition` is the UID and the generation of the HyperJob at that time: a changed spec gets its
-    pass at once.
+    pass at once. `slow`: a turn took too long, but its result counts: the HyperJob keeps its place
+    in its queue and what it was granted.
     """
 
     number: str
     times: int
     until: datetime
     edition: tuple[object, object]
+    slow: bool = False
 
 
 class Incidents:
@@ -55,6 +59,13 @@ class Incidents:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __str__(self) -> str:
+        """Return each HyperJob with its last incident."""
+        return "; ".join(
+            f"{key} incident {each.number}, {each.times} in a row, until {rfc3339(each.until)}"
+            for key, each in sorted(self._known.items())
+        )
+
     def note(self, key: str, error: BaseException, *, same_try: bool = False) -> Incident:
         """Set a HyperJob aside: twice as long for each try that fails soon after another.
 
@@ -68,7 +79,11 @@ class Incidents:
             times = known.times + (not same_try)
         wait = doubled(_FIRST, times - 1, _LONGEST)
         incident = Incident(
-            number=number_of(key, error), times=times, until=now + wait, edition=edition
+            number=number_of(key, error),
+            times=times,
+            until=now + wait,
+            edition=edition,
+            slow=isinstance(error, SlowTurnError) and error.finished,
         )
         self._known[key] = incident
         return incident
@@ -100,10 +115,12 @@ class Incidents:
 def number_of(subject: str, error: BaseException) -> str:
     """Return the number of an incident: equal for the same subject and the same place of a bug.
 
-    The innermost frames are that place: a pass and a round may come to it on different ways.
+    The innermost frames are that place: a pass and a round may come to it on different ways. A slow
+    turn has none: the timer ends it anywhere.
     """
     leaf = first_error(error)
-    codes = [frame.f_code for frame, _ in walk_tb(leaf.__traceback__)][-_FRAMES:]
+    stack = None if isinstance(leaf, SlowTurnError) else leaf.__traceback__
+    codes = [frame.f_code for frame, _ in walk_tb(stack)][-_FRAMES:]
     frames = (f"{PurePath(code.co_filename).name}:{code.co_name}" for code in codes)
     text = "\n".join((subject, type(leaf).__qualname__, *frames))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

@@ -17,14 +17,13 @@ from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
-from hyperjob_controller.background import logs_of, members_of, splitter_of
+from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
 from hyperjob_controller.insight import scrape
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
-from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.closedqueues import ClosedQueues
@@ -45,6 +44,7 @@ from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
+from hyperjob_controller.watchdog import Watchdog
 from hyperjob_controller.write import StatusWriter
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LEASE_NAME
@@ -56,7 +56,6 @@ from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.telemetry.training import TrainingMetrics
-from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.state import Settings
@@ -90,13 +89,15 @@ class Manager:
         messages_per_second: float = MESSAGES_PER_SECOND,
         tuning: Tuning | None = None,
         through: Callable[[Reconcile], Reconcile] = lambda reconcile: reconcile,
+        watchdog: Watchdog | None = None,
     ) -> None:
         """`now` returns the time of day, `clock` the seconds for measuring passes.
 
         `members` is the client that reads in the members, as far as `options.members` says; None:
         the controller reads nothing there. `views` are members as another process has read them.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
-        has what only tests change. `through` wraps the pass of a HyperJob.
+        has what only tests change. `through` wraps the pass of a HyperJob. By default no turn of
+        the event loop is timed.
         """
         self.options = options
         self.metrics = metrics or Metrics()
@@ -105,6 +106,7 @@ class Manager:
         self._kube = kube
         self._now = now
         self._tuning = tuning or Tuning()
+        self.watchdog = watchdog or Watchdog(self.metrics)
         self._begun = asyncio.Event()
         self._changed = asyncio.Event()
         self.caches = self._make_caches()
@@ -112,7 +114,7 @@ class Manager:
             options.queue_admission, self.caches.mutating_webhooks, changed=self._mode_changed
         )
         self.queue = self._make_queue()
-        self._wall = self._make_wall()
+        self.wall = self._make_wall()
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
@@ -120,10 +122,11 @@ class Manager:
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = self._make_leadership()
         training = TrainingMetrics(self.metrics.families)
-        self._splitter = splitter_of(options, self.queue, now=now, wall=self._wall)
+        self._splitter = splitter_of(options, self.queue, now=now, wall=self.wall)
+        # The account that may read logs may read failed pods too.
         self._causes = self._make_causes(members or kube) if self._tuning.failure_causes else None
         self.reader = logs_of(
-            options, members, self.queue, counts=training, now=now, wall=self._wall
+            options, members, self.queue, counts=training, now=now, wall=self.wall
         )
         background = (self._splitter, self._causes, self.reader, self.members)
         self._background = [task for task in background if task is not None]
@@ -139,13 +142,9 @@ class Manager:
             mode=lambda: str(self.mode.current),
             now=now,
         )
+        settle = self._rate_limit.settle_seconds
         self._handlers = Handlers(
-            self.caches,
-            self.queue,
-            self.memory,
-            wall=self._wall,
-            settle=self._rate_limit.settle_seconds,
-            now=now,
+            self.caches, self.queue, self.memory, wall=self.wall, settle=settle, now=now
         )
         self._trainjobs = self._make_trainjobs()
 
@@ -161,6 +160,7 @@ class Manager:
             metrics=self.metrics,
             webhooks=self.options.queue_admission is None,
             faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
+            in_turn=self.watchdog.event,
         )
 
     def _make_queue(self) -> WorkQueue[str]:
@@ -180,6 +180,7 @@ class Manager:
             now=self._now,
             wake=self.queue.add,
             set_aside=self._set_aside,
+            watchdog=self.watchdog,
             distrust=lambda: self.members.distrust() if self.members is not None else None,
         )
 
@@ -189,7 +190,7 @@ class Manager:
             self.options,
             self.admission,
             self.handover,
-            wall=self._wall,
+            wall=self.wall,
             namespace=self._tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,
@@ -206,7 +207,7 @@ class Manager:
             shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
             turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
             now=self._now,
-            wall=self._wall,
+            wall=self.wall,
         )
 
     def _make_memory(
@@ -242,7 +243,7 @@ class Manager:
             self.queue,
             settings,
             capacity,
-            wall=self._wall,
+            wall=self.wall,
             mode=lambda: self.mode.current,
             now=now,
             messages_per_second=messages_per_second,
@@ -261,17 +262,15 @@ class Manager:
         )
 
     def _make_causes(self, client: Kube) -> CauseReader:
-        """Return the reader of failed pods: the account that may read logs may read them too."""
-        limit, members = self.options.failed_log_bytes, self.members
-        return CauseReader(
+        return causes_of(
+            self.options,
+            self._kube,
             client,
-            logs=FailedLogs(self._kube, client, limit=limit) if limit else None,
-            answered=self.queue.add,
-            now=self._now,
-            time_limit=CAUSE_TIME_LIMIT,
-            faulty=partial(self._wall.failed, Place.CAUSES),
-            watched=lambda *job: members.failure(*job) if members else None,
+            self.queue,
+            self.members,
             warned=lambda key, event: self._events.record(key, [event]),
+            now=self._now,
+            wall=self.wall,
         )
 
     def _make_observer(self) -> Observer:
@@ -308,13 +307,13 @@ class Manager:
             applier=Applier(self._kube, caches, in_flight=self._tuning.writes),
             writer=StatusWriter(self._kube, caches, self.memory, meter, progress_seconds=seconds),
             events=self._events,
-            wall=self._wall,
+            wall=self.wall,
             meter=meter,
             background=self._background,
         )
         guard = Guard(
             through(reconciler.reconcile),
-            self._wall,
+            self.wall,
             self._kube,
             caches,
             events=self._events,
@@ -334,7 +333,8 @@ class Manager:
             metrics=self.metrics,
             now=self._now,
             look_again=self._tuning.trainjobs_asked,
-            faulty=lambda _resource, _obj, error: self._wall.failed(Place.TRAINJOBS, error),
+            faulty=partial(self.wall.failed_at, Place.TRAINJOBS),
+            in_turn=self.watchdog.event,
         )
 
     def _set_aside(self, key: str) -> None:
@@ -342,7 +342,7 @@ class Manager:
         try:
             self.updater.update(key)  # its pass may have created sub-jobs before it failed
         except Exception:
-            with self._wall.around((), Place.ROUND):
+            with self.wall.around((), Place.ROUND):
                 self.admission.set_aside(key)
             raise
 
@@ -352,26 +352,25 @@ class Manager:
         from hyperjob_controller.insight.debug import debug_routes
 
         return debug_routes(
-            self.observer, self.memory, self.queue, now=self._now, members=self.members
+            self.observer,
+            self.memory,
+            self.queue,
+            self.wall,
+            now=self._now,
+            members=self.members,
         )
 
     async def run(self) -> None:
         """Run until cancelled; the workers start after the sync of every cache."""
         async with asyncio.TaskGroup() as group:
-            keep = self._wall.keep
-            tasks = [
-                group.create_task(keep(Place.INFORMER, informer.run))
-                for informer in self.caches.all
-            ]
+            keep = self.wall.keep
+            tasks = [group.create_task(keep(Place.INFORMER, each.run)) for each in self.caches.all]
             tasks.append(group.create_task(keep(Place.EVENTS, self._recorder.run)))
+            tasks.append(group.create_task(keep(Place.LOOP, self.watchdog.run)))
             tasks.append(group.create_task(keep(Place.INFORMER, self._begin)))
             tasks.append(group.create_task(keep(Place.INFORMER, self.caches.say_what_is_missing)))
-            if self._splitter is not None:
-                tasks.append(group.create_task(keep(Place.SPLITTER, self._splitter.run)))
-            if self._causes is not None:
-                tasks.append(group.create_task(keep(Place.CAUSES, self._causes.run)))
-            if self.members is not None:
-                tasks.append(group.create_task(keep(Place.MEMBERS, self.members.run)))
+            readers = (self._splitter, self._causes, self.members)
+            tasks.extend(group.create_task(keep(each.place, each.run)) for each in readers if each)
             try:
                 if self.options.leader_elect:
                     await self.leadership.run(self._work)
@@ -387,7 +386,7 @@ class Manager:
         self.working.set()
         try:
             async with asyncio.TaskGroup() as group:
-                keep = self._wall.keep
+                keep = self.wall.keep
                 background = [group.create_task(keep(Place.ROUND, self._admit))]
                 if self.reader is not None:
                     background.append(group.create_task(keep(Place.PROGRESS, self.reader.run)))
@@ -431,7 +430,7 @@ class Manager:
         others = self.caches.beside_volcano_global if follows else ()
         async with asyncio.TaskGroup() as group:
             for informer in others:
-                group.create_task(self._wall.keep(Place.INFORMER, informer.run))
+                group.create_task(self.wall.keep(Place.INFORMER, informer.run))
             await self.admission.run(self.updater.update)
 
     def _mode_changed(self) -> None:

@@ -1,12 +1,14 @@
 """The process around the manager: its clients, its health checks and its endpoints."""
 
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
+from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.telemetry.endpoints import Protection, serve
@@ -39,6 +41,7 @@ async def _members_client(options: Options) -> AsyncIterator[Kube | None]:
 async def run(options: Options) -> None:
     """Run the controller with its endpoints until cancelled."""
     metrics = Metrics()
+    watchdog = Watchdog(metrics, cpu=time.thread_time)
     async with (
         Kube.connect(
             kubeconfig=options.kubeconfig,
@@ -48,7 +51,7 @@ async def run(options: Options) -> None:
         _members_client(options) as members,
         _protection(options) as protected,
     ):
-        manager = Manager(kube, options, metrics=metrics, members=members)
+        manager = Manager(kube, options, metrics=metrics, members=members, watchdog=watchdog)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         async with serve(
@@ -71,7 +74,8 @@ async def run(options: Options) -> None:
                     "debug": addresses.debug,
                 },
             )
-            await manager.run()
+            with watchdog.ticking():
+                await manager.run()
 
 
 @asynccontextmanager

@@ -76,21 +76,19 @@ class Reconciler:
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Make one pass; return the time until the next. Raises KubeError if it must be retried."""
-        seen = self._updater.update(key)
-        if seen is None:
+        found = self._decide(key)
+        if found is None:
             self._forget(key)
             return None
-        observed = self._observer.observe(seen)
-        decided = plan(observed)
+        observed, decided = found
         self._meter.passed(decided)
         result = await self._apply(observed, decided)
         if result.failures or result.stale:
             self._note(observed, result)
-            seen = self._updater.update(key)
-            if seen is None:
+            found = self._decide(key)
+            if found is None:
                 return None
-            observed = self._observer.observe(seen)
-            decided = plan(observed)
+            observed, decided = found
         self._memory.decided(key, decided)
         for task in self._background:
             with self._wall.around((), task.place):
@@ -116,6 +114,15 @@ class Reconciler:
         again = PRUNED_RECHECK if written in {Written.PRUNED, Written.IGNORED} else delay
         waits = [wait for wait in (decided.requeue_after, again) if wait is not None]
         return min(waits, default=None)
+
+    def _decide(self, key: str) -> tuple[Observed, Plan] | None:
+        """Make the first three steps of a pass; None for a deleted HyperJob."""
+        with self._wall.turn(key, Place.RECONCILE):
+            seen = self._updater.update(key)
+            if seen is None:
+                return None
+            observed = self._observer.observe(seen)
+            return observed, plan(observed)
 
     async def _apply(self, observed: Observed, decided: Plan) -> Result:
         """Send a plan's requests while its new sub-jobs hold room; record what was accepted."""

@@ -1,9 +1,9 @@
 """The wall around each HyperJob and each feature: an exception in one of them ends no other.
 
 An exception about a HyperJob, wherever the controller meets it, sets that HyperJob aside: it gets
-no pass before its back-off is over, its status names the incident, and the log has the stack. An
-exception in a background task stops that task for some time. The process ends only when it cannot
-lead.
+no pass before its back-off is over, its status names the incident, and the log has the stack. A
+turn of the event loop that takes too long counts as an exception. An exception in a background task
+stops that task for some time. The process ends only when it cannot lead.
 """
 
 import asyncio
@@ -14,15 +14,20 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob_controller.incidents import Incident, Incidents, is_of_nodes, number_of
+from hyperjob_controller.watchdog import SlowTurnError, Turn, Watchdog
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import RestoredError
-from hyperjob_core.kube.resources import split_key
+from hyperjob_core.kube.resources import Resource, key_of, split_key
 from hyperjob_core.telemetry.metrics import Metrics, Place
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+
+
+def void(_: object) -> None:
+    """Do nothing."""
 
 
 class Wall:
@@ -37,6 +42,7 @@ class Wall:
         wake: Callable[[str], None],
         set_aside: Callable[[str], None] = lambda _: None,
         distrust: Callable[[], None] = lambda: None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         """`hyperjob` returns the object of a key; `wake` requests its pass, for its status.
 
@@ -52,11 +58,17 @@ class Wall:
         self._logged: dict[tuple[Place, str], int] = {}
         self._set_aside = set_aside
         self._distrust = distrust
+        self.watchdog = watchdog or Watchdog(metrics)
         self._failed_by_nodes: set[str] = set()
 
+    def __str__(self) -> str:
+        """Return the HyperJobs that are set aside, and the last slow turns."""
+        return f"{self._incidents}; slow turns: {self.watchdog}"
+
     def holds(self, key: str) -> bool:
-        """Return whether a HyperJob is set aside now."""
-        return self.incident(key) is not None
+        """Return whether a HyperJob is set aside now and waits for no room meanwhile."""
+        incident = self.incident(key)
+        return incident is not None and not incident.slow
 
     def incident(self, key: str) -> Incident | None:
         """Return the incident for which a HyperJob is set aside now."""
@@ -66,15 +78,28 @@ class Wall:
         """Drop a deleted HyperJob."""
         self._incidents.forget(key)
 
+    def turn(self, key: str, place: Place) -> Turn:
+        """Return the turn of a decision about a HyperJob, which counts even if it is slow.
+
+        The HyperJob is then set aside until its back-off is over.
+        """
+
+        def slow(error: SlowTurnError) -> None:
+            self.caught(key, error, place)
+
+        return self.watchdog.turn(place, key, slow=slow, part=place is Place.ROUND)
+
     def caught(self, key: str, error: BaseException, place: Place) -> Incident:
         """Set a HyperJob aside; log the stack with the incident number.
 
         If that fails too, return the incident of the second exception; its stack has both.
         """
         incident = self._note(key, error, place)
-        if place is not Place.ROUND:  # the queue engine reads all HyperJobs again by itself
+        if place is not Place.ROUND and not incident.slow:
+            # After an exception in a round the queue engine reads all HyperJobs again by itself.
             try:
-                self._set_aside(key)
+                with self.watchdog.turn(place, key, slow=void):  # it is set aside already
+                    self._set_aside(key)
             except Exception as another:  # noqa: BLE001 - the wall
                 incident = self._note(key, another, Place.ROUND, same_try=True)
         if place is not Place.RECONCILE:
@@ -112,30 +137,43 @@ class Wall:
 
     @contextmanager
     def around(self, keys: Iterable[str], place: Place) -> Iterator[None]:
-        """Set the HyperJobs aside if the block raises an exception."""
+        """Set the HyperJobs aside if the block raises an exception, or takes too long."""
+        keys = tuple(keys)
         try:
-            yield
+            with self.watchdog.turn(place, " ".join(keys) or str(place)):
+                yield
         except Exception as error:  # noqa: BLE001 - the wall
-            found = [key for key in keys if self._hyperjob(key) is not None]
-            for key in found:
-                self.caught(key, error, place)
-            if not found:
+            if not self.blame(keys, error, place):
                 self.failed(place, error)
 
-    def failed(self, place: Place, error: BaseException) -> None:
-        """Count an exception that concerns no HyperJob; log the first and each hundredth stack."""
+    def blame(self, keys: Iterable[str], error: Exception, place: Place) -> bool:
+        """Set those of the HyperJobs aside that exist; return whether there are any."""
+        found = [key for key in keys if self._hyperjob(key) is not None]
+        for key in found:
+            self.caught(key, error, place)
+        return bool(found)
+
+    def failed(self, place: Place, error: BaseException, of: str = "") -> None:
+        """Count an exception that concerns no HyperJob; log the first and each hundredth stack.
+
+        `of` is the object that it concerns.
+        """
         self._metrics.internal_error(place)
         self._doubt("", error)
-        mark = place, number_of(place, error)
+        mark = place, number_of(f"{place} {of}", error)
         if mark not in self._logged and len(self._logged) >= 1000:
             self._logged.clear()
         times = self._logged[mark] = self._logged.get(mark, 0) + 1
         if times == 1 or times % 100 == 0:
             log.error(
                 "A part of the controller failed",
-                extra={"incident": mark[1], "place": str(place), "times": times},
+                extra={"incident": mark[1], "place": str(place), "object": of, "times": times},
                 exc_info=error,
             )
+
+    def failed_at(self, place: Place, resource: Resource, obj: Object, error: Exception) -> None:
+        """Count an exception that concerns one object and no HyperJob."""
+        self.failed(place, error, f"{resource.group_resource} {key_of(obj)}")
 
     async def keep(self, place: Place, run: Callable[[], Awaitable[None]]) -> None:
         """Run a background task until it returns; after an exception run it again, after a pause.

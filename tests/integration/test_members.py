@@ -123,7 +123,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
             freed=lambda name: found["it"].freed.append(name),
             shown=lambda jobs: found["it"].shown.extend(jobs),
             wake=lambda key: found["it"].woken.append(key),
-            faulty=lambda error: found["it"].failed.append(error),
+            faulty=lambda error, _of: found["it"].failed.append(error),
             turned=lambda name: found["it"].turned.append(name),
         )
         found["it"] = made = World(kube, members, there, reader, faults)

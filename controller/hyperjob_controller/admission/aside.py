@@ -1,5 +1,6 @@
 """The HyperJob at which rounds fail, and what the queue engine knows of it meanwhile."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -19,16 +20,18 @@ def held_only(workload: QueuedHyperJob | None) -> QueuedHyperJob | None:
     return replace(workload, minimum=0, parts=parts, preempts=False, estimate=None)
 
 
-def culprit(keys: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> str | None:
+async def culprit(keys: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> str | None:
     """Return the HyperJob because of which a round fails; None if it fails for another reason.
 
-    `fails` plays a round with some HyperJobs alone. The search plays about log2 of their number.
+    `fails` plays a round with some HyperJobs alone. The search plays about log2 of their number,
+    and other tasks run between these.
     """
     if fails(()) or not fails(keys):
         return None
     fine, failing = 0, len(keys)  # the first `fine` do not fail together, the first `failing` do
     while failing - fine > 1:
         middle = (fine + failing) // 2
+        await asyncio.sleep(0)
         if fails(keys[:middle]):
             failing = middle
         else:

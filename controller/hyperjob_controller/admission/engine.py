@@ -15,7 +15,9 @@ from typing import Final, Protocol
 from hyperjob_controller.admission.aside import culprit, held_only
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
-from hyperjob_controller.wall import Wall
+from hyperjob_controller.incidents import first_error
+from hyperjob_controller.wall import Wall, void
+from hyperjob_controller.watchdog import LONGEST, SlowTurnError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
@@ -45,6 +47,8 @@ _LONGEST_REST: Final = 0.2
 MESSAGES_PER_SECOND: Final = 50.0
 _SWEEP: Final = 50
 _PATIENCE: Final = 10.0
+_CUT: Final = 5.0
+"""Seconds of CPU after which a round is stopped: the Lease must be renewed every ten seconds."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 
@@ -301,11 +305,12 @@ class Admission:
                     for key in keys:
                         self._queue.add(key)
                 began = asyncio.get_running_loop().time()
-                self._round()
+                with self._wall.watchdog.turn(Place.ROUND, "a round", most=_CUT, slow=void):
+                    self._round()
                 self._took = asyncio.get_running_loop().time() - began
                 pause = 0.0
             except Exception as error:  # noqa: BLE001 - the wall
-                if not self._blame(error):
+                if not await self._blame(error):
                     self._wall.failed(Place.ROUND, error)
                     await asyncio.sleep(pause)
                     pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, pause * 2))
@@ -317,20 +322,26 @@ class Admission:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if wait is None else wait.total_seconds()):
                 await self._changed.wait()
-        rest = min(_LONGEST_REST, _REST * self._took)
+        longest = _LONGEST_REST if self._took <= LONGEST else _LONGEST_PAUSE
+        rest = min(longest, _REST * self._took)
         await asyncio.sleep(max(SETTLE_SECONDS, rest))
         self._changed.clear()
 
-    def _blame(self, error: Exception) -> bool:
+    async def _blame(self, error: Exception) -> bool:
         """Set the HyperJob aside at which a round failed; return whether there is such a one.
 
         If the exception names none, trial rounds find it. If rounds fail at a HyperJob that is set
-        aside already, the engine drops it altogether.
+        aside already, the engine drops it altogether. No HyperJob is to blame for a whole round
+        that took too long.
         """
-        if isinstance(error, HyperJobFault):
-            key: str | None = error.key
+        cause, units = first_error(error), {k: each.unit for k, each in self._state.entries.items()}
+        key: str | None
+        if isinstance(cause, SlowTurnError):
+            key = cause.of if cause.of in units else None
+        elif isinstance(error, HyperJobFault):
+            key = error.key
         else:
-            key = culprit(list(self._state.entries), self._fails)
+            key = await culprit(list(units), partial(self._fails, units))
         if key is None:
             return False
         if self._wall.holds(key):
@@ -338,7 +349,7 @@ class Admission:
         self._wall.caught(key, error, Place.ROUND)
         return True
 
-    def _fails(self, keys: Sequence[str]) -> bool:
+    def _fails(self, units: Mapping[str, QueuedHyperJob], keys: Sequence[str]) -> bool:
         """Return whether a round with these HyperJobs alone fails; it decides nothing."""
         now = self._now()
         trial = queue_state.new_state(self._settings, self._state.shares.confirmer)
@@ -346,7 +357,7 @@ class Admission:
         try:
             queue_state.set_queues(trial, map(parse_queue, self._caches.queues.items()))
             for key in keys:
-                queue_state.update(trial, key, self._state.entries[key].unit, now=now)
+                queue_state.update(trial, key, units[key], now=now)
             schedule(trial, clusters, shown=shown, now=now, faulty=lambda _: None)
         except Exception:  # noqa: BLE001 - the wall
             return True
@@ -419,6 +430,7 @@ class Admission:
             shown=shown,
             now=now,
             faulty=forecast_failed,
+            in_turn=lambda key: self._wall.turn(key, Place.ROUND),
             pods_left=self._pods_left,
         )
         overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
@@ -483,9 +495,6 @@ class Admission:
 
 
 def _shown(key: str, entry: Entry) -> str:
-    words = [key]
-    if entry.holding:
-        words.append(f"holds {', '.join(sorted(entry.holding))}")
-    if entry.waiting is not None:
-        words.append(f"waits in queue {entry.waiting.queue}")
-    return " ".join(words)
+    holds = f" holds {', '.join(sorted(entry.holding))}" if entry.holding else ""
+    waits = f" waits in queue {entry.waiting.queue}" if entry.waiting is not None else ""
+    return f"{key}{holds}{waits}"

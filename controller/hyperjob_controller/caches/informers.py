@@ -28,8 +28,10 @@ from hyperjob_core.kube.informer import (
     Faulty,
     Handler,
     Informer,
+    InTurn,
     end_when_restored,
     strip_managed_fields,
+    untimed,
 )
 from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.resources import (
@@ -196,15 +198,17 @@ class Caches:
         metrics: InformerMetrics = SILENT,
         webhooks: bool = False,
         faulty: Faulty | None = None,
+        in_turn: InTurn = untimed,
     ) -> None:
         """With `webhooks` the controller also needs MutatingWebhookConfigurations.
 
-        `faulty` gets the exceptions of event handlers, each with the object of the event.
+        `faulty` gets the exceptions of event handlers, each with the object of the event, and
+        `in_turn` times the handlers.
         """
 
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
-            options |= {"faulty": faulty, "restored": end_when_restored}
+            options |= {"faulty": faulty, "in_turn": in_turn, "restored": end_when_restored}
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
 
         ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}

@@ -13,6 +13,7 @@ from hyperjob_controller.insight.explain import QueueState, explain
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.observe import Observer
+from hyperjob_controller.wall import Wall
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.endpoints import Handler
 from hyperjob_engine.plan import plan
@@ -22,6 +23,7 @@ def debug_routes(
     observer: Observer,
     memory: Memory,
     queue: WorkQueue[str],
+    wall: Wall,
     *,
     now: Callable[[], datetime],
     members: Members | None = None,
@@ -46,7 +48,7 @@ def debug_routes(
         return _json({} if members is None else members.state(now()))
 
     async def remember(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text=f"{memory}\n")
+        return web.Response(text=f"{memory}\nIncidents: {wall}\n")
 
     return {
         "/debug/hyperjobs/{namespace}/{name}": show,

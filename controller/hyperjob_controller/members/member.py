@@ -7,12 +7,13 @@ controller knows its state. A member that hangs is cut off by the idle limit.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.backoff import Backoff
@@ -101,18 +102,22 @@ class Member:
         lists: AbstractAsyncContextManager[object],
         now: Callable[[], datetime],
         heard: Callable[[str, News], None],
+        in_turn: InTurn = nullcontext,
     ) -> None:
         """Use `kube`, the member's client; `lists` bounds the concurrent lists of all members.
 
-        `heard` gets the name of the cluster and what has happened there.
+        `heard` gets the name of the cluster and what has happened there. `in_turn` times the work
+        on each object: after a turn that takes too long the member is not known.
         """
         self.name = name
+        self.trouble = ""
         self.fold = MemberFold()
         self.tried = asyncio.Event()
         self.errors: dict[Resource, KubeError] = {}
         self._lister = _InTurn(kube, lists)
         self._now = now
         self._tell = heard
+        self._in_turn = in_turn
         self._resources = tuple(resources)
         self._signs: dict[Resource, datetime] = {}
         self._absent: set[Resource] = set()
@@ -164,7 +169,8 @@ class Member:
             return None
         is_same = known is not None and known.version == self.fold.version
         if known is None or not is_same or as_of - known.as_of >= _RENEWED:
-            known = self._view = self.fold.view(as_of)
+            with self._in_turn(f"member {self.name}"):
+                known = self._view = self.fold.view(as_of)
         return known
 
     def state(self, now: datetime) -> Object:
@@ -175,6 +181,8 @@ class Member:
             "asOf": None if self.as_of is None else rfc3339(self.as_of),
             "errors": {each.group_resource: str(error) for each, error in self.errors.items()},
         }
+        if self.trouble:
+            found["trouble"] = self.trouble
         if view is None:
             return found
         return found | {
@@ -200,7 +208,7 @@ class Member:
 
         After a refusal the pauses are minutes, since only an administrator can change it.
         """
-        folding = _FOLDINGS[resource]
+        folding, words = _FOLDINGS[resource], f"{resource.group_resource} of member {self.name}:"
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
         reflector: Reflector
 
@@ -208,6 +216,10 @@ class Member:
             if isinstance(reflector.last_error, _REFUSED):
                 seconds = refused.next()
             await asyncio.sleep(seconds)
+
+        def kept(raw: Object) -> Object:
+            with self._in_turn((words, raw)):
+                return folding.kept(raw)
 
         def report(failure: KubeError | None) -> None:
             if failure is None:
@@ -218,7 +230,7 @@ class Member:
             self._lister,
             resource,
             field_selector=folding.fields,
-            transform=folding.kept,
+            transform=kept,
             page_size=_PAGE,
             idle_limit=_IDLE_SECONDS,
             watch_seconds=_WATCH_SECONDS,
@@ -229,7 +241,8 @@ class Member:
         async with aclosing(reflector.steps()) as steps:
             async for step in steps:
                 self._alive(resource)
-                self._take(folding, step)
+                with self._in_turn(f"member {self.name}"):
+                    self._take(folding, step)
 
     def _take(self, folding: "_Folding", step: ObjectList | WatchEvent) -> None:
         """Fold one list or event of a resource, and report what has happened with it."""
@@ -247,6 +260,7 @@ class Member:
         self._signs[resource] = self._now()
         self._absent.discard(resource)
         if self.as_of is not None:
+            self.trouble = ""
             self.tried.set()
 
     def _said(self, resource: Resource, failure: KubeError | None) -> None:

@@ -6,12 +6,14 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members.member import Member
+from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
@@ -40,7 +42,7 @@ _TURN_SECONDS: Final = 2.0
 _DOUBT: Final = timedelta(minutes=5)
 _LONGEST_DOUBT: Final = timedelta(hours=1)
 _FIRST_PAUSE: Final = 1.0
-_LONGEST_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,16 @@ class Members:
         freed: Callable[[str], None],
         shown: Callable[[Collection[str]], None],
         wake: Callable[[str], None],
-        faulty: Callable[[BaseException], None],
+        faulty: Callable[[BaseException, str], None],
+        in_turn: InTurn = nullcontext,
         turned: Callable[[str], None] = lambda _: None,
     ) -> None:
         """With `nodes` the reader reads nodes and HyperNodes too, beside pods.
 
         `freed` gets the name of a cluster that may have more room, `shown` the keys of vcjobs with
         a further pod, `wake` the key of a HyperJob whose sub-job has no pod left or has failed,
-        `faulty` an unexpected exception, and `turned` the name of a cluster of which `views` has
-        gained or lost the nodes.
+        `faulty` an unexpected exception and what it is about, and `turned` the name of a cluster of
+        which `views` has gained or lost the nodes. `in_turn` times the work on each object.
         """
         self.reads_nodes = nodes
         self._kube = kube
@@ -88,6 +91,7 @@ class Members:
         self._shown = shown
         self._wake = wake
         self._faulty = faulty
+        self._in_turn = in_turn
         self._turned = turned
         self._viewed: frozenset[str] = frozenset()
         self._doubted_until: datetime | None = None
@@ -181,7 +185,7 @@ class Members:
             for name in sorted(turned):
                 self._turned(name)
         except Exception as error:  # noqa: BLE001 - the wall
-            self._faulty(error)
+            self._faulty(error, "the members")
 
     async def _watch_turns(self) -> None:
         """Look again and again which members are known: knowledge grows old without an event."""
@@ -306,6 +310,7 @@ class Members:
                 lists=self._lists,
                 now=self._now,
                 heard=self._heard,
+                in_turn=self._in_turn,
             )
             if self._running:
                 self._start(name)
@@ -314,14 +319,22 @@ class Members:
         self._tasks[name] = asyncio.ensure_future(self._keep(self._members[name]))
 
     async def _keep(self, member: Member) -> None:
-        """Read a member; after an unexpected exception read it again, after a pause."""
-        pause = _FIRST_PAUSE
+        """Read a member; after an unexpected exception read it again, after a pause.
+
+        Until then it is not known. The pause doubles while the member fails within the longest.
+        """
+        clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE
         while True:
+            began = clock()
             try:
                 await member.run()
             except Exception as error:  # noqa: BLE001 - the wall
-                self._faulty(error)
+                self._faulty(error, f"member {member.name}")
+                member.trouble = repr(first_error(error))
+                member.tried.set()
             member.forget()  # the exception may have left a part of a change
+            if clock() - began > _LONGEST_PAUSE:
+                pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
 
@@ -349,7 +362,7 @@ class Members:
             if freed:
                 self._freed(cluster)
         except Exception as error:  # noqa: BLE001 - the wall
-            self._faulty(error)
+            self._faulty(error, "the members")
 
 
 def _of_record(record: Record, begin: str) -> _Vcjob:

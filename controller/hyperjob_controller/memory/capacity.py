@@ -109,9 +109,8 @@ class Capacity:
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Follow a Cluster: its summary is parsed once for each change."""
         found = dict(self._summaries)  # a new mapping at each change, as `Candidates` demands
-        if kind is EventType.DELETED or new is None:
-            found.pop(string(at(old, "metadata", "name")), None)
-        else:
+        found.pop(string(at(new or old, "metadata", "name")), None)
+        self._summaries = found  # also after an exception: nothing is placed by an old summary
+        if kind is not EventType.DELETED and new is not None:
             summary = summarise(new)
-            found[summary.name] = summary
-        self._summaries = found
+            self._summaries = {**found, summary.name: summary}

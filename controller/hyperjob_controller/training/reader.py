@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,6 +21,7 @@ from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item, Schedule
 from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
+from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.lines import LogLine, Position
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
@@ -96,10 +97,12 @@ class Reader:
         wake: Callable[[str, float], None],
         counts: Counts,
         faulty: Callable[[BaseException], None],
+        in_turn: InTurn = nullcontext,
     ) -> None:
         """`wake` requests a pass of a HyperJob after so many seconds; `interval` is in seconds.
 
-        `faulty` gets an unexpected exception; the reader goes on with the next log.
+        `faulty` gets an unexpected exception; the reader goes on with the next log. `in_turn` times
+        what the reader does with the lines of a log.
         """
         self._kube = kube
         self._interval = interval
@@ -107,6 +110,7 @@ class Reader:
         self._wake = wake
         self._counts = counts
         self._faulty = faulty
+        self._in_turn = in_turn
         self._bucket = TokenBucket(qps=qps, burst=max(1, int(qps)))
         # By the key of a HyperJob and the name of a sub-job. A watch that is neither read nor
         # followed nor at its end is in the schedule.
@@ -289,9 +293,10 @@ class Reader:
             async with asyncio.timeout(_SECONDS), aclosing(present) as batches:
                 async for batch in batches:
                     lines += batch
-            progressed = found.read_log(
-                lines, position=reading.position, size=reading.size, now=self._now()
-            )
+            with self._in_turn(f"a log of sub-job {item[1]} of {item[0]}"):
+                progressed = found.read_log(
+                    lines, position=reading.position, size=reading.size, now=self._now()
+                )
         except (KubeError, TimeoutError) as error:
             self._failed(found, error)
             return False
@@ -346,7 +351,8 @@ class Reader:
                 await asyncio.sleep(self._bucket.reserve())
                 async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
                     async for batch in batches:
-                        take_in(batch)
+                        with self._in_turn(f"a log of sub-job {item[1]} of {item[0]}"):
+                            take_in(batch)
         except (KubeError, TimeoutError) as error:
             log.debug("A log ended", extra={"job": item[1], "error": str(error)})
         except Exception as error:  # noqa: BLE001 - the wall

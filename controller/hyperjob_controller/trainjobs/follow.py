@@ -18,7 +18,7 @@ from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.events import EventRecorder
-from hyperjob_core.kube.informer import Faulty, Informer
+from hyperjob_core.kube.informer import Faulty, Informer, InTurn
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     NAMESPACES,
@@ -51,6 +51,7 @@ class TrainJobs:
         now: Callable[[], datetime],
         look_again: timedelta,
         faulty: Faulty,
+        in_turn: InTurn,
     ) -> None:
         """`look_again` is the time between two requests whether TrainJobs can be followed."""
         self._kube = kube
@@ -61,6 +62,7 @@ class TrainJobs:
         self._now = now
         self._look_again = look_again.total_seconds()
         self._faulty = faulty
+        self._in_turn = in_turn
         self._queue: WorkQueue[str] = WorkQueue(NAME, metrics=metrics)
         self._objects: Objects | None = None
         self._forbidden = False
@@ -108,7 +110,7 @@ class TrainJobs:
             namespaces=self._informer(NAMESPACES),
             hyperjobs=self._hyperjobs,
         )
-        passes = Passes(self._kube, followed, self._recorder, now=self._now)
+        passes = Passes(self._kube, followed, self._recorder, now=self._now, in_turn=self._in_turn)
         followed.trainjobs.add_handler(self._trainjob_changed)
         followed.runtimes.add_handler(self._runtime_changed)
         followed.cluster_runtimes.add_handler(self._runtime_changed)
@@ -140,6 +142,7 @@ class TrainJobs:
             namespace=self._namespace if resource.namespaced else None,
             metrics=self._metrics,
             faulty=self._faulty,
+            in_turn=self._in_turn,
         )
 
     def _trainjob_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:

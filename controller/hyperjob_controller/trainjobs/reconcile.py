@@ -18,7 +18,7 @@ from hyperjob_core.kube.errors import (
     NotFound,
 )
 from hyperjob_core.kube.events import EventRecorder
-from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.informer import Informer, InTurn, untimed
 from hyperjob_core.kube.resources import HYPERJOBS, TRAINJOBS, split_key
 from hyperjob_engine.model.planned import Event
 from hyperjob_engine.trainjob.decide import Decided, Seen, decide
@@ -50,20 +50,23 @@ class Passes:
         recorder: EventRecorder,
         *,
         now: Callable[[], datetime],
+        in_turn: InTurn = untimed,
     ) -> None:
         self._kube = kube
         self._objects = objects
         self._written = MutationCache(objects.trainjobs)
         self._recorder = recorder
         self._now = now
+        self._in_turn = in_turn
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Make one pass; return the time until the next. Raises KubeError if it must be retried."""
         trainjob = self._written.get(key)
         if trainjob is None:
             return None
-        seen = self._seen(key, trainjob)
-        decided = decide(seen)
+        with self._in_turn(TRAINJOBS, trainjob):
+            seen = self._seen(key, trainjob)
+            decided = decide(seen)
         if not await self._write_hyperjob(seen, decided):
             return None  # the event of the HyperJob causes another pass
         if decided.status is not None:

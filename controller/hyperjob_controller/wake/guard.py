@@ -60,7 +60,10 @@ class Guard:
         self._aside: set[str] = set()
 
     async def reconcile(self, key: str) -> timedelta | None:
-        """Make a pass; return the time until the next. Raises SetAsideError after a bug."""
+        """Make a pass; return the time until the next. Raises SetAsideError after a bug.
+
+        So it does after a turn that took too long, whose decision the pass has carried out.
+        """
         incident = self._wall.incident(key)
         if incident is not None:
             return await self._name(key, incident)
@@ -74,6 +77,9 @@ class Guard:
         except Exception as error:
             incident = self._wall.caught(key, error, Place.RECONCILE)
             raise SetAsideError(await self._name(key, incident)) from error
+        incident = self._wall.incident(key)
+        if incident is not None:
+            raise SetAsideError(await self._name(key, incident))
         if self._caches.hyperjob(key) is None:
             self._aside.discard(key)
             self._wall.forget(key)

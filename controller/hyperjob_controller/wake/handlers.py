@@ -124,8 +124,8 @@ class Handlers:
 
     def faulty(self, resource: Resource, obj: Object, error: Exception) -> None:
         """Set aside the HyperJobs of an object whose event handler has failed."""
-        with self._wall.around(self._concerned(resource, obj), Place.EVENT):
-            raise error
+        if not self._wall.blame(self._concerned(resource, obj), error, Place.EVENT):
+            self._wall.failed_at(Place.EVENT, resource, obj, error)
 
     def _concerned(self, resource: Resource, obj: Object) -> list[str]:
         """Return the HyperJobs of an object; none of an object without a namespace, as a Cluster.

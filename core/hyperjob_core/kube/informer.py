@@ -3,12 +3,15 @@
 After another list the handlers get the difference, deleted objects included. After errors of the
 server or the network the informer tries on without end. An exception of a handler or of the
 transformation is a bug: `faulty` gets it with the object, and the other handlers get the change.
+The handler that failed gets no further change of that object before its back-off is over, and then
+the same event with the present object.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
@@ -24,6 +27,29 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[EventType, Object | None, Object | None], None]
 Faulty = Callable[[Resource, Object, Exception], None]
+InTurn = Callable[[Resource, Object], AbstractContextManager[object]]
+"""Returns the context in which a handler or the transformation works on an object."""
+
+_FIRST_SECONDS = 5.0
+_LONGEST_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The event at which a handler failed, and when it gets the event again."""
+
+    kind: EventType
+    old: Object | None
+    pause: float
+    again: asyncio.TimerHandle
+
+
+_UNTIMED = nullcontext()
+
+
+def untimed(_resource: Resource, _obj: Object) -> AbstractContextManager[object]:
+    """Let work on an object take any time."""
+    return _UNTIMED
 
 
 class RestoredError(Exception):
@@ -63,6 +89,7 @@ class Informer:
         metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         faulty: Faulty | None = None,
+        in_turn: InTurn = untimed,
         restored: Callable[[Resource, Object], None] = lambda _resource, _obj: None,
     ) -> None:
         """`restored` is called for a list with an object that is older than the store's.
@@ -75,6 +102,7 @@ class Informer:
         self.known: Callable[[Object], Object | None] = lambda _obj: None
         self._transform = transform or unchanged
         self._faulty = faulty or _logged
+        self._in_turn = in_turn
         self._restored = restored
         self._reflector = Reflector(
             kube,
@@ -92,6 +120,7 @@ class Informer:
         )
         self._store = Store(indexers)
         self._handlers: list[Handler] = []
+        self._failed: dict[tuple[Handler, str], _Failed] = {}
         self._said: type[KubeError] | None = None
 
     @property
@@ -115,8 +144,9 @@ class Informer:
         `known` may return an object that has this form already: the caller's own write.
         """
         try:
-            known = self.known(obj)
-            return self._transform(obj) if known is None else known
+            with self._in_turn(self.resource, obj):
+                known = self.known(obj)
+                return self._transform(obj) if known is None else known
         except Exception as error:  # noqa: BLE001 - `faulty` gets it
             self._faulty(self.resource, obj, error)
             return obj
@@ -146,20 +176,66 @@ class Informer:
         self, handler: Handler, kind: EventType, old: Object | None, new: Object | None
     ) -> None:
         """Call one handler; its exception goes to `faulty`."""
+        if self._failed and self._is_held(handler, kind, (new or old) or {}):
+            return
+        self._call(handler, kind, old, new, _FIRST_SECONDS)
+
+    def _call(
+        self,
+        handler: Handler,
+        kind: EventType,
+        old: Object | None,
+        new: Object | None,
+        pause: float,
+    ) -> None:
+        """Call one handler; after an exception again, `pause` seconds later."""
+        obj = (new or old) or {}
         try:
-            handler(kind, old, new)
+            with self._in_turn(self.resource, obj):
+                handler(kind, old, new)
         except Exception as error:  # noqa: BLE001 - `faulty` gets it
-            self._faulty(self.resource, (new or old) or {}, error)
+            self._faulty(self.resource, obj, error)
+            if kind is not EventType.DELETED:
+                again = asyncio.get_running_loop().call_later(
+                    pause, self._call_again, handler, key_of(obj)
+                )
+                self._failed[handler, key_of(obj)] = _Failed(kind, old, pause, again)
+
+    def _is_held(self, handler: Handler, kind: EventType, obj: Object) -> bool:
+        """Return whether a handler that failed at an object gets this change later.
+
+        It gets the deletion of the object at once, which ends the wait.
+        """
+        failed = self._failed.get((handler, key_of(obj)))
+        if failed is None:
+            return False
+        if kind is EventType.MODIFIED:
+            return True
+        failed.again.cancel()
+        del self._failed[handler, key_of(obj)]
+        return False
+
+    def _call_again(self, handler: Handler, key: str) -> None:
+        failed, new = self._failed.pop((handler, key)), self._store.get(key)
+        if new is not None:
+            pause = min(_LONGEST_SECONDS, failed.pause * 2)
+            self._call(handler, failed.kind, failed.old, new, pause)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        async with aclosing(self._reflector.steps()) as steps:
-            async for step in steps:
-                if isinstance(step, ObjectList):
-                    self._swap(step)
-                    self.synced.set()
-                elif step.type is not EventType.BOOKMARK:
-                    self._take(step)
+        try:
+            async with aclosing(self._reflector.steps()) as steps:
+                async for step in steps:
+                    if isinstance(step, ObjectList):
+                        self._swap(step)
+                        self.synced.set()
+                    elif step.type is not EventType.BOOKMARK:
+                        self._take(step)
+        except asyncio.CancelledError:
+            for failed in self._failed.values():
+                failed.again.cancel()
+            self._failed.clear()
+            raise
 
     def _swap(self, listed: ObjectList) -> None:
         """Replace the store, then call the handlers: a handler never sees a part of a list."""

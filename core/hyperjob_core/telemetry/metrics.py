@@ -53,7 +53,7 @@ class ReconcileResult(StrEnum):
 
 
 class Place(StrEnum):
-    """Where in the controller an unexpected exception was caught."""
+    """Where in the controller an unexpected exception was caught, or a turn took too long."""
 
     RECONCILE = "pass"
     ROUND = "round"
@@ -68,6 +68,7 @@ class Place(StrEnum):
     EVENTS = "events"
     TRAINJOBS = "trainjobs"
     LEASE = "lease"
+    LOOP = "loop"
 
 
 class Queue(Protocol):
@@ -136,8 +137,15 @@ class Metrics:
             " HyperJob or the feature is set aside and tried again later",
             "place",
         )
+        self._slow_turns = self.families.counter(
+            "hyperjob_slow_turns_total",
+            "Times that the event loop stood still for more than a second, by the part of the"
+            " controller that worked for one object meanwhile; `loop`: no single object",
+            "place",
+        )
         for place in Place:
             self._internal_errors.labels(place)
+            self._slow_turns.labels(place)
         self._degraded = self.families.gauge(
             "hyperjob_feature_degraded",
             "1 while a part of the controller has stopped after an unexpected exception, else 0",
@@ -259,6 +267,10 @@ class Metrics:
     def internal_error(self, place: Place) -> None:
         """Count an unexpected exception."""
         self._internal_errors.labels(place).inc()
+
+    def slow_turn(self, place: Place) -> None:
+        """Count a turn of the event loop that took too long."""
+        self._slow_turns.labels(place).inc()
 
     def degraded(self, place: Place, *, stopped: bool) -> None:
         """Show whether a part of the controller has stopped."""

@@ -10,6 +10,7 @@ make way for heads of lines (`_lead`, `_evict`).
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -54,6 +55,9 @@ from hyperjob_engine.resources import Resources, fits
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 
+InTurn = Callable[[str], AbstractContextManager[object]]
+"""Returns the context in which a round works on the HyperJob of a key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
@@ -75,6 +79,7 @@ def schedule(
     shown: Mapping[str, Resources] | None = None,
     now: datetime,
     faulty: Callable[[Exception], None] | None = None,
+    in_turn: InTurn = nullcontext,
     pods_left: PodsLeft = lambda _cluster, _job: None,
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
@@ -86,12 +91,13 @@ def schedule(
     Invariant: the state has every decision that a round returns. A round that raises may leave a
     part of its sums in the state: the caller then fills a new state and plays the round again.
     `pods_left` knows the pods that members still have of stopped sub-jobs.
-    `faulty` gets an exception of the forecast, on which no decision depends.
+    `faulty` gets an exception of the forecast, on which no decision depends. `in_turn` times what
+    the round does for each HyperJob.
     """
     begin(state, clusters, shown=shown, now=now, pods_left=pods_left)
     if not state.known:
         return Decisions()
-    decisions = _Round(state, now).play()
+    decisions = _Round(state, now, in_turn).play()
     try:
         renew_forecast(state, now=now)
     except Exception as error:
@@ -161,6 +167,7 @@ class _Round:
 
     state: QueueState
     now: datetime
+    in_turn: InTurn
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
     closed: dict[tuple[str, ...], Block | None] = field(default_factory=dict)
     failed: set[PlacementNeeds] = field(default_factory=set)
@@ -205,7 +212,7 @@ class _Round:
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
             return
         waiting = entry.waiting
-        with working_on(known.head):
+        with working_on(known.head), self.in_turn(known.head):
             if not self._consider(waiting, []) and waiting.queue not in self.led:
                 self.state.eviction = None  # its queue was closed, or its cluster was lost
 
@@ -223,9 +230,10 @@ class _Round:
             # `_admit` may have pushed the first of a shape twice.
             if waiting is None or waiting.order != order or (queue, waiting.shape) in self.blocks:
                 continue
-            try:  # a context manager for each of thousands of shapes would slow a round
-                if self._consider(waiting, firsts):
-                    return True
+            try:  # `working_on` for each of thousands of shapes would slow a round
+                with self.in_turn(order.key):
+                    if self._consider(waiting, firsts):
+                        return True
             except HyperJobFault:
                 raise
             except Exception as error:

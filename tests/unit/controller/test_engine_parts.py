@@ -8,6 +8,7 @@ import pytest
 
 from hyperjob_controller.admission.aside import culprit
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.virtualtime import run
 from hyperjob_engine.expansion.adopt import conflict
 from hyperjob_engine.expansion.objects import taken_over
 from hyperjob_engine.members.podfailures import order
@@ -124,19 +125,19 @@ def test_the_hyperjob_of_a_failing_round_is_found_in_few_rounds(number: int) -> 
             played.append(some)  # noqa: B023 - each search is over before the next begins
             return guilty in some
 
-        assert culprit(keys, fails) == guilty
+        assert run(culprit(keys, fails)) == guilty
         assert len(played) <= 2 + number.bit_length()
 
 
 def test_no_hyperjob_is_guilty_of_a_round_that_fails_without_any_or_with_none() -> None:
-    assert culprit(["ns/a", "ns/b"], lambda _: True) is None
-    assert culprit(["ns/a", "ns/b"], lambda _: False) is None
-    assert culprit([], lambda _: False) is None
+    assert run(culprit(["ns/a", "ns/b"], lambda _: True)) is None
+    assert run(culprit(["ns/a", "ns/b"], lambda _: False)) is None
+    assert run(culprit([], lambda _: False)) is None
 
 
 def test_two_hyperjobs_that_fail_together_are_named_by_the_later_one() -> None:
     keys = ["ns/a", "ns/b", "ns/c", "ns/d"]
-    assert culprit(keys, lambda some: {"ns/a", "ns/c"} <= set(some)) == "ns/c"
+    assert run(culprit(keys, lambda some: {"ns/a", "ns/c"} <= set(some))) == "ns/c"
 
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

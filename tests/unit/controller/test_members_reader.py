@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,13 +16,17 @@ from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.member import LONGEST_AGE, Member
 from hyperjob_controller.members.reader import Members
+from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.kube.transport import Params
 from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry.metrics import Place
+from hyperjob_engine.members.fold import MemberFold
 from tests.support.apiserver import ApiServer, refusal
+from tests.support.walls import Cpu
 from tests.unit.cli.fleet import Fleet
 from tests.unit.controller.test_members_fold import node, pod
 from tests.unit.controller.test_pass import until
@@ -250,10 +255,11 @@ class World:
     nodes: bool = True
     told: list[tuple[str, Any]] = field(default_factory=list)
     raises: list[Exception] = field(default_factory=list)
+    cpu: Cpu = field(default_factory=Cpu)
 
     def __post_init__(self) -> None:
         def tell(what: str) -> Any:
-            def told(about: Any) -> None:
+            def told(about: Any, _of: str = "") -> None:
                 if self.raises and what != "faulty":
                     raise self.raises.pop()
                 self.told.append((what, about))
@@ -271,6 +277,7 @@ class World:
             wake=tell("wake"),
             faulty=tell("faulty"),
             turned=tell("turned"),
+            in_turn=partial(self.cpu.timing().turn, Place.MEMBERS, most=LONGEST),
         )
 
     def join(self, name: str, *nodes: dict[str, Any], ready: bool = True) -> ApiServer:
@@ -366,6 +373,42 @@ async def test_an_unexpected_exception_makes_the_reader_list_the_member_again(
         await until(lambda: world.reported("faulty"))
         assert [first_error(each) for each in world.reported("faulty")] == [bug]
         await until(lambda: world.reader.pods_of("east", "default/hj-a-0") == 0)
+
+
+SLOW: dict[str, tuple[Any, str]] = {
+    "facts": (members_member._Folding, "kept"),
+    "fold": (MemberFold, "news"),
+    "view": (MemberFold, "_resolved"),
+}
+
+
+@pytest.mark.parametrize(("owner", "name"), SLOW.values(), ids=SLOW)
+async def test_a_member_with_an_object_that_takes_too_long_is_not_known_and_tried_again(
+    owner: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members_reader, "_FIRST_PAUSE", 0.01)
+    world, real, slow = World(), getattr(owner, name), {"x"}
+
+    def slowed(found: Any, *args: Any) -> Any:
+        raw = args[0]["metadata"]["name"] if args else ""
+        if slow & {raw, *getattr(found, "_hypernodes", ())}:
+            world.cpu.spend(600.0)
+        return real(found, *args)
+
+    monkeypatch.setattr(owner, name, slowed)
+    world.join("west", node("n2"))
+    east = world.join("east", node("n1"))
+    async with world.running():
+        await until(lambda: world.views() == ["east", "west"])
+        east.put(HYPERNODES, {"metadata": {"name": "x"}, "spec": {"tier": 1, "members": []}})
+        await until(lambda: world.views() == ["west"] and len(world.reported("faulty")) > 2)
+        state = world.reader.state(world.clock.now)
+        assert state["east"]["known"] is False
+        assert "member east" in str(state["east"]["trouble"])
+        assert "trouble" not in state["west"]
+        slow.clear()
+        await until(lambda: world.views() == ["east", "west"])
+        assert "trouble" not in world.reader.state(world.clock.now)["east"]
 
 
 async def test_members_that_are_not_ready_are_not_waited_for() -> None:

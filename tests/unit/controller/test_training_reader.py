@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 import pytest
@@ -21,13 +22,16 @@ from hyperjob_controller.training.watch import (
     sources_of,
     watch,
 )
+from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.errors import unreachable
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
+from tests.support.walls import Cpu
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -349,6 +353,7 @@ class Bench:
 
     def __init__(self, *, qps: float = 1000, interval: float = 0.05) -> None:
         self.logs, self.results, self.woken = Logs(), Results(), list[tuple[str, float]]()
+        self.cpu = Cpu()
         self.faults: list[BaseException] = []
         self.reader = Reader(
             self.logs,  # type: ignore[arg-type]  # all that it calls
@@ -358,6 +363,7 @@ class Bench:
             wake=lambda key, seconds: self.woken.append((key, seconds)),
             counts=self.results,
             faulty=self.faults.append,
+            in_turn=partial(self.cpu.timing().turn, Place.PROGRESS, most=LONGEST),
         )
 
     async def __aenter__(self) -> Self:
@@ -415,6 +421,25 @@ async def test_the_pod_that_reported_before_a_restart_is_read_first_after_it() -
         bench.planned(replace(first, jobs=jobs, bindings=bindings))
         await bench.until(lambda: len(bench.logs.asked) > asked + 1)
         assert set(bench.logs.asked[asked + 1 :]) == {"a/hj-trainer-0-worker-3"}
+
+
+async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Bench() as bench:
+        take_in = Watch.take_in
+
+        def slow(made: Watch, lines: Any, **how: Any) -> bool:
+            if made.number == 0:
+                bench.cpu.spend(600.0)
+            return take_in(made, lines, **how)
+
+        monkeypatch.setattr(Watch, "take_in", slow)
+        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
+        bench.planned(seen(job(phase="Running", gpus=8)))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+        assert "a log of sub-job hj-trainer-0 of default/hj was" in str(bench.faults[0])
 
 
 async def test_a_look_that_fails_on_a_bug_is_named_and_the_next_pod_is_read() -> None:

@@ -111,12 +111,15 @@ def test_no_exception_of_two_hundred_ends_the_controller_or_loses_a_hyperjob(
 
     search = engine.culprit
 
-    def searching(*args: Any) -> Any:
-        Stage.trial = True
-        try:
-            return search(*args)
-        finally:
-            Stage.trial = False
+    async def searching(keys: Any, fails: Any) -> Any:
+        def failing(some: Any) -> bool:
+            Stage.trial = True
+            try:
+                return bool(fails(some))
+            finally:
+                Stage.trial = False
+
+        return await search(keys, failing)
 
     monkeypatch.setattr(engine, "culprit", searching)
 

@@ -15,12 +15,13 @@ from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.kube.transport import Params, Response
-from hyperjob_core.telemetry.metrics import Place
+from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.unit.controller.builders import GPU, group, hyperjob
@@ -73,13 +74,16 @@ class World:
         plane: Callable[[], Plane] | None = None,
         tuning: Tuning | None = None,
         workers: int = 1,
+        cpu: Callable[[], float] | None = None,
     ) -> None:
+        """`cpu` is the clock by which turns of the event loop are timed; None: they are not."""
         self.rng = random.Random(scenario.seed)
         self.scenario = scenario
         self.logged = Logged()
         self._plane = plane or Plane
         self._tuning = tuning or Tuning(writes=1, failure_causes=False, trainjobs_asked=None)
         self._workers = workers
+        self._cpu = cpu
 
     def play(self, while_it_runs: Callable[[], Any] | None = None, *, hours: float = 30.0) -> None:
         logger = logging.getLogger("hyperjob_controller")
@@ -97,9 +101,12 @@ class World:
             workers=self._workers,
         )
         async with Kube(self.plane) as kube:
+            metrics = Metrics()
             self.manager = Manager(
                 kube,
                 options,
+                metrics=metrics,
+                watchdog=Watchdog(metrics, cpu=self._cpu, now=now),
                 now=now,
                 clock=asyncio.get_running_loop().time,
                 tuning=self._tuning,
@@ -116,12 +123,10 @@ class World:
                 if beside is not None:
                     beside.cancel()
 
-    def counted(self) -> dict[str, float]:
-        """Return the metric of internal errors by place, without zeros."""
+    def counted(self, name: str = "hyperjob_internal_errors_total") -> dict[str, float]:
+        """Return the metric of internal errors, or another, by place, without zeros."""
         values = {
-            str(place): self.manager.metrics.registry.get_sample_value(
-                "hyperjob_internal_errors_total", {"place": str(place)}
-            )
+            str(place): self.manager.metrics.registry.get_sample_value(name, {"place": str(place)})
             for place in Place
         }
         assert None not in values.values()

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.backoff import Backoff
-from hyperjob_core.kube.client import EventType, WatchEvent
+from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.informer import Informer, RestoredError, end_when_restored
+from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
+from hyperjob_core.virtualtime import now, run
 
 PATH = "/api/v1/nodes"
 
@@ -341,6 +343,53 @@ async def test_a_handler_that_raises_keeps_no_change_from_the_others(server, kub
     assert heard.told == [("ADDED", "a", "1")]
     [(resource, obj, error)] = caught
     assert (resource, obj["metadata"]["name"], str(error)) == (informer.resource, "a", "a bug")
+
+
+def test_a_handler_that_failed_gets_the_present_object_after_a_back_off_and_no_change_before():
+    async def main():
+        server, told, bugs = MemoryServer(now=now), [], [LookupError("a bug")] * 3
+
+        def handler(kind, old, new):
+            time = round(asyncio.get_running_loop().time())
+            size = (new or old)["metadata"]["labels"]["size"]
+            told.append((time, str(kind), new["metadata"]["name"] if new else "-", size))
+            if bugs and new is not None and new["metadata"]["name"] == "a":
+                raise bugs.pop()
+
+        def put(name, size):
+            server.put(NODES, {"metadata": {"name": name, "labels": {"size": str(size)}}})
+
+        async with Kube(server) as kube:
+            informer = Informer(kube, NODES, faulty=lambda *_: None)
+            informer.add_handler(handler)
+            task = asyncio.create_task(informer.run())
+            await informer.synced.wait()
+            for time in range(36):
+                put("a", time)
+                await asyncio.sleep(1)
+            put("b", 0)
+            await asyncio.sleep(1)
+            # At 35 the handler succeeds, and gets each further change at once.
+            assert told == [
+                (0, "ADDED", "a", "0"),
+                (5, "ADDED", "a", "4"),
+                (15, "ADDED", "a", "14"),
+                (35, "ADDED", "a", "34"),
+                (35, "MODIFIED", "a", "35"),
+                (36, "ADDED", "b", "0"),
+            ]
+            bugs.append(LookupError("a bug"))
+            put("a", 37)
+            await asyncio.sleep(1)
+            server.remove(NODES, "a")
+            await asyncio.sleep(60)
+            assert [each[1:] for each in told[6:]] == [
+                ("MODIFIED", "a", "37"),
+                ("DELETED", "-", "37"),
+            ]
+            task.cancel()
+
+    run(main())
 
 
 class Scripted:
