@@ -24,6 +24,7 @@ COPY core core
 COPY engine engine
 COPY rules rules
 COPY install install
+COPY page page
 COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller

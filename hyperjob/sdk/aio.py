@@ -97,7 +97,7 @@ class AsyncClient(Access):
                     cluster_lost_seconds=cluster_lost_seconds,
                 )
                 # Importing the page takes a third of a second.
-                from hyperjob.ui.serve import served_here
+                from hyperjob_page.serve import served_here
 
                 async with (
                     local_plane(options, line) as plane,

@@ -28,7 +28,7 @@ from hyperjob.sdk import (
     UnreachableError,
     trainer,
 )
-from hyperjob.ui.rows import row_of
+from hyperjob_page.rows import row_of
 from tests.support.proxy import Relay
 from tests.support.stack import KUBECTL
 from tests.support.wheels import wheel

@@ -14,11 +14,11 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from hyperjob.ui.world import LiveState
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
 from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob_install.settings import Settings
+from hyperjob_page.world import LiveState
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controlplane import cluster_bindings

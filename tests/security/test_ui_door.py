@@ -11,12 +11,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hyperjob.ui import live
-from hyperjob.ui.access.local import LocalAccess
-from hyperjob.ui.pages.answers import Context
-from hyperjob.ui.running import running
-from hyperjob.ui.serve import serving
 from hyperjob_core.serving.listener import CONNECTIONS
+from hyperjob_page import live
+from hyperjob_page.access.local import LocalAccess
+from hyperjob_page.pages.answers import Context
+from hyperjob_page.running import running
+from hyperjob_page.serve import serving
 from tests.support.apiserver import ApiServer
 from tests.support.fleet import fill
 from tests.support.openaccess import OpenAccess, OpenVisitor

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from hyperjob.ui.visitor import EVERYTHING, Scope
 from hyperjob_core.kube.client import Kube
+from hyperjob_page.visitor import EVERYTHING, Scope
 
 
 @dataclass(frozen=True, slots=True)

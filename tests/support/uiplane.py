@@ -15,12 +15,12 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.access.local import LocalAccess
-from hyperjob.ui.pages.answers import Context
-from hyperjob.ui.running import running
-from hyperjob.ui.serve import serving
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
+from hyperjob_page.access.cluster import ClusterAccess
+from hyperjob_page.access.local import LocalAccess
+from hyperjob_page.pages.answers import Context
+from hyperjob_page.running import running
+from hyperjob_page.serve import serving
 from tests.support.apiserver import ApiServer
 from tests.support.uipast import remember
 from tests.support.uiscene import ago, training

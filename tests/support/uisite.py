@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from hyperjob.ui.visitor import VISITOR, VisitorAccess
+from hyperjob_page.visitor import VISITOR, VisitorAccess
 
 DONE = web.AppKey("done", list)
 

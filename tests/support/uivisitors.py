@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hyperjob.ui.access.acting import acting_as
-from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.pages.answers import Context
-from hyperjob.ui.running import Running, running
-from hyperjob.ui.serve import serving
 from hyperjob_core.kube.client import Kube
+from hyperjob_page.access.acting import acting_as
+from hyperjob_page.access.cluster import ClusterAccess
+from hyperjob_page.pages.answers import Context
+from hyperjob_page.running import Running, running
+from hyperjob_page.serve import serving
 
 KEY = b"0123456789abcdef0123456789abcdef"
 

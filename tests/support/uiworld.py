@@ -9,10 +9,10 @@ from typing import Any
 
 import aiohttp
 
-from hyperjob.ui.pages.answers import Context
-from hyperjob.ui.running import Running, running
-from hyperjob.ui.serve import serving
 from hyperjob_core.kube.client import Kube
+from hyperjob_page.pages.answers import Context
+from hyperjob_page.running import Running, running
+from hyperjob_page.serve import serving
 from tests.support.openaccess import OpenAccess
 
 

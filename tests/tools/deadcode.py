@@ -69,8 +69,8 @@ def _wire_names() -> Iterator[str]:
 
 
 def _template_names() -> Iterator[str]:
-    for template in sorted((ROOT / "hyperjob").rglob("templates/**/*.html")):
-        if template.is_file():
+    for package in PACKAGES.values():
+        for template in sorted(package.rglob("templates/**/*.html")):
             for code in re.findall(r"\{[{%].*?[%}]\}", template.read_text(), re.DOTALL):
                 yield from re.findall(r"\w+", code)
 

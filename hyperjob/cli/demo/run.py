@@ -24,10 +24,10 @@ from hyperjob.client.why.gather import gather
 from hyperjob.local.lifeline import lifeline
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
-from hyperjob.ui.serve import served_here
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
+from hyperjob_page.serve import served_here
 
 
 @dataclass(frozen=True, slots=True)

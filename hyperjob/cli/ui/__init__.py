@@ -16,7 +16,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
 if TYPE_CHECKING:
-    from hyperjob.ui.running import Running
+    from hyperjob_page.running import Running
 
 _ADDRESS: Final = "127.0.0.1:8765"
 _SYNC_SECONDS: Final = 60.0
@@ -61,7 +61,7 @@ class HttpUrl(click.ParamType[str]):
 
 async def _write_snapshot(known: "Running", file: Path) -> None:
     """Write the page into a file, once the informers have synced."""
-    from hyperjob.ui.snapshot import snapshot
+    from hyperjob_page.snapshot import snapshot
 
     try:
         async with asyncio.timeout(_SYNC_SECONDS):
@@ -141,9 +141,9 @@ def ui(
     Example: hyperjob ui --no-open
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
-    from hyperjob.ui.pages.answers import Context
-    from hyperjob.ui.running import running
-    from hyperjob.ui.serve import serving
+    from hyperjob_page.pages.answers import Context
+    from hyperjob_page.running import running
+    from hyperjob_page.serve import serving
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
     entry = VisitorOptions(

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from hyperjob.cli.kubectl.exits import FailureError
-from hyperjob.ui.access.acting import acting_as
-from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.access.local import LocalAccess, is_loopback
-from hyperjob.ui.access.sessions import KEY_BYTES
-from hyperjob.ui.running import Running
 from hyperjob_core.kube.client import Kube
+from hyperjob_page.access.acting import acting_as
+from hyperjob_page.access.cluster import ClusterAccess
+from hyperjob_page.access.local import LocalAccess, is_loopback
+from hyperjob_page.access.sessions import KEY_BYTES
+from hyperjob_page.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ import pytest
 
 from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import HyperJobError
-from hyperjob.ui.pages import logs as page
 from hyperjob_core.kube.resources import PODS
+from hyperjob_page.pages import logs as page
 from tests.unit.cli.fleet import Fleet, Run, runner
 from tests.unit.cli.objects import hyperjob, sub_job
 

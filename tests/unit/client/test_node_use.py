@@ -2,8 +2,8 @@
 
 from hyperjob.client.nodeuse import nodes
 from hyperjob.client.summary import read
-from hyperjob.ui.pages.nodes import bar_of, states
 from hyperjob_engine.model.members import NodeState, Taint
+from hyperjob_page.pages.nodes import bar_of, states
 from tests.unit.controller.views import held, node, view
 
 OURS = read(

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("certs", "controller", "core", "engine", "hyperjob", "install", "rules", "webhook")
+FOLDERS = (
+    "certs",
+    "controller",
+    "core",
+    "engine",
+    "hyperjob",
+    "install",
+    "page",
+    "rules",
+    "webhook",
+)
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",

@@ -1,0 +1,226 @@
+"""From the address of a page to its HTML: find the page, make its parts, fill its template."""
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from hyperjob.client.errors import words
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_page.attention import Attention
+from hyperjob_page.listing import parse
+from hyperjob_page.pages.attention import AttentionPage, lost, visible
+from hyperjob_page.pages.fleet import CardCache, FleetPage
+from hyperjob_page.pages.job import JobPage
+from hyperjob_page.pages.jobs import JobsPage
+from hyperjob_page.pages.queues import QueuesPage
+from hyperjob_page.pages.use import UsePage, UseSource, asked
+from hyperjob_page.render import mark, render
+from hyperjob_page.visitor import VISITOR, Scope, Visitor, VisitorAccess
+from hyperjob_page.world import LiveState
+
+_PAGES_KEPT: Final = 128
+_OLDEST_SECONDS: Final = 20.0
+_READERS: Final = 4
+_HERE: Final = "<!-- body -->"
+
+
+class Page(Hashable, Protocol):
+    """One screen for visitors of one scope; equal pages show the same."""
+
+    @property
+    def title(self) -> str:
+        """Return the heading, which is also the browser's title."""
+        ...
+
+    @property
+    def section(self) -> str:
+        """Return the entry of the navigation."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """Return the template for the parts."""
+        ...
+
+    def version(self) -> Hashable:
+        """Return a value that changes when a part may have changed."""
+        ...
+
+    async def parts(self) -> Mapping[str, str]:
+        """Return the HTML of each part, by the id of its element."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The HTML and the mark of each part, by id."""
+
+    version: Hashable
+    html: Mapping[str, str]
+    marks: Mapping[str, str]
+    at: float
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The requests for a page at this moment: one of them makes its parts, the others wait."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    requests: int = 0
+
+
+class PageCache:
+    """A cache of parts: fifty viewers of a page cost as much as one."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Hashable, Made] = OrderedDict()
+        self._turns: dict[Hashable, _Turn] = {}
+
+    async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
+        """Return the current parts of a page; ages in them may be `oldest` seconds old."""
+        turn = self._turns.setdefault(page, _Turn())
+        turn.requests += 1
+        try:
+            async with turn.lock:
+                return await self._parts(page, oldest)
+        finally:
+            turn.requests -= 1
+            if not turn.requests:
+                del self._turns[page]
+
+    async def _parts(self, page: Page, oldest: float) -> Made:
+        version, now = page.version(), time.monotonic()
+        made = self._made.pop(page, None)
+        if made is None or made.version != version or now - made.at > oldest:
+            html = await page.parts()
+            made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
+        self._made[page] = made
+        while len(self._made) > _PAGES_KEPT:
+            self._made.popitem(last=False)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The parts of the server; `command` adds the flags for the shown API server to a command."""
+
+    world: LiveState
+    access: VisitorAccess
+    use: UseSource
+    attention: Attention
+    command: Callable[[str], str] = str
+    planning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READERS))
+    cards: CardCache = field(default_factory=CardCache)
+    cache: PageCache = field(default_factory=PageCache)
+
+
+def pages(context: Context) -> Sequence[web.RouteDef]:
+    """Return the routes of all pages that show only the world."""
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        visitor = request[VISITOR]
+        page = resolve(
+            request.path, list(request.query.items()), context=context, scope=visitor.scope
+        )
+        if page is None:
+            raise web.HTTPNotFound(text=f"There is no page {request.path}.")
+        return html(await whole(context, page, visitor))
+
+    return [web.get("/{path:.*}", show)]
+
+
+def resolve(
+    path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
+) -> Page | None:
+    """Return the page of an address; None when there is none."""
+    match path.strip("/").split("/"):
+        case [""]:
+            return FleetPage(context.world, scope, context.cards)
+        case ["hyperjobs"]:
+            return JobsPage(context.world, scope, parse(query))
+        case ["queues"]:
+            return QueuesPage(context.world, scope)
+        case ["attention"]:
+            return AttentionPage(context.world, context.attention, scope)
+        case ["use"]:
+            return UsePage(context.world, context.use, scope, asked(query))
+        case ["hyperjobs", namespace, name]:
+            return job_page(context, scope, f"{namespace}/{name}")
+        case _:
+            return None
+
+
+def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
+    """Return the page of a HyperJob that a visitor may see; None where there is none."""
+    row = context.world.rows.get(key)
+    if row is None or not scope.includes(row.summary.namespace):
+        return None
+    return JobPage(context.world, key)
+
+
+async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
+    """Return a whole page as HTML."""
+    made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
+    return str(
+        render(
+            page.template,
+            page=page,
+            parts=made.html,
+            marks=made.marks,
+            world=context.world,
+            visitor=visitor,
+            needs=needs(context, visitor),
+            **more,
+        )
+    )
+
+
+def needs(context: Context, visitor: Visitor) -> int:
+    """Return the number of HyperJobs, clusters and findings that need a person.
+
+    The number includes only objects that the visitor may see.
+    """
+    lost_clusters = len(lost(context.world)) if visitor.scope.clusters else 0
+    findings = len(context.attention.findings) if visitor.scope.namespaces is None else 0
+    return len(visible(context.attention, visitor.scope)) + lost_clusters + findings
+
+
+async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> web.StreamResponse:
+    """Send the frame of a page at once, and its slow part when it is ready.
+
+    `frame` has a mark at the place of the body. An error of the API server appears in the page.
+    """
+    head, _, tail = frame.partition(_HERE)
+    response = web.StreamResponse(headers={"Content-Type": "text/html; charset=utf-8"})
+    await response.prepare(request)
+    await response.write(head.encode())
+    try:
+        text = await body
+    except KubeError as error:
+        text = str(render("parts/refused.html", text=words(error)))
+    await response.write(text.encode())
+    await response.write(tail.encode())
+    await response.write_eof()
+    return response
+
+
+def html(text: str, *, status: int = 200) -> web.Response:
+    """Answer with HTML."""
+    return web.Response(status=status, text=text, content_type="text/html", charset="utf-8")
+
+
+def problem(status: int, text: str) -> web.Response:
+    """Return a page with an error text."""
+    try:
+        title = HTTPStatus(status).phrase
+    except ValueError:
+        title = "Error"
+    return html(str(render("problem.html", title=title, status=status, text=text)), status=status)

@@ -1,0 +1,232 @@
+"""The routes of a HyperJob: its overview, sections, logs and actions."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from hyperjob.client.errors import ClientError, words
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_page.access.forms import form_fields
+from hyperjob_page.pages import logs, metrics
+from hyperjob_page.pages.about import SECTIONS, Section
+from hyperjob_page.pages.actions import LABELS, VERBS, act, available, confirmation
+from hyperjob_page.pages.answers import Context, html, job_page, needs, streamed, whole
+from hyperjob_page.pages.job import TABS, JobPage
+from hyperjob_page.places import StreamPlaces
+from hyperjob_page.render import render
+from hyperjob_page.visitor import VISITOR, Visitor
+
+_PATH: Final = "/hyperjobs/{namespace}/{name}"
+_FOLLOWERS: Final = 100
+_FOLLOWERS_PER_USER: Final = 20
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def about_one(context: Context) -> Sequence[web.RouteDef]:
+    """Return the routes of a HyperJob."""
+    one = _One(context)
+    return [
+        web.get(_PATH, one.overview),
+        *(web.get(f"{_PATH}/{name}", one.section(name, make)) for name, make in SECTIONS.items()),
+        web.get(f"{_PATH}/metrics", one.metrics),
+        web.get(f"{_PATH}/logs", one.logs),
+        web.get(f"{_PATH}/logs/follow", one.follow),
+        web.get(f"{_PATH}/logs/download", one.download),
+        *(web.get(f"{_PATH}/{name}", one.question(name)) for name in LABELS),
+        *(web.post(f"{_PATH}/{name}", one.action(name)) for name in LABELS),
+    ]
+
+
+class _One:
+    """The handlers of a HyperJob's routes; a HyperJob outside the visitor's scope is not found."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._places = StreamPlaces(limit=_FOLLOWERS, per_user=_FOLLOWERS_PER_USER)
+
+    def _page(self, request: web.Request) -> JobPage:
+        key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+        page = job_page(self._context, request[VISITOR].scope, key)
+        if page is None:
+            raise web.HTTPNotFound(text=f"There is no HyperJob {key}, or you may not see it.")
+        return page
+
+    async def _actions(self, page: JobPage, visitor: Visitor) -> list[tuple[str, str]]:
+        """Return name and label of the actions that are possible and allowed."""
+        row = page.row
+        if row is None:
+            return []
+        namespace, name = row.summary.namespace, row.summary.name
+        allowed = {
+            verb: await visitor.may(verb, namespace, name) for verb in dict.fromkeys(VERBS.values())
+        }
+        return [
+            (action, LABELS[action]) for action in available(row.summary) if allowed[VERBS[action]]
+        ]
+
+    async def _frame(
+        self, request: web.Request, page: JobPage, template: str, **more: object
+    ) -> str:
+        """Return the frame of a page about the HyperJob; `more` is what the template shows."""
+        visitor = request[VISITOR]
+        return str(
+            render(
+                template,
+                page=page,
+                world=self._context.world,
+                visitor=visitor,
+                needs=needs(self._context, visitor),
+                tabs=TABS,
+                actions=await self._actions(page, visitor),
+                **more,
+            )
+        )
+
+    async def overview(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        return html(
+            await whole(
+                self._context,
+                page,
+                visitor,
+                tabs=TABS,
+                actions=await self._actions(page, visitor),
+                done=LABELS.get(request.query.get("done", ""), ""),
+            )
+        )
+
+    def section(self, tab: str, make: Section) -> Handler:
+        """Return the handler of a section, which is sent after its frame."""
+
+        async def show(request: web.Request) -> web.StreamResponse:
+            page = self._page(request)
+            frame = await self._frame(request, page, "job_section.html", tab=tab)
+            namespace, _, name = page.name.partition("/")
+            body = make(self._context, request[VISITOR].kube, namespace, name)
+            return await streamed(request, frame, body)
+
+        return show
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        choice = metrics.MetricsChoice.of(request)
+        frame = await self._frame(request, page, "job_metrics.html", tab="metrics", choice=choice)
+        namespace, _, name = page.name.partition("/")
+
+        async def body() -> str:
+            async with self._context.reading:  # each request reads several logs
+                return await metrics.curves(visitor.kube, namespace, name, choice)
+
+        return await streamed(request, frame, body())
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        page = self._page(request)
+        choice = logs.Choice.of(request)
+        row = page.row
+        assert row is not None, "a page is made of a row"
+        frame = await self._frame(
+            request,
+            page,
+            "job_logs.html",
+            tab="logs",
+            choice=choice,
+            sizes=logs.SIZES,
+            times=list(logs.SINCE),
+            query=request.query_string,
+            summary=row.summary,
+        )
+
+        async def body() -> str:
+            namespace, _, name = page.name.partition("/")
+            found, remarks = await logs.last_lines(request[VISITOR].kube, namespace, name, choice)
+            return str(render("parts/log_lines.html", lines=found, remarks=remarks))
+
+        return await streamed(request, frame, body())
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        namespace, _, name = page.name.partition("/")
+        with self._places.taken(visitor.name):
+            try:
+                await response.prepare(request)
+                await logs.follow(response, visitor.kube, namespace, name, logs.Choice.of(request))
+            except (ConnectionError, TimeoutError):
+                pass  # the viewer has disconnected, or reads too slowly
+        return response
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        namespace, _, name = page.name.partition("/")
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/plain; charset=utf-8",
+                "Content-Disposition": f'attachment; filename="{name}.log"',
+            }
+        )
+        with self._places.taken(visitor.name):
+            try:
+                await response.prepare(request)
+                choice = logs.Choice.of(request)
+                await logs.download(response, visitor.kube, namespace, name, choice)
+            except (ConnectionError, TimeoutError):
+                pass  # the visitor has disconnected, or reads too slowly
+        return response
+
+    def question(self, action: str) -> Handler:
+        """Return the handler that asks before an action."""
+
+        async def show(request: web.Request) -> web.StreamResponse:
+            page = self._page(request)
+            return html(await self._asked(request, page, action))
+
+        return show
+
+    def action(self, action: str) -> Handler:
+        """Return the handler that carries an action out; after an error it asks again."""
+
+        async def do(request: web.Request) -> web.StreamResponse:
+            page, visitor = self._page(request), request[VISITOR]
+            row = page.row
+            assert row is not None, "a page is made of a row"
+            form = await form_fields(request)
+            if not await visitor.may(VERBS[action], row.summary.namespace, row.summary.name):
+                raise web.HTTPForbidden(text=f"You may not {VERBS[action]} this HyperJob here.")
+            try:
+                await act(
+                    visitor.kube,
+                    row,
+                    action,
+                    target=form.get("target", ""),
+                    typed=form.get("typed", ""),
+                )
+            except ClientError as error:
+                return html(await self._asked(request, page, action, str(error)), status=409)
+            except KubeError as error:
+                status = error.http_code if 400 <= error.http_code < 600 else 502
+                text = await self._asked(request, page, action, words(error))
+                return html(text, status=status)
+            where = "/hyperjobs" if action == "delete" else page.path
+            raise web.HTTPSeeOther(f"{where}?done={action}")
+
+        return do
+
+    async def _asked(
+        self, request: web.Request, page: JobPage, action: str, error: str = ""
+    ) -> str:
+        """Return the page with the question before an action, and the error of a try."""
+        row = page.row
+        assert row is not None, "a page is made of a row"
+        if action not in available(row.summary) and not error:
+            error = f"{row.summary.name} is {row.summary.phase}: this action is not possible now."
+        return await self._frame(
+            request,
+            page,
+            "confirm.html",
+            tab=None,
+            question=confirmation(action, row),
+            error=error,
+            possible=action in available(row.summary),
+        )

@@ -1,0 +1,350 @@
+"""The bars of accelerators on the pages of clusters and queues, with exact numbers."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from hyperjob.client.usage import ClusterUse, QueueUse, tree_of
+from hyperjob_page.holdings import Holding, Holdings, parts_of
+from hyperjob_page.lines import QueueLines
+from hyperjob_page.pages.fleet import BarSegment, CardCache, ClusterCard, card_of, placed, totals
+from hyperjob_page.pages.queues import QueueBar, nodes
+from hyperjob_page.rows import Row, row_of
+from hyperjob_page.visitor import EVERYTHING, Scope
+from tests.support.fleet import GPU, hyperjob
+
+TPU = "google.com/tpu"
+COLOURS = {"a": 1, "b": 2}
+
+
+def cluster(*, ready: bool = True, **spec: str) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": "True" if ready else "False", "message": "no answer"}
+    return {
+        "metadata": {"name": "east", "resourceVersion": "1"},
+        "spec": spec,
+        "status": {"conditions": [condition]},
+    }
+
+
+def use(accelerator: str = GPU, *, total: int | None = 100, used: int | None = 0) -> ClusterUse:
+    return ClusterUse(
+        cluster="east",
+        ready=True,
+        accelerator=accelerator,
+        allocatable=total,
+        used=used,
+        free=0,
+        hyperjobs=0,
+    )
+
+
+def holding(key: str, running: int, *, queue: str = "a", reserved: int = 0) -> Holding:
+    return Holding(key=key, queue=queue, running=running, reserved=reserved)
+
+
+def card(
+    uses: list[ClusterUse], taken: dict[str, list[Holding]], *, ready: bool = True, **spec: str
+) -> ClusterCard:
+    return card_of(
+        cluster(ready=ready, **spec),
+        uses,
+        lambda accelerator: taken.get(accelerator, ()),
+        lambda queue: COLOURS.get(queue, -1),
+    )
+
+
+def drawn(segments: Any) -> list[tuple[str, str, int]]:
+    return [(each.kind, each.label, each.number) for each in segments]
+
+
+def test_a_bar_shows_running_reserved_other_and_free_in_this_order() -> None:
+    parts = [holding("n/x", 10, queue="b"), holding("n/y", 20, reserved=5), holding("n/z", 30)]
+    (bar,) = card([use(used=70)], {GPU: parts}).bars
+    assert drawn(bar.segments) == [
+        ("used", "n/z", 30),
+        ("used", "n/y", 20),
+        ("used", "n/x", 10),
+        ("reserved", "reserved for HyperJobs that start", 5),
+        ("other", "other work", 10),
+        ("free", "free", 25),
+    ]
+    assert [(each.start, each.width) for each in bar.segments] == [
+        (0, 30),
+        (30, 20),
+        (50, 10),
+        (60, 5),
+        (65, 10),
+        (75, 25),
+    ]
+    assert [(each.key, each.queue, each.colour) for each in bar.segments[:3]] == [
+        ("n/z", "a", 1),
+        ("n/y", "a", 1),
+        ("n/x", "b", 2),
+    ]
+    assert (bar.accelerator, bar.total, bar.busy) == (GPU, 100, 75)
+
+
+@pytest.mark.parametrize(
+    ("total", "used", "ready", "kinds", "busy"),
+    [
+        (100, 100, True, [("used", 60), ("other", 40)], 100),
+        (100, 0, True, [("used", 60), ("free", 40)], 60),
+        (50, 0, True, [("used", 60)], 120),
+        (100, 60, False, [("used", 60), ("lost", 40)], 60),
+        (60, 60, False, [("used", 60)], 100),
+        (None, None, True, [("used", 60)], 0),
+    ],
+    ids=["full", "a late status", "fewer than run", "not Ready", "full, not Ready", "unknown"],
+)
+def test_a_bar_of(
+    total: int | None, used: int | None, ready: bool, kinds: list[tuple[str, int]], busy: int
+) -> None:
+    found = card([use(total=total, used=used)], {GPU: [holding("n/x", 60)]}, ready=ready)
+    (bar,) = found.bars
+    assert [(each.kind, each.number) for each in bar.segments] == kinds
+    assert (bar.total, bar.busy) == (total, busy)
+    assert (found.ready, found.trouble) == (ready, "" if ready else "no answer")
+
+
+def test_many_hyperjobs_share_a_segment_for_each_queue() -> None:
+    parts = [holding(f"n/{number:02}", 100 - number) for number in range(24)]
+    parts += [holding("n/s1", 1, queue="b"), holding("n/s2", 2, queue="b"), holding("n/s3", 3)]
+    (bar,) = card([use(total=4000)], {GPU: parts}).bars
+    used = [each for each in bar.segments if each.kind == "used"]
+    assert len(used) == 26
+    assert drawn(used)[:2] == [("used", "n/00", 100), ("used", "n/01", 99)]
+    assert drawn(used)[24:] == [("used", "1 more of queue a", 3), ("used", "2 more of queue b", 3)]
+    assert [(each.key, each.colour) for each in used[24:]] == [("", 1), ("", 2)]
+
+
+def test_a_card_names_its_five_largest_hyperjobs_over_all_accelerators() -> None:
+    taken = {
+        GPU: [holding(f"n/{number}", number) for number in range(1, 6)] + [holding("n/two", 3)],
+        TPU: [holding("n/two", 0, reserved=40)],
+    }
+    found = card([use(), use(TPU)], taken, provider="p", zone="z", region="r")
+    assert [(each.key, each.number, each.kind) for each in found.hyperjobs] == [
+        ("n/two", 43, "used"),
+        ("n/5", 5, "used"),
+        ("n/4", 4, "used"),
+        ("n/3", 3, "used"),
+        ("n/2", 2, "used"),
+    ]
+    assert (found.count, found.place, found.name) == (6, "p · r · z", "east")
+    assert [bar.accelerator for bar in found.bars] == [GPU, TPU]
+    assert card([], {}, zone="z").place == "z"
+
+
+def test_totals_are_by_queue_with_the_largest_accelerator_first() -> None:
+    here = card(
+        [use(used=50), use(TPU, total=300)],
+        {GPU: [holding("n/x", 30), holding("n/y", 5, queue="b", reserved=7)]},
+    )
+    there = card([use(used=20)], {GPU: [holding("n/z", 20, queue="b")]}, ready=False)
+    tpu, gpu = totals([here, there])
+    assert (tpu.accelerator, tpu.total) == (TPU, 300)
+    assert (gpu.used, gpu.reserved, gpu.other, gpu.free, gpu.total) == (55, 7, 15, 43, 200)
+    assert drawn(gpu.segments) == [
+        ("used", "queue a", 30),
+        ("used", "queue b", 25),
+        ("reserved", "reserved for HyperJobs that start", 7),
+        ("other", "other work", 15),
+        ("free", "free", 43),
+        ("lost", "on clusters that are not ready", 80),
+    ]
+    assert [(each.queue, each.colour) for each in gpu.segments[:2]] == [("a", 1), ("b", 2)]
+    assert totals([card([use("", total=None, used=None)], {})]) == [], "no accelerator at all"
+
+
+def test_nothing_has_no_width() -> None:
+    assert placed([BarSegment(kind="free", label="free", number=0)]) == []
+
+
+def test_a_card_is_made_again_for_another_version_and_drawn_again_for_another_content() -> None:
+    cache, made = CardCache(), []
+
+    def make(total: int) -> ClusterCard:
+        made.append(total)
+        return card([use(total=total)], {})
+
+    key = (EVERYTHING, "east")
+    first = cache.card(key, 1, lambda: make(8))
+    assert cache.card(key, 1, lambda: make(9)) is first
+    again = cache.card(key, 2, lambda: make(8))
+    assert made == [8, 8]
+    assert again.html is first.html
+    other = cache.card(key, 3, lambda: make(9))
+    assert other.html != first.html
+    assert cache.card((Scope(frozenset({"n"})), "east"), 3, lambda: make(1)).card != other.card
+
+
+def test_the_cards_used_last_are_kept() -> None:
+    cache, made = CardCache(), []
+
+    def ask(name: str) -> None:
+        cache.card((EVERYTHING, name), 1, lambda: made.append(name) or one)
+
+    one = card([], {})
+    for number in range(2000):
+        ask(str(number))
+    ask("0")
+    ask("new")
+    assert len(made) == 2001
+    ask("0")
+    assert len(made) == 2001
+    ask("1")
+    assert made[-1] == "1"
+
+
+def row(number: int = 0, *, phase: str = "Running", **job: Any) -> Row:
+    raw = hyperjob(number, clusters=1, phase=phase)
+    raw["metadata"]["resourceVersion"] = "1"
+    for index, values in job.items():
+        raw["status"]["jobs"][int(index[1:])].update(values)
+    return row_of(raw)
+
+
+def test_a_hyperjob_holds_what_its_unfinished_sub_jobs_have_on_a_cluster() -> None:
+    found = row(j1={"phase": "Placed"}, j2={"phase": "Completed"}, j3={"cluster": ""})
+    assert parts_of(found) == {
+        ("cluster-000", GPU): holding("team-0/train-0", 16, queue="queue-0", reserved=16)
+    }
+    assert parts_of(row(phase="Completed")) == {}
+    raw = hyperjob(0, clusters=1, phase="Running")
+    raw["metadata"]["resourceVersion"] = "1"
+    for job in raw["status"]["jobs"]:
+        del job["accelerators"]
+    for group in raw["spec"]["replicatedJobs"]:
+        del group["templateSpec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
+    assert parts_of(row_of(raw)) == {}
+
+
+def test_holdings_count_a_version_for_each_cluster_that_a_hyperjob_leaves_or_enters() -> None:
+    holdings = Holdings()
+    holdings.change("team-0/train-0", row())
+    assert holdings.versions == {"cluster-000": 1}
+    moved = row(**{f"j{index}": {"cluster": "west"} for index in range(4)})
+    holdings.change("team-0/train-0", moved)
+    assert holdings.versions == {"cluster-000": 2, "west": 1}
+    assert holdings.at(("cluster-000", GPU), EVERYTHING) == []
+    there = holdings.at(("west", GPU), EVERYTHING)
+    assert there == [holding("team-0/train-0", 64, queue="queue-0")]
+    assert holdings.at(("west", GPU), Scope(frozenset({"team-1"}))) == []
+    holdings.change("team-0/train-0", None)
+    assert holdings.versions["west"] == 2
+    holdings.change("team-0/train-0", None)
+    assert holdings.versions["west"] == 2
+    assert holdings.at(("west", GPU), EVERYTHING) == []
+
+
+def queue_use(queue: str = "a", **numbers: Any) -> QueueUse:
+    given = {"used": 0, "waiting": 0, "share": None, "deserved": None, "capability": None}
+    return QueueUse(
+        queue=queue,
+        **{
+            "state": "Open",
+            "accelerator": GPU,
+            "ended": None,
+            "running_hyperjobs": 0,
+            "waiting_hyperjobs": 0,
+            **given,
+            **numbers,
+        },
+    )
+
+
+def queue(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
+
+
+def shown(uses: list[QueueUse], *found: dict[str, Any], **more: Any) -> Any:
+    lines, rows = QueueLines(), more.get("rows", [])
+    for each in rows:
+        lines.change(each.key, each)
+    return nodes(
+        tree_of(found, {}),
+        uses,
+        {each.key: each for each in rows},
+        lines,
+        more.get("phases", Counter()),
+        more.get("scope", EVERYTHING),
+        lambda name: COLOURS.get(name, -1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "guarantee", "expected"),
+    [
+        ({"used": 30, "share": 40}, None, (0, 75.0, 0.0, 100.0, None)),
+        ({"used": 50, "share": 40, "capability": 100}, "20", (10, 40.0, 10.0, 40.0, 20.0)),
+        ({"used": 50, "share": 0}, None, (50, 0.0, 100.0, 0.0, None)),
+        ({"used": 50}, None, (0, 100.0, 0.0, None, None)),
+        ({"used": 5, "share": 4}, "20", (1, 20.0, 5.0, 20.0, 100.0)),
+        ({"waiting": 4, "share": 0}, None, (0, 0.0, 0.0, 0.0, None)),
+        ({"used": 1, "share": 3}, None, (0, 33.33, 0.0, 100.0, None)),
+    ],
+    ids=[
+        "below its share",
+        "beyond its share",
+        "without a share",
+        "of an unknown share",
+        "with a guarantee above all",
+        "that only waits",
+        "in hundredths of a percent",
+    ],
+)
+def test_the_bar_of_a_queue(numbers: dict[str, int], guarantee: str | None, expected: Any) -> None:
+    spec = {} if guarantee is None else {"guarantee": {"resource": {GPU: guarantee}}}
+    (node,) = shown([queue_use(deserved=3, **numbers)], queue("a", **spec))
+    (bar,) = node.bars
+    places = (bar.own_width, bar.borrowed_width, bar.share_at, bar.guarantee_at)
+    assert (bar.borrowed, *places) == expected
+    given = {"used": 0, "waiting": 0, "share": None, "capability": None, **numbers}
+    assert bar == QueueBar(
+        accelerator=GPU,
+        deserved=3,
+        guarantee=None if guarantee is None else int(guarantee),
+        borrowed=bar.borrowed,
+        own_width=bar.own_width,
+        borrowed_width=bar.borrowed_width,
+        share_at=bar.share_at,
+        guarantee_at=bar.guarantee_at,
+        **given,
+    )
+
+
+@pytest.mark.parametrize("name", ["used", "waiting", "share", "deserved", "capability"])
+def test_a_queue_has_a_bar_for_an_accelerator_with_any_number(name: str) -> None:
+    (node,) = shown([queue_use(**{name: 1}), queue_use(accelerator=TPU)], queue("a"))
+    assert [bar.accelerator for bar in node.bars] == [GPU]
+    assert shown([queue_use(accelerator="", **{name: 1})], queue("a"))[0].bars == []
+
+
+def test_a_queue_shows_its_settings_its_phases_and_its_state() -> None:
+    uses = [queue_use(closed_in=("east",)), queue_use("gone", state="missing")]
+    phases = Counter({("a", "Running"): 2, ("a", "Queued"): 1, ("a", "Failed"): 9})
+    strict = queue("a", weight=3, parent="p", dequeueStrategy="fifo")
+    parent, child, gone = shown(uses, strict, queue("p"), phases=phases)
+    assert (gone.weight, gone.phases) == (1, [])
+    assert (parent.fifo, child.fifo, gone.fifo) == (False, True, False)
+    assert (parent.name, parent.leaf, parent.depth, parent.weight) == ("p", False, 0, 1)
+    assert (child.name, child.leaf, child.depth, child.weight) == ("a", True, 1, 3)
+    assert (parent.state, child.state) == ("Open", "Open, closed in east")
+    assert child.phases == [("Queued", 1), ("Running", 2)]
+    assert child.colour == 1
+    assert (gone.name, gone.depth, gone.state, gone.leaf) == ("gone", 0, "missing", True)
+    assert gone.problem.startswith("queue gone does not exist")
+    assert (parent.problem, child.problem) == ("", "")
+
+
+def test_the_line_of_a_queue_shows_twenty_and_counts_the_hidden_before_them() -> None:
+    rows = [row(12 * number, phase="Queued") for number in range(30)]
+    (node,) = shown([], queue("queue-0"), rows=rows)
+    assert [place for place, _ in node.line] == list(range(1, 21))
+    assert (node.length, node.hidden) == (30, 0)
+    mine = frozenset(each.summary.namespace for each in rows) - {rows[2].summary.namespace}
+    (node,) = shown([], queue("queue-0"), rows=rows, scope=Scope(mine))
+    assert [place for place, _ in node.line] == [*range(1, 3), *range(4, 13), *range(14, 23)]
+    assert [each.key for _, each in node.line[:3]] == [rows[0].key, rows[1].key, rows[3].key]
+    assert (node.length, node.hidden) == (30, 2)

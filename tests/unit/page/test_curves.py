@@ -1,0 +1,154 @@
+"""The curves of metrics: scales, pieces, ticks, and values that no line can show."""
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob_page.charts.curves import (
+    HEIGHT,
+    WIDTH,
+    Axis,
+    CurveChart,
+    ProgressLine,
+    ProgressPoint,
+    charts,
+)
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def point(step: int, seconds: float | None = None, **metrics: float) -> ProgressPoint:
+    at = T0 + timedelta(seconds=step if seconds is None else seconds)
+    return ProgressPoint(step, at, metrics)
+
+
+def line(*points: ProgressPoint, name: str = "rank 0, attempt 1") -> ProgressLine:
+    return ProgressLine(name, points)
+
+
+def places(chart: CurveChart, number: int = 0) -> list[list[tuple[float, float]]]:
+    """Return the pieces of a curve as places in the box."""
+    return [
+        [(float(x), float(y)) for x, y in (each.split(" ") for each in piece.split("L"))]
+        for piece in chart.curves[number].path.split("M")[1:]
+    ]
+
+
+def test_each_metric_has_a_chart_with_a_curve_for_each_line() -> None:
+    first = line(point(0, loss=4, lr=1), point(10, loss=0), point(20, loss=2))
+    second = line(point(20, 5, loss=1), name="rank 1, attempt 1")
+    loss, lr = charts([first, line(name="none"), second], "step")
+    assert (loss.metric, loss.top, loss.bottom) == ("loss", "4", "0")
+    assert [(curve.name, curve.colour, curve.last) for curve in loss.curves] == [
+        ("rank 0, attempt 1", 0, "2"),
+        ("rank 1, attempt 1", 2, "1"),
+    ]
+    assert places(loss) == [[(0, 0), (WIDTH / 2, HEIGHT), (WIDTH, HEIGHT / 2)]]
+    assert places(loss, 1) == [[(WIDTH, HEIGHT * 3 / 4)] * 2], "a single point is a dot"
+    assert (lr.metric, [curve.name for curve in lr.curves]) == ("lr", ["rank 0, attempt 1"])
+    assert charts([], "step") == []
+
+
+@pytest.mark.parametrize("axis", ["step", "time"])
+def test_a_program_that_begins_again_at_an_earlier_step_begins_a_new_piece(axis: Axis) -> None:
+    points = [point(0, 0, x=0), point(10, 10, x=1), point(5, 20, x=2), point(10, 30, x=3)]
+    (chart,) = charts([line(*points)], axis)
+    assert [len(piece) for piece in places(chart)] == [2, 2]
+    assert chart.curves[0].last == "3"
+
+
+def test_time_counts_from_the_first_point_of_all_lines() -> None:
+    late = line(point(0, 110, x=2), point(1, 120, x=1), name="rank 0, attempt 2")
+    (chart,) = charts([line(point(0, 100, x=1), point(1, 105, x=2)), late], "time")
+    assert [[x for x, _ in places(chart, n)[0]] for n in (0, 1)] == [
+        [0, WIDTH / 4],
+        [WIDTH / 2, WIDTH],
+    ]
+
+
+def test_a_log_without_times_is_drawn_over_steps_alone() -> None:
+    kept = line(ProgressPoint(3, None, {"x": 1.0}), name="rank 0, attempt 1")
+    timed = line(point(4, 10, x=2), name="rank 0, attempt 2")
+    assert [len(charts([kept, timed], axis)[0].curves) for axis in ("step", "time")] == [2, 1]
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    points = [point(0, x=math.nan), point(1, x=math.inf), point(2, x=5), point(3)]
+    (chart,) = charts([line(*points)], "step")
+    assert (chart.top, chart.bottom, chart.curves[0].last) == ("5", "5", "5")
+    assert charts([line(point(0, x=math.nan))], "step") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "heights"),
+    [
+        ((0, 5, 10), (100, 50, 0)),
+        ((-5, 0, 5), (100, 50, 0)),
+        ((7, 7, 7), (50, 50, 50)),
+        ((-1.7e308, 0, 1.7e308), (100, 50, 0)),
+    ],
+)
+def test_the_box_holds_any_numbers(values: Sequence[float], heights: Sequence[float]) -> None:
+    (chart,) = charts([line(*(point(n, x=value) for n, value in enumerate(values)))], "step")
+    assert [y for _, y in places(chart)[0]] == pytest.approx(heights)
+
+
+@pytest.mark.parametrize(
+    ("steps", "axis", "ticks"),
+    [
+        ((3, 3), "step", [(50.0, "3")]),
+        ((0, 4), "step", [(0, "0"), (25, "1"), (50, "2"), (75, "3"), (100, "4")]),
+        (
+            (0, 100),
+            "step",
+            [(0, "0"), (20, "20"), (40, "40"), (60, "60"), (80, "80"), (100, "100")],
+        ),
+        ((5, 25), "step", [(0, "5"), (25, "10"), (50, "15"), (75, "20"), (100, "25")]),
+        ((1, 2), "step", [(0, "1"), (100, "2")]),
+        (
+            (0, 40),
+            "time",
+            [(0, "0s"), (25, "10s"), (50, "20s"), (75, "30s"), (100, "40s")],
+        ),
+    ],
+)
+def test_ticks_are_few_and_round(
+    steps: Sequence[int], axis: Axis, ticks: list[tuple[float, str]]
+) -> None:
+    (chart,) = charts([line(*(point(step, x=1) for step in steps))], axis)
+    assert [(each.at, each.text) for each in chart.ticks] == ticks
+
+
+def test_a_value_has_five_digits() -> None:
+    values = (2.0, 0.123456, 1234567.0, 1e-9)
+    lasts = [charts([line(point(0, x=value))], "step")[0].curves[0].last for value in values]
+    assert lasts == ["2", "0.12346", "1.2346e+06", "1e-09"]
+
+
+VALUES = st.floats() | st.floats(-10, 10)
+LINE = st.lists(st.tuples(st.integers(0, 10**9), VALUES), max_size=30).map(
+    lambda found: line(*(point(step, 10 * n, loss=value) for n, (step, value) in enumerate(found)))
+)
+
+
+@given(st.lists(LINE, max_size=4), st.sampled_from(["step", "time"]))
+def test_curves_of_any_values_stay_in_their_box_and_never_run_backwards(
+    lines: list[ProgressLine], axis: Axis
+) -> None:
+    drawn = charts(lines, axis)
+    finite = [p for each in lines for p in each.points if math.isfinite(p.metrics["loss"])]
+    assert bool(drawn) == bool(finite)
+    for chart in drawn:
+        assert all(0 <= tick.at <= 100 for tick in chart.ticks)
+        assert len(chart.ticks) <= 16
+        for number, curve in enumerate(chart.curves):
+            assert re.fullmatch(r"(M[\d.]+ [\d.]+(L[\d.]+ [\d.]+)+)+", curve.path)
+            for piece in places(chart, number):
+                across = [x for x, _ in piece]
+                assert across == sorted(across)
+                assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in piece)
