@@ -148,8 +148,9 @@ def webhook_rules(*, secrets: bool = False, trainjobs: bool = False) -> list[Obj
         CONFIG_MAPS,
         PERSISTENT_VOLUME_CLAIMS,
         SERVICE_ACCOUNTS,
+        NAMESPACES,
         *((SECRETS,) if secrets else ()),
-        *((*_RUNTIMES, NAMESPACES) if trainjobs else ()),
+        *(_RUNTIMES if trainjobs else ()),
     )
     return [
         *(_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)),

@@ -9,7 +9,7 @@ runtime and the namespace of a TrainJob decide whether it becomes a HyperJob, an
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -32,6 +32,7 @@ from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
     Context,
+    is_skipped,
     kept_classes,
     known_clusters,
     known_objects,
@@ -107,20 +108,23 @@ class Surroundings:
         if request.size > MOST_BYTES or self._looks >= LOOKS_AT_A_TIME:
             return ()
         wanted = [(request.namespace, kind, name) for kind, name in needs(hyperjob)]
-        if not wanted:
-            return ()
         self._looks += 1
+        namespace: Object | None = None
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 there = await existing(
                     self.kube, wanted, left_out=lambda *_: None, most=MOST_OBJECTS
                 )
+                with suppress(KubeError):
+                    namespace = await self._read(NAMESPACES, request.namespace)
         except TimeoutError:
             return ()
         finally:
             self._looks -= 1
         report = Report()
-        warn_references(hyperjob, report, context=known_objects(there, request.namespace))
+        skipped = is_skipped(namespace or {})
+        known = known_objects(there, request.namespace, skipped=skipped)
+        warn_references(hyperjob, report, context=known)
         return report.decision().warnings
 
     async def judge(self, request: AdmissionRequest) -> Decision:

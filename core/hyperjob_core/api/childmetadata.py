@@ -2,31 +2,13 @@
 
 Karmada and Volcano act on labels and annotations of their objects. Some of these bypass a
 HyperJob's gate, policy or queue, keep objects in members, or overwrite a member's own object. Users
-may set only those of their domains without such effects.
+may set the keys with the prefix `volcano.sh/`, which are settings of one vcjob.
 """
 
 from typing import Final
 
 _DOMAINS: Final = ("karmada.io", "volcano.sh")
-
-ALLOWED: Final = frozenset(
-    f"volcano.sh/{name}"
-    for name in (
-        "cooldown-time",
-        "jdb-max-unavailable",
-        "jdb-min-available",
-        "network-topology-highest-tier",
-        "network-topology-mode",
-        "preemptable",
-        "qos-level",
-        "revocable-zone",
-        "sla-waiting-time",
-        "task-topology-affinity",
-        "task-topology-anti-affinity",
-        "task-topology-task-order",
-    )
-)
-"""The documented settings of Volcano's scheduler plugins for one vcjob."""
+_OF_A_JOB: Final = "volcano.sh/"
 
 
 def domain_of(key: str) -> str:
@@ -39,4 +21,4 @@ def domain_of(key: str) -> str:
 
 def may_be_given(key: str) -> bool:
     """Return whether a user may give a label or annotation of this key to sub-jobs."""
-    return not domain_of(key) or key in ALLOWED
+    return not domain_of(key) or key.startswith(_OF_A_JOB)

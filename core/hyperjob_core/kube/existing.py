@@ -1,9 +1,13 @@
-"""The check which of the objects that pods need exist, by name and by their metadata only."""
+"""The check which of the objects that pods need exist: by name, and claims with their volumes.
+
+Of all other kinds the API server sends the metadata alone.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -14,8 +18,11 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 
-Names: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
-"""The existing names, by namespace and kind; a missing key means unknown."""
+Names: TypeAlias = Mapping[tuple[str, str], Mapping[str, str]]
+"""The existing names, by namespace and kind; a missing key means unknown.
+
+The value of a claim is the PersistentVolume that its `volumeName` names, any other is empty.
+"""
 
 KINDS: Final[Mapping[str, Resource]] = {
     each.kind: each for each in (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS, SERVICE_ACCOUNTS)
@@ -32,26 +39,30 @@ async def existing(
     left_out: Callable[[Resource, KubeError | ValueError], None],
     most: int = _MOST,
 ) -> Names:
-    """Read the metadata of each namespace, kind and name, at most 16 at a time and `most` in all.
+    """Look for each namespace, kind and name, at most 16 at a time and `most` in all.
 
     A kind that the client may not read in a namespace, or that is above `most`, is unknown:
     `left_out` is called with the first error.
     """
-    found: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], dict[str, str]] = {}
     unknown: set[tuple[str, str]] = set()
     limit = asyncio.Semaphore(_PARALLEL)
 
     async def look(namespace: str, kind: str, name: str) -> None:
         """Add the name to `found`, or its namespace and kind to `unknown`."""
         key = namespace, kind
-        found.setdefault(key, set())
+        found.setdefault(key, {})
         try:
             async with limit:
                 if key in unknown:
                     return
+                if kind == PERSISTENT_VOLUME_CLAIMS.kind:
+                    claim = await kube.get(KINDS[kind], name, namespace=namespace)
+                    found[key][name] = string(at(claim, "spec", "volumeName"))
+                    return
                 path = KINDS[kind].path(namespace, name)
                 await kube.raw("GET", path, accept=f"{_METADATA}, application/json")
-            found[key].add(name)
+            found[key][name] = ""
         except NotFound:
             return
         except (KubeError, ValueError) as error:
@@ -64,4 +75,4 @@ async def existing(
         for each in ordered[:most]:
             group.create_task(look(*each))
     unknown |= {(namespace, kind) for namespace, kind, _ in ordered[most:]}
-    return {key: frozenset(names) for key, names in found.items() if key not in unknown}
+    return {key: names for key, names in found.items() if key not in unknown}

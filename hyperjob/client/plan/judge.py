@@ -234,11 +234,12 @@ def _gang(state: QueueState, key: str) -> Gang | None:
 
 def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
     """Return the objects that admission of a HyperJob in a namespace sees."""
+    classes = world.there.get(("", "PriorityClass"))
     return replace(
         known_objects(world.there, namespace),
         clusters=known_clusters(rehearsal.items(CLUSTERS)),
         queues=None if QUEUES in world.unreadable else known_queues(rehearsal.items(QUEUES)),
-        priority_classes=world.there.get(("", "PriorityClass")),
+        priority_classes=None if classes is None else classes.keys(),
         kept_classes=kept_classes(world.of(PRIORITY_CLASSES)),
     )
 

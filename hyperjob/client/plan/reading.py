@@ -95,7 +95,7 @@ async def read_world(
         if isinstance(reading, KubeError):
             missing(resource, reading)
         elif resource is PRIORITY_CLASSES:
-            there = {**there, ("", resource.kind): frozenset(map(key_of, reading))}
+            there = {**there, ("", resource.kind): dict.fromkeys(map(key_of, reading), "")}
     return World(
         now=datetime.now(UTC),
         objects={resource: items(reading) for resource, reading in readings.items()},

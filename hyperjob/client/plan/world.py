@@ -108,15 +108,16 @@ class World:
 
     def with_needed(self, found: Iterable[Object]) -> "World":
         """Return the world with objects that pods may need, for the kinds that are known."""
-        more: dict[tuple[str, str], set[str]] = {}
+        more: dict[tuple[str, str], dict[str, str]] = {}
         for obj in found:
             kind, name = string(obj.get("kind")), string(at(obj, "metadata", "name"))
             if kind in KINDS:
                 home = string(at(obj, "metadata", "namespace")) or self.namespace
-                more.setdefault((home, kind), set()).add(name)
+                volume = string(at(obj, "spec", "volumeName"))
+                more.setdefault((home, kind), {})[name] = volume
             elif kind == PRIORITY_CLASSES.kind:
-                more.setdefault(("", kind), set()).add(name)
-        there = {key: names | more.get(key, set()) for key, names in self.there.items()}
+                more.setdefault(("", kind), {})[name] = ""
+        there = {key: {**names, **more.get(key, {})} for key, names in self.there.items()}
         return replace(self, there=there)
 
     def _with(self, resource: Resource, made: Sequence[Object]) -> "World":

@@ -14,17 +14,31 @@ from hyperjob_core.hints import did_you_mean
 from hyperjob_rules.validation.rules import INVALID, WARNING, Report, rule
 
 NOT_A_FLAG = rule(
-    "V14.not-a-flag",
+    "L14.not-a-flag",
     INVALID,
     "is not an argument: write `--name=value`{hint}",
-    "an argument of a plugin does not start with '-': Volcano reads neither it nor those after it",
+    "an argument of a plugin of HyperJob does not start with '-'",
     "write each argument as --name=value, one a list item",
 )
 UNKNOWN = rule(
-    "V14.unknown-argument",
+    "L14.unknown-argument",
     INVALID,
     "unknown argument `--{name}` of plugin {plugin}{hint}",
-    "a plugin has no such argument, and Volcano would not read the arguments after it",
+    "a plugin of HyperJob has no such argument",
+    "use one of the plugin's arguments, or remove it",
+)
+NO_FLAG = rule(
+    "V14.not-a-flag",
+    WARNING,
+    "is no argument: Volcano ignores it and all after it; write `--name=value`{hint}",
+    "an argument of a plugin of Volcano does not start with '-'",
+    "write each argument as --name=value, one a list item",
+)
+NO_ARGUMENT = rule(
+    "V14.unknown-argument",
+    WARNING,
+    "plugin {plugin} has no argument `--{name}`: Volcano ignores it and all after it{hint}",
+    "a plugin of Volcano has no such argument",
     "use one of the plugin's arguments, or remove it",
 )
 NO_VALUE = rule(
@@ -85,9 +99,18 @@ class GivenArgument(NamedTuple):
 
 
 def validate_arguments(
-    plugin: str, given: Sequence[str], flags: Flags, path: Path, report: Report
+    plugin: str,
+    given: Sequence[str],
+    flags: Flags,
+    path: Path,
+    report: Report,
+    *,
+    of_volcano: bool = False,
 ) -> dict[str, GivenArgument]:
-    """Validate the arguments of one plugin; return the parsed ones by name."""
+    """Validate the arguments of one plugin; return the parsed ones by name.
+
+    Where Volcano reads the arguments, it accepts a wrong one and ignores those after it.
+    """
     found: dict[str, GivenArgument] = {}
     if given and not flags:
         report.warn(IGNORED, path, plugin=plugin)
@@ -98,6 +121,10 @@ def validate_arguments(
             wanted = name or item.text.lstrip("-").partition("=")[0]
             near = report.hints.did_you_mean(f"--{wanted}", [f"--{flag}" for flag in flags])
             at = path.index(item.named_at)
+            if of_volcano:
+                unread = NO_ARGUMENT if name else NO_FLAG
+                report.warn(unread, at, name=name, plugin=plugin, hint=near)
+                return found
             if name:
                 report.add(UNKNOWN, at, item.text, name=name, plugin=plugin, hint=near)
             else:

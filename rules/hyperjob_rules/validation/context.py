@@ -7,7 +7,7 @@ there are no warnings about it.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -15,6 +15,7 @@ from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
 from hyperjob_core.api.wire import at, condition, mapping, string, string_map
 
 MAX_GRACE_SECONDS: Final = 3600
+SKIPPED: Final = "namespace.karmada.io/skip-auto-propagation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,10 @@ class Context:
     config_maps: AbstractSet[str] | None = None
     secrets: AbstractSet[str] | None = None
     persistent_volume_claims: AbstractSet[str] | None = None
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    """The PersistentVolumes to which claims of the namespace bind by name, by claim."""
+    is_skipped: bool = False
+    """Whether Karmada copies neither the namespace nor what is in it to the members."""
     service_accounts: AbstractSet[str] | None = None
     vcjobs: Mapping[str, str] | None = None
     """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
@@ -89,11 +94,27 @@ def kept_classes(classes: Iterable[Object]) -> frozenset[str]:
     )
 
 
-def known_objects(there: Mapping[tuple[str, str], AbstractSet[str]], namespace: str) -> Context:
+def known_objects(
+    there: Mapping[tuple[str, str], Mapping[str, str]], namespace: str, *, skipped: bool = False
+) -> Context:
     """Return a context with the objects that pods need, from names by namespace and kind."""
+
+    def names(kind: str) -> AbstractSet[str] | None:
+        found = there.get((namespace, kind))
+        return None if found is None else found.keys()
+
+    claims = there.get((namespace, "PersistentVolumeClaim")) or {}
     return Context(
-        config_maps=there.get((namespace, "ConfigMap")),
-        secrets=there.get((namespace, "Secret")),
-        persistent_volume_claims=there.get((namespace, "PersistentVolumeClaim")),
-        service_accounts=there.get((namespace, "ServiceAccount")),
+        config_maps=names("ConfigMap"),
+        secrets=names("Secret"),
+        persistent_volume_claims=names("PersistentVolumeClaim"),
+        service_accounts=names("ServiceAccount"),
+        volumes={claim: volume for claim, volume in claims.items() if volume},
+        is_skipped=skipped,
     )
+
+
+def is_skipped(namespace: Object) -> bool:
+    """Return whether a Namespace has the label by which Karmada does not copy it."""
+    labels = string_map(at(namespace, "metadata", "labels"))
+    return labels.get(SKIPPED) == "true"

@@ -12,6 +12,7 @@ from hyperjob_rules.validation.plugins import validate_plugins
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
+from hyperjob_rules.validation.surprises import warn_of_policies
 from hyperjob_rules.validation.tasks import validate_tasks
 from hyperjob_rules.validation.topology import validate_topology
 from hyperjob_rules.validation.volumes import validate_volumes
@@ -72,6 +73,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
     _validate_numbers(spec, tasks, path, report)
     if spec.get("policies"):
         validate_policies(spec["policies"], path.child("policies"), report)
+        warn_of_policies(spec["policies"], tasks, path.child("policies"), report)
     if spec.get("plugins"):
         validate_plugins(spec["plugins"], tasks, path.child("plugins"), report)
     if spec.get("volumes"):

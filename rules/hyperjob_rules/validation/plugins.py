@@ -138,7 +138,9 @@ def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: R
             continue
         if plugin.since:
             report.warn(VERSION, at, version=plugin.since)
-        arguments = validate_arguments(name, plugins[name], plugin.flags, at, report)
+        arguments = validate_arguments(
+            name, plugins[name], plugin.flags, at, report, of_volcano=True
+        )
         _validate_tasks(plugin, arguments, names, at, report)
 
 

@@ -6,7 +6,7 @@ They are no errors, because the objects may be created later.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from hyperjob_core.api.field import SPEC, Path
+from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
@@ -16,6 +16,8 @@ from hyperjob_rules.validation.rules import WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 MAX_NAMED: Final = 5
+_RESERVED: Final = ("kube-", "karmada-")
+"""How the namespaces begin that Karmada never copies, by default and always."""
 
 CLUSTER_UNKNOWN = rule(
     "X8.cluster-unknown",
@@ -74,6 +76,22 @@ OBJECT_UNKNOWN = rule(
     "the pods need an object that does not exist in the control plane",
     "create it there, so that it is sent to the member clusters with the sub-jobs",
 )
+BOUND = rule(
+    "X18.bound-claim",
+    WARNING,
+    'PersistentVolumeClaim "{claim}" names PersistentVolume "{volume}": Karmada copies the claim'
+    " alone, and in a member without that PersistentVolume the pods wait",
+    "the pods need a claim that binds to a PersistentVolume by name",
+    "create the PersistentVolume in each member, or leave volumeName out",
+)
+NAMESPACE = rule(
+    "X9.namespace",
+    WARNING,
+    'Karmada copies nothing of namespace "{name}" to the member clusters: no sub-job starts',
+    "Karmada reserves the namespace, or its label namespace.karmada.io/skip-auto-propagation is"
+    " true",
+    "create the HyperJob in another namespace, or remove the label",
+)
 JOB_TAKEN = rule(
     "X4.job-taken",
     WARNING,
@@ -92,9 +110,13 @@ BATCH_JOB_TAKEN = rule(
 
 def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:
     """Warn of objects that a HyperJob refers to and that do not exist, or are not ready."""
+    metadata = hyperjob.get("metadata") or {}
+    namespace = metadata.get("namespace") or ""
+    if context.is_skipped or namespace.startswith(_RESERVED):
+        report.warn(NAMESPACE, METADATA.child("namespace"), name=namespace)
     if context is NOTHING_KNOWN:
         return
-    name = (hyperjob.get("metadata") or {}).get("name")
+    name = metadata.get("name")
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
         path = SPEC.child("replicatedJobs").index(index)
         _warn_clusters(job, path, report, context)
@@ -159,7 +181,12 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
     seen: set[tuple[str, str]] = set()
     for kind, name, at in needed_by(template, path):
         names = known[kind]
-        if names is None or name in names or (kind, name) in seen:
+        if names is None or (kind, name) in seen:
+            continue
+        if name in names:
+            if kind == "PersistentVolumeClaim" and name in context.volumes:
+                seen.add((kind, name))
+                report.warn(BOUND, at, claim=name, volume=context.volumes[name])
             continue
         seen.add((kind, name))
         hint = report.hints.did_you_mean(name, names)

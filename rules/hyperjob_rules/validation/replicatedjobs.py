@@ -3,7 +3,7 @@
 from typing import Final
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.childmetadata import ALLOWED, domain_of, may_be_given
+from hyperjob_core.api.childmetadata import domain_of, may_be_given
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
@@ -59,7 +59,7 @@ CLAIM = rule(
 FOREIGN = rule(
     "X3.foreign",
     FORBIDDEN,
-    "templateMetadata may set {keys} of {domain}",
+    "templateMetadata may set no key of {domain} but those with the prefix volcano.sh/",
     "Karmada or Volcano act on the key in a way that gate, policy or queue cannot undo",
     "remove it",
 )
@@ -117,13 +117,4 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
             elif key.startswith(_CLAIM_DOMAINS):
                 report.add(CLAIM, path.child(field).key(key))
             elif not may_be_given(key):
-                domain = domain_of(key)
-                report.add(
-                    FOREIGN, path.child(field).key(key), domain=domain, keys=_allowed(domain)
-                )
-
-
-def _allowed(domain: str) -> str:
-    """Return the allowed keys of a domain, as text."""
-    keys = sorted(key for key in ALLOWED if domain_of(key) == domain)
-    return f"only {', '.join(keys)}" if keys else "nothing"
+                report.add(FOREIGN, path.child(field).key(key), domain=domain_of(key))

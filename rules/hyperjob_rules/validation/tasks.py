@@ -9,6 +9,7 @@ from hyperjob_rules.validation.amounts import parse
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.partitions import validate_partitions
 from hyperjob_rules.validation.podtemplate import validate_pod_template
+from hyperjob_rules.validation.podwarnings import warn_as_of_pod
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
 from hyperjob_rules.validation.rules import (
@@ -19,6 +20,7 @@ from hyperjob_rules.validation.rules import (
     Report,
     rule,
 )
+from hyperjob_rules.validation.surprises import warn_of_task
 from hyperjob_rules.validation.taskorder import validate_task_order
 
 NAME_TWICE = rule(
@@ -110,6 +112,8 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
         report.add(NO_TEMPLATE, path.child("template"))
         return
     validate_pod_template(template, path.child("template"), report)
+    warn_as_of_pod(template, path.child("template"), report)
+    warn_of_task(task, path, report)
     priority = (template.get("spec") or {}).get("priorityClassName")
     if priority:
         at = path.child("template", "spec", "priorityClassName")

@@ -28,6 +28,7 @@ spec:
         replicas: 4
         template:
           spec:
+            restartPolicy: Never
             containers:
             - name: main
               image: "training:v1"   # pinned
@@ -79,7 +80,7 @@ def test_what_would_be_refused_ends_with_1_and_says_where(tmp_path: Path):
 def test_a_warning_refuses_nothing(tmp_path: Path):
     result = run(file(tmp_path, WARNED))
     assert result.exit_code == 0
-    assert ":17: warning: " in result.output
+    assert ":18: warning: " in result.output
     assert "would be accepted, 1 warning" in result.output
 
 
@@ -136,7 +137,7 @@ def test_all_documents_are_looked_at_and_other_kinds_left_alone(tmp_path: Path):
     result = run(name)
     assert result.exit_code == 1
     assert f"{name}:6: HyperJob ml/llm: would be accepted" in result.output
-    assert ":38: error: " in result.output
+    assert ":39: error: " in result.output
 
 
 def test_a_list_is_its_items(tmp_path: Path):

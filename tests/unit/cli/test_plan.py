@@ -35,7 +35,7 @@ def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **gro
                 {
                     "name": "worker",
                     "replicas": gpus // 8,
-                    "template": {"spec": {"containers": [container]}},
+                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
                 }
             ],
         },
@@ -430,7 +430,7 @@ def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, ex
     template["spec"] |= OBJECTS[kind]
     old = default(json.loads(json.dumps(made)))
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    world = live(existing=old if exists else None, there={("ml", kind): frozenset({"dta"})})
+    world = live(existing=old if exists else None, there={("ml", kind): {"dta": ""}})
     found = judge(made, world)
     (warning,) = (text for text in found.warnings if kind in text)
     assert f'there is no {kind} "data" in the namespace now' in warning

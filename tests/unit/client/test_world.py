@@ -146,7 +146,7 @@ def test_a_drained_cluster_loses_its_running_sub_jobs_and_gets_a_taint() -> None
 
 def test_given_objects_count_for_kinds_that_are_known() -> None:
     before = world(
-        there={("ml", "Secret"): frozenset({"a"}), ("", "PriorityClass"): frozenset()},
+        there={("ml", "Secret"): {"a": ""}, ("", "PriorityClass"): {}},
         namespace="ml",
     )
     found = before.with_needed([
@@ -158,8 +158,8 @@ def test_given_objects_count_for_kinds_that_are_known() -> None:
         {"kind": "Deployment", "metadata": {"name": "g"}},
     ])  # fmt: skip
     assert found.there == {
-        ("ml", "Secret"): {"a", "b", "c"},
-        ("", "PriorityClass"): {"f"},
+        ("ml", "Secret"): {"a": "", "b": "", "c": ""},
+        ("", "PriorityClass"): {"f": ""},
     }
 
 
@@ -177,7 +177,7 @@ async def test_a_world_has_what_the_user_may_read_and_names_what_is_left_out() -
     assert said == []
     assert names(found.of(CLUSTERS)) == ["east"]
     assert found.options.queue_admission is QueueAdmission.BUILTIN
-    assert found.there["", "PriorityClass"] == {"high"}
+    assert found.there["", "PriorityClass"] == {"high": ""}
     assert (found.unreadable, found.namespace, found.of(DEPLOYMENTS)) == (frozenset(), "ml", ())
     server.fails = lambda _verb, resource, _name: (
         refusal(403, "Forbidden", "no") if resource in (QUEUES, PRIORITY_CLASSES) else None

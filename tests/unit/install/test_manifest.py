@@ -92,7 +92,7 @@ def test_the_webhook_may_get_secrets_only_where_it_is_asked_to_warn_of_them(secr
         if "get" in rule["verbs"]
         for name in rule["resources"]
     }
-    needed = {"configmaps", "persistentvolumeclaims", "serviceaccounts"}
+    needed = {"configmaps", "persistentvolumeclaims", "serviceaccounts", "namespaces"}
     assert gets == needed | ({"secrets"} if secrets else set())
 
 

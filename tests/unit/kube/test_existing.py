@@ -36,6 +36,11 @@ class Server:
         if code:
             raise from_status(make_status(code, "no"), path)
 
+    async def get(self, resource: Resource, name: str, *, namespace: str) -> Any:
+        """Answer a claim, which is read whole for the volume that it names."""
+        await self.raw("GET", resource.path(namespace, name), accept=ACCEPT)
+        return {"spec": {"volumeName": "pv"}}
+
 
 class LeftOut:
     """Keeps what was left out."""
@@ -66,11 +71,11 @@ async def test_names_that_are_there_come_by_namespace_and_kind():
         ("n", "ServiceAccount", "s"),
     )
     assert found == {
-        ("n", "ConfigMap"): {"a", "b"},
-        ("n", "Secret"): set(),
-        ("m", "Secret"): {"a"},
-        ("n", "PersistentVolumeClaim"): set(),
-        ("n", "ServiceAccount"): set(),
+        ("n", "ConfigMap"): {"a": "", "b": ""},
+        ("n", "Secret"): {},
+        ("m", "Secret"): {"a": ""},
+        ("n", "PersistentVolumeClaim"): {},
+        ("n", "ServiceAccount"): {},
     }
     assert left_out == []
     assert Counter(server.asked) == Counter(
@@ -85,12 +90,18 @@ async def test_names_that_are_there_come_by_namespace_and_kind():
     )
 
 
+async def test_a_claim_comes_with_the_volume_that_it_names():
+    server = Server("n/persistentvolumeclaims/c")
+    found, _ = await look(server, ("n", "PersistentVolumeClaim", "c"))
+    assert found == {("n", "PersistentVolumeClaim"): {"c": "pv"}}
+
+
 async def test_a_kind_that_may_not_be_read_is_unknown_in_that_namespace_and_told_once():
     fails = {"n/secrets/a": 403, "n/secrets/b": 503}
     server = Server("n/configmaps/a", "n/secrets/c", "m/secrets/a", fails=fails)
     names = [("n", "Secret", name) for name in "abc"]
     found, left_out = await look(server, *names, ("n", "ConfigMap", "a"), ("m", "Secret", "a"))
-    assert found == {("n", "ConfigMap"): {"a"}, ("m", "Secret"): {"a"}}
+    assert found == {("n", "ConfigMap"): {"a": ""}, ("m", "Secret"): {"a": ""}}
     ((resource, error),) = left_out
     assert (resource, type(error)) == (SECRETS, Forbidden)
 
@@ -106,7 +117,7 @@ async def test_after_a_refusal_no_more_of_the_kind_is_asked_for():
 
 async def test_a_name_that_no_path_can_have_leaves_its_kind_out():
     found, left_out = await look(Server(), ("n", "ConfigMap", ""), ("n", "Secret", "a"))
-    assert found == {("n", "Secret"): set()}
+    assert found == {("n", "Secret"): {}}
     ((resource, error),) = left_out
     assert (resource, str(error)) == (CONFIG_MAPS, "ConfigMap needs a name")
 
@@ -122,9 +133,9 @@ async def test_kinds_of_names_beyond_the_most_are_unknown():
     server = Server("n/configmaps/a", "n/secrets/a", "n/secrets/b")
     wanted = [("n", "Secret", "b"), ("n", "ConfigMap", "a"), ("n", "Secret", "a")]
     found, left_out = await look(server, *wanted, most=3)
-    assert found == {("n", "ConfigMap"): {"a"}, ("n", "Secret"): {"a", "b"}}
+    assert found == {("n", "ConfigMap"): {"a": ""}, ("n", "Secret"): {"a": "", "b": ""}}
     found, _ = await look(server, *wanted, most=2)
-    assert found == {("n", "ConfigMap"): {"a"}}
+    assert found == {("n", "ConfigMap"): {"a": ""}}
     assert server.asked[3:] == ["n/configmaps/a", "n/secrets/a"]
     assert left_out == []
     assert module._MOST == 200

@@ -9,7 +9,7 @@ from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
 from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES, Resource
+from hyperjob_core.kube.resources import CLUSTERS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
@@ -124,6 +124,7 @@ class Names:
     def __init__(self, *paths: str) -> None:
         self.paths = paths
         self.asked: list[str] = []
+        self.namespace: Any = {"metadata": {"name": "team"}}
         self.answer: Any = asyncio.Event()
         self.answer.set()
 
@@ -133,6 +134,10 @@ class Names:
         await self.answer.wait()
         if path not in self.paths:
             raise from_status(make_status(404, "no"), path)
+
+    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Any:
+        assert (resource, name, namespace) == (NAMESPACES, "team", None)
+        return self.namespace
 
 
 def request(size: int = 100) -> AdmissionRequest:
@@ -164,6 +169,14 @@ async def test_what_a_new_hyperjob_needs_is_asked_for_by_name() -> None:
     assert kube.asked == ["configmaps/gone", "configmaps/there"]
     assert await found.missing(request(), needing()) == ()
     assert len(kube.asked) == 2
+
+
+async def test_a_namespace_that_karmada_does_not_copy_is_warned_of() -> None:
+    kube = Names()
+    kube.namespace["metadata"]["labels"] = {"namespace.karmada.io/skip-auto-propagation": "true"}
+    found, _ = around(kube)
+    (warning,) = await found.missing(request(), needing())
+    assert "Karmada copies nothing" in warning
 
 
 @pytest.mark.parametrize(("size", "asks"), [(MOST_BYTES, True), (MOST_BYTES + 1, False)])

@@ -50,7 +50,7 @@ ROWS = (
     "F3",
     "F4",
     "F5",
-    *(f"X{number}" for number in range(1, 20)),
+    *(f"X{number}" for number in range(1, 22)),
 )
 
 
@@ -107,7 +107,7 @@ def known(name: str, value: Any) -> Any:
             return {key: Cluster(**(given or {})) for key, given in value.items()}
         case "queues":
             return {key: Queue(**(given or {})) for key, given in value.items()}
-        case "vcjobs" | "max_grace_seconds":
+        case "vcjobs" | "max_grace_seconds" | "is_skipped" | "volumes":
             return value
         case _:
             return frozenset(value)
