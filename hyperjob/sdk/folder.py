@@ -1,7 +1,7 @@
-"""Put the folder of a script into a HyperJob, without what other readers of it must not see.
+"""Put the Python files of a folder into a HyperJob, and the other files that its author names.
 
-Every reader of a HyperJob can read the folder in it. Names with a leading dot, ignored files and
-files with credentials therefore stay on this machine.
+Every reader of a HyperJob can read the folder in it. Every file that is neither therefore stays on
+this machine, whatever its name and content.
 """
 
 import base64
@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -19,6 +19,7 @@ from typing import Final, Self
 from pathspec import GitIgnoreSpec
 
 from hyperjob.sdk.errors import SourceError
+from hyperjob_core.text import listed, printable
 
 LONGEST_BYTES: Final = 96 * 1024
 """Linux limits an environment variable to 128 KiB."""
@@ -27,17 +28,12 @@ _PACKED_BYTES: Final = 64 * 1024 * 1024
 _MOST_BYTES: Final = 1024 * 1024 * 1024
 _MOST_FILES: Final = 10_000
 _PART: Final = 1024 * 1024
-_NAMED: Final = 10
+_NAMED: Final = 30
 _IGNORED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _ENVIRONMENT: Final = "pyvenv.cfg"
 """A virtual environment of any name has this file."""
 _IGNORE_FILES: Final = (".gitignore", ".hyperjobignore")
-_KEY_STORES: Final = frozenset({".jks", ".key", ".keystore", ".p12", ".pfx", ".ppk"})
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
-_KUBECONFIG: Final = (
-    re.compile(rb"\bkind[\"']?\s{0,8}:\s{0,8}[\"']?Config\b"),
-    re.compile(rb"\b(?:users|current-context)[\"']?\s{0,8}:"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +55,39 @@ class Folder:
 
     path: Path
     sent: Sequence[Path]
-    kept_back: Mapping[Path, str]
+    others: Sequence[Path]
     sizes: Mapping[Path, int]
 
     @classmethod
-    def of(cls, folder: Path, needed: Path | None = None) -> Self:
+    def of(cls, folder: Path, needed: Path | None = None, include: Sequence[str] = ()) -> Self:
         """Read a folder; raise SourceError where it has too many files, or one cannot be read.
 
-        `needed` is the script, which no ignore file leaves out; raise SourceError where it has
-        credentials.
+        `needed` is the script. `include` has paths of further files, which no ignore file leaves
+        out, and patterns in git's syntax. Raise SourceError for a path or pattern without a file,
+        and for a file with a private key.
         """
         try:
-            return cls._read(folder, needed)
+            return cls._read(folder, needed, include)
         except OSError as error:
-            raise SourceError(f"{error.filename or folder}: {error.strerror}") from None
+            path = _escaped(Path(error.filename or folder))
+            raise SourceError(f"{path}: {error.strerror}") from None
 
     @classmethod
-    def _read(cls, folder: Path, needed: Path | None) -> Self:
-        if needed is not None and (why := _credentials(needed)):
-            raise SourceError(f"{needed}: {why}, and every reader of the HyperJob could read it")
-        found = sorted({*_files(folder, _above(folder)), *([needed] if needed else [])})
-        sizes = {path: path.stat().st_size for path in found}
-        # A larger folder never leaves this machine.
-        readable = found if sum(sizes.values()) <= _MOST_BYTES else []
-        kept_back = {
-            path: why for path in readable if path != needed and (why := _credentials(path))
-        }
-        sent = [path for path in found if path not in kept_back]
-        return cls(path=folder, sent=sent, kept_back=kept_back, sizes=sizes)
+    def _read(cls, folder: Path, needed: Path | None, include: Sequence[str]) -> Self:
+        found = set(_files(folder, _above(folder)))
+        sent = {path for path in found if path.suffix == ".py"}
+        sent |= {path for each in include for path in _included(each, folder, found)}
+        sent |= set() if needed is None else {needed}
+        sizes = {path: path.stat().st_size for path in sent}
+        if sum(sizes.values()) <= _MOST_BYTES:  # a larger folder never leaves this machine
+            for path in sent:
+                if _PRIVATE_KEY.search(path.read_bytes()):
+                    raise SourceError(
+                        f"{_escaped(path)}: it has a private key, and every reader of the"
+                        " HyperJob could read it: give it to the pods by a Secret (env_from_secret,"
+                        " volumes)"
+                    )
+        return cls(path=folder, sent=sorted(sent), others=sorted(found - sent), sizes=sizes)
 
     @property
     def programs(self) -> list[Path]:
@@ -99,10 +100,9 @@ class Folder:
         return self._size <= _PACKED_BYTES and len(self._base64()) <= LONGEST_BYTES
 
     def text(self) -> str:
-        """Return the folder as a zip file in base64, and print its files with their sizes.
+        """Return the folder as a zip file in base64, and print what it has.
 
-        Print too which files are left out for their credentials. Raise TooLargeError for a folder
-        that a HyperJob cannot contain.
+        Raise TooLargeError for a folder that a HyperJob cannot contain.
         """
         if self._size > _PACKED_BYTES:
             raise self._too_large("more than 64 MiB")
@@ -119,8 +119,8 @@ class Folder:
         """
         if self._size > _MOST_BYTES:
             raise SourceError(
-                f"{self.path}: the folder has more than {_MOST_BYTES // 2**20} MiB: leave data out"
-                " by a .hyperjobignore"
+                f"{_escaped(self.path)}: the files take more than {_MOST_BYTES // 2**20} MiB:"
+                " include fewer"
             )
         part = where / "archive"
         _write_archive(part, self.path, self.sent)
@@ -128,12 +128,19 @@ class Folder:
             digest = hashlib.file_digest(data, "sha256").hexdigest()
         return part.rename(where / f"{digest}.zip")
 
-    def say(self, where: str = "into the HyperJob") -> None:
+    def say(self, where: str = "into the HyperJob, whose readers can read them") -> None:
         """Print which files the pods get, and which stay on this machine."""
-        listed = _listed(self.path, self.sent, self.sizes)
-        _remark(f"{self.path} goes {where} ({_bytes_text(self._size)}): {listed}")
-        for path, why in self.kept_back.items():
-            _remark(f"{path.relative_to(self.path)} stays here: {why}")
+        first = sorted(self.sent, key=lambda path: path.suffix == ".py")
+        _remark(
+            f"{_count(self.sent)} of {_escaped(self.path)} ({_bytes_text(self._size)}) go {where}:"
+            f" {_listed(self.path, first, self.sizes)}"
+        )
+        if self.others:
+            names = [_escaped(path.relative_to(self.path)) for path in self.others]
+            _remark(
+                f"{_count(self.others)} of other kinds stay here: {listed(names, shown=_NAMED)};"
+                f" include={[names[0]]} sends one"
+            )
 
     @property
     def _size(self) -> int:
@@ -146,10 +153,10 @@ class Folder:
         largest = sorted(self.sent, key=lambda path: -self.sizes[path])
         return TooLargeError(
             self,
-            f"{self.path}: the folder takes {size}, and a HyperJob can contain at most"
-            f" {LONGEST_BYTES // 1024} KiB: {_listed(self.path, largest, self.sizes)}. Leave files"
-            " out by a .hyperjobignore, or ask an administrator for a place for larger folders"
-            " (docs/tasks/data.md)",
+            f"{_escaped(self.path)}: the folder takes {size}, and a HyperJob can contain at most"
+            f" {LONGEST_BYTES // 1024} KiB: {_listed(self.path, largest, self.sizes)}."
+            " Include fewer, leave files out by a .hyperjobignore, or ask an administrator for a"
+            " place for larger folders (docs/tasks/data.md)",
         )
 
 
@@ -199,8 +206,8 @@ def _files(folder: Path, rules: Sequence[_Rules]) -> Iterator[Path]:
                 count += 1
                 if count > _MOST_FILES:
                     raise SourceError(
-                        f"{folder}: the folder has more than {_MOST_FILES} files: put the script"
-                        " into a folder of its own"
+                        f"{_escaped(folder)}: the folder has more than {_MOST_FILES} files: put"
+                        " the script into a folder of its own"
                     )
                 yield path
 
@@ -238,22 +245,39 @@ def _is_ignored(path: Path, rules: Sequence[_Rules], *, is_folder: bool) -> bool
     return False
 
 
-def _credentials(path: Path) -> str:
-    """Return which credentials a file seems to have; empty for none."""
-    if path.suffix.lower() in _KEY_STORES:
-        return f"a file *{path.suffix} usually has a private key"
-    content = path.read_bytes()
-    if _PRIVATE_KEY.search(content):
-        return "it has a private key"
-    if path.suffix != ".py" and all(each.search(content) for each in _KUBECONFIG):
-        return "it is a kubeconfig"
-    return ""
+def _included(wanted: str, folder: Path, found: Collection[Path]) -> Iterator[Path]:
+    """Yield the files that a path or a pattern names; raise SourceError if it names none."""
+    path, top = (folder / wanted).resolve(), folder.resolve()
+    if path.is_file():
+        if not path.is_relative_to(top):
+            raise SourceError(f"include={wanted!r}: the file is not in {str(folder)!r}")
+        yield folder / path.relative_to(top)
+        return
+    try:
+        spec = GitIgnoreSpec.from_lines([wanted])
+    except ValueError as error:
+        raise SourceError(f"include={wanted!r}: no pattern of git: {error}") from None
+    chosen = [each for each in found if spec.match_file(each.relative_to(folder).as_posix())]
+    if not chosen:
+        raise SourceError(
+            f"include={wanted!r}: no file of {str(folder)!r} has this path or matches it; a pattern"
+            " names neither hidden files nor those that .gitignore leaves out"
+        )
+    yield from chosen
+
+
+def _count(paths: Sequence[Path]) -> str:
+    return f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
+
+
+def _escaped(path: Path) -> str:
+    """Return a path as a terminal may print it: on one line, without control characters."""
+    return printable(str(path)).replace("\n", "\\n")
 
 
 def _listed(folder: Path, paths: Sequence[Path], sizes: Mapping[Path, int]) -> str:
-    named = [f"{path.relative_to(folder)} {_bytes_text(sizes[path])}" for path in paths[:_NAMED]]
-    more = len(paths) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more else "")
+    named = [f"{_escaped(path.relative_to(folder))} {_bytes_text(sizes[path])}" for path in paths]
+    return listed(named, shown=_NAMED)
 
 
 def _bytes_text(size: int) -> str:

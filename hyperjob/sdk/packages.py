@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from yarl import URL
+
 from hyperjob.sdk.errors import SourceError
 
 _INCLUDE: Final = re.compile(r"(?:-r|--requirement)[ =]*(.+)")
-_INDEX: Final = re.compile(
-    r"--(?:index-url|extra-index-url|no-index|find-links|pre|prefer-binary)\b"
-)
-_CREDENTIALS: Final = re.compile(r"://[^/\s@]+@")
-_PATH: Final = re.compile(r"[./~]|file:|[^\[ ]*\.(?:whl|tar\.gz|zip)$")
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INDEX: Final = re.compile(r"(--(?:extra-)?index-url)[ =]+(\S+)|--pre|--prefer-binary")
+_PASSWORD: Final = re.compile(r"://[^/\s@]+@")
+_HASHES: Final = re.compile(r"(?:\s+--hash=[a-z0-9]+:[0-9a-f]+)*$")
 _ONE_EQUALS: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?)\s*=\s*([^=\s].*)")
 """A version as conda writes it."""
 _DEEPEST: Final = 10
@@ -39,9 +40,9 @@ def requirements_of(packages: Sequence[str] | str | Path | None) -> tuple[str, .
 
 
 def names_of(requirements: Sequence[str]) -> set[str]:
-    """Return the names of required packages, in lower case."""
-    found = (_NAME.match(line) for line in requirements)
-    return {each.group().lower().replace("_", "-") for each in found if each}
+    """Return the names of required packages, in lower case with dashes."""
+    lines = (line.partition(" --hash=")[0] for line in requirements if not line.startswith("-"))
+    return {canonicalize_name(Requirement(line).name) for line in lines}
 
 
 def _of_project(path: Path) -> Iterator[str]:
@@ -80,20 +81,45 @@ def _text(path: Path) -> str:
 
 
 def _installable(line: str, where: str) -> str:
-    """Return a requirement that a container can install; raise SourceError."""
-    if "\n" in line:
-        raise SourceError(f"{where}: {line!r} is more than one requirement")
-    if conda := _ONE_EQUALS.fullmatch(line):
-        right = f"{conda[1]}=={conda[2]}"
-        raise SourceError(f"{where}: {line!r} is no requirement of pip: write {right!r}")
-    if _CREDENTIALS.search(line):
+    """Return a requirement that a container can install; raise SourceError.
+
+    It is a package with its versions, extras, marker and hashes, or with an address of https; or an
+    option that names an index of https or lets pip choose other versions.
+    """
+    if _PASSWORD.search(line):
         raise SourceError(
             f"{where}: a requirement has a password in its address, and every reader of the"
             " HyperJob could read it: configure pip in the image, or by env_from_secret"
         )
-    if (line.startswith("-") and not _INDEX.match(line)) or _PATH.match(line):
+    if option := _INDEX.fullmatch(line):
+        return f"{option[1]} {_https(option[2], where)}" if option[1] else line
+    if conda := _ONE_EQUALS.fullmatch(line):
+        right = f"{conda[1]}=={conda[2]}"
+        raise SourceError(f"{where}: {line!r} is no requirement of pip: write {right!r}")
+    hashes = _HASHES.search(line)
+    words = hashes.group().split() if hashes else []
+    try:
+        found = Requirement(line[: hashes.start()] if hashes else line)
+    except InvalidRequirement:
         raise SourceError(
-            f"{where}: {line!r} names something of this machine, and the containers install from"
-            " their index: put the folder into the HyperJob by workdir, or into the image"
+            f"{where}: {line!r} is no requirement such as 'torch>=2.9', and the containers install"
+            " from their index: put a folder of this machine into the HyperJob by workdir, or into"
+            " the image; PIP_FIND_LINKS and other variables of pip are for env"
+        ) from None
+    if found.url is not None:
+        _https(found.url, where)
+    return " ".join([str(found), *words])
+
+
+def _https(url: str, where: str) -> str:
+    """Return an address of https; raise SourceError for any other."""
+    try:
+        address = URL(url)
+    except ValueError:
+        address = URL()
+    if address.scheme != "https" or not address.host:
+        raise SourceError(
+            f"{where}: {url!r} is no address that begins with https://, from which the containers"
+            " could install"
         )
-    return line
+    return url

@@ -98,6 +98,7 @@ def program(
     *,
     requirements: Sequence[str],
     workdir: str | Path | None,
+    include: Sequence[str],
     machine: Machine | None,
     carried: Carried | None,
 ) -> Program:
@@ -109,11 +110,16 @@ def program(
     variables: dict[str, Variable] = {}
     folder: Folder | None
     if isinstance(train, str | Path):
-        words, folder, title = _script(train, args, workdir)
+        words, folder, title = _script(train, args, workdir, include)
     else:
         words, title = ["main.py"], getattr(train, "__name__", "training")
         variables["HYPERJOB_SDK_PROGRAM"] = _function(train, args)
-        folder = None if workdir is None else Folder.of(_existing(Path(workdir)))
+        if workdir is None and include:
+            raise SourceError(
+                f"include={list(include)!r}: a function has no folder: name the one of the files by"
+                " workdir"
+            )
+        folder = None if workdir is None else Folder.of(_existing(Path(workdir)), include=include)
     uses = _IMPORTS.search(str(variables.get("HYPERJOB_SDK_PROGRAM", "")).encode()) is not None
     if folder is not None:
         variables |= _variables_of(folder, machine, carried)
@@ -152,7 +158,7 @@ def _function(train: Callable[..., Any], args: Args) -> str:
 
 
 def _script(
-    train: str | Path, args: Args, workdir: str | Path | None
+    train: str | Path, args: Args, workdir: str | Path | None, include: Sequence[str]
 ) -> tuple[list[str], Folder, str]:
     """Return the words after the runner, the folder, and a title of a script or a module."""
     line = _command_line(train, args)
@@ -161,7 +167,7 @@ def _script(
         if module is None:
             raise SourceError(f"{train}: expected a script, or '-m package.module'")
         name = module.group(1)
-        folder = Folder.of(_existing(Path(workdir or ".")))
+        folder = Folder.of(_existing(Path(workdir or ".")), include=include)
         where = folder.path / name.replace(".", "/")
         if not where.with_suffix(".py").is_file() and not (where / "__main__.py").is_file():
             raise SourceError(
@@ -184,7 +190,7 @@ def _script(
     if not script.resolve().is_relative_to(top.resolve()):
         raise SourceError(f"{script} is not in workdir={str(top)!r}")
     inside = script.resolve().relative_to(top.resolve())
-    return [str(inside), *line], Folder.of(top, needed=top / inside), script.stem
+    return [str(inside), *line], Folder.of(top, top / inside, include), script.stem
 
 
 def _command_hint(text: str) -> str:
@@ -216,11 +222,11 @@ def _variables_of(
     if machine is None or folder.fits:
         return {"HYPERJOB_SDK_FOLDER": folder.text()}
     copy = machine.snapshots / f"workdir-{len([*machine.snapshots.glob('workdir-*')])}"
+    folder.say("to the pods on this machine")
     for path in folder.sent:
         target = copy / path.relative_to(folder.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
-    folder.say()
     return {"HYPERJOB_SDK_WORKDIR": str(copy)}
 
 

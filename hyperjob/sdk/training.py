@@ -59,6 +59,7 @@ class TrainerOptions(TypedDict, total=False):
     image: str | None
     packages: Sequence[str] | str | Path | None
     workdir: str | Path | None
+    include: Sequence[str]
     env: Mapping[str, str] | None
     env_from_secret: str | Sequence[str] | None
     volumes: Mapping[str, str | Mapping[str, Any]] | None
@@ -96,6 +97,7 @@ def trainer(
     image: str | None = None,
     packages: Sequence[str] | str | Path | None = None,
     workdir: str | Path | None = None,
+    include: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     env_from_secret: str | Sequence[str] | None = None,
     volumes: Mapping[str, str | Mapping[str, Any]] | None = None,
@@ -130,9 +132,10 @@ def trainer(
     - `packages`: requirements such as ["transformers==4.57"], or the path of a requirements.txt or
       a pyproject.toml. Each pod installs them with pip before the program starts, into a virtual
       environment in ~/.cache/hyperjob, beside the packages of the image.
-    - `workdir`: the folder that the pods get, in which the program starts. The default is the
-      folder of a script, and the current folder for a module. `client.train` puts a folder that is
-      larger than a HyperJob into the place of an administrator.
+    - `workdir`: the folder whose Python files the pods get, in which the program starts. The
+      default is the folder of a script, and the current folder for a module. `client.train` puts a
+      folder that is larger than a HyperJob into the place of an administrator.
+    - `include`: other files of that folder for the pods, such as ["config.yaml", "data/*.json"].
     - `env`: variables; `env_from_secret`: names of Secrets whose keys become variables.
     - `volumes`: for each mount path the name of a PersistentVolumeClaim, or a volume source such as
       {"configMap": {"name": "settings"}}.
@@ -165,6 +168,7 @@ def trainer(
         framework,
         requirements=requirements,
         workdir=workdir,
+        include=include,
         machine=_machine,
         carried=_carried,
     )
@@ -196,10 +200,8 @@ def trainer(
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
-    metadata = {
-        "name": name or f"{made.title}-{secrets.token_hex(3)}",
-        **_given(namespace=namespace, labels=dict(labels or {})),
-    }
+    name = name or f"{made.title}-{secrets.token_hex(3)}"
+    metadata = {"name": name, **_given(namespace=namespace, labels=dict(labels or {}))}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
 
 

@@ -171,7 +171,10 @@ def test_a_sweep_has_a_row_for_each_combination(client: Client) -> None:
 
 
 def test_packages_are_installed_before_a_training_is_submitted(
-    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    client: Client,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def train() -> None:
         import tiny
@@ -179,15 +182,16 @@ def test_packages_are_installed_before_a_training_is_submitted(
         print(tiny.text)
 
     wheel(tmp_path, "tiny", "text = 'installed'")
-    packages = ["--no-index", f"--find-links {tmp_path}", "tiny==1.0"]
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     for _ in range(2):
-        job = client.train(train, packages=packages, clusters=2, replicas=2)
+        job = client.train(train, packages=["tiny==1.0"], clusters=2, replicas=2)
         assert [line.text for line in job.logs(follow=True)] == ["installed", "installed"]
         ended(job)
     said = capsys.readouterr().err
     assert said.count("hyperjob: installs ") == 1, "one environment for each list"
     with pytest.raises(SourceError, match=r"pip cannot install[^$]*tiny==2\.0"):
-        client.train(train, packages=["--no-index", "tiny==2.0"])
+        client.train(train, packages=["tiny==2.0"])
     assert client.list() == []
 
 
@@ -422,10 +426,12 @@ def test_pods_of_two_clusters_read_a_large_folder_from_a_place(
         url = f"http://127.0.0.1:{server.server_port}/code"
         with Client(kubeconfig=client.kubeconfig) as remote:
             with pytest.raises(SourceError, match="ask an administrator for a place"):
-                remote.train(tmp_path / "train.py")
+                remote.train(tmp_path / "train.py", include=["weights.bin"])
             named = [*kubectl, "create", "configmap", "hyperjob-code", f"--from-literal=url={url}"]
             subprocess.run(named, check=True, capture_output=True)
-            job = remote.train(tmp_path / "train.py", clusters=2, replicas=2)
+            job = remote.train(
+                tmp_path / "train.py", include=["weights.bin"], clusters=2, replicas=2
+            )
             job.wait(timeout=120)
             assert [(line.cluster, line.text) for line in sorted(job.logs(), key=str)] == [
                 ("east", "300000"),

@@ -3,6 +3,7 @@
 import base64
 import io
 import random
+import re
 import zipfile
 from pathlib import Path
 
@@ -13,13 +14,6 @@ from hyperjob.sdk import folder as folders
 from hyperjob.sdk.folder import LONGEST_BYTES, Folder
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n"
-KUBECONFIG = """apiVersion: v1
-kind: Config
-clusters: []
-users:
-- name: me
-  user: {token: secret}
-"""
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -30,58 +24,90 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder / "train.py"
 
 
-def folder_of(script: Path) -> tuple[str, str]:
-    return Folder.of(script.parent, needed=script).text(), script.name
+def folder_of(script: Path, *include: str) -> tuple[str, str]:
+    return Folder.of(script.parent, script, include).text(), script.name
 
 
-def sent(script: Path) -> set[str]:
-    text, name = folder_of(script)
+def sent(script: Path, *include: str) -> set[str]:
+    text, name = folder_of(script, *include)
     names = zipfile.ZipFile(io.BytesIO(base64.b64decode(text))).namelist()
     assert name in names
     return set(names) - {name}
 
 
-def test_a_script_travels_with_its_folder(tmp_path: Path) -> None:
-    script = write(
-        tmp_path, {"helper.py": "x = 1\n", "data/a.txt": "", "__pycache__/helper.pyc": ""}
-    )
-    assert sent(script) == {"helper.py", "data/a.txt"}
+def test_a_script_travels_with_the_python_files_of_its_folder(tmp_path: Path) -> None:
+    files = {"helper.py": "x = 1\n", "data/parts.py": "", "__pycache__/helper.py": ""}
+    script = write(tmp_path, files)
+    assert sent(script) == {"helper.py", "data/parts.py"}
     assert folder_of(script) == folder_of(script), "equal folders, equal HyperJobs"
 
 
-@pytest.mark.parametrize(
-    "name", [".env", ".ssh/id_ed25519", ".aws/credentials", ".kube/config", "data/.netrc"]
-)
-def test_what_begins_with_a_dot_stays(tmp_path: Path, name: str) -> None:
+SECRETS = [
+    *("credentials", "netrc", "config.json", "token", "secret.yaml", "prod.env", "id_rsa"),
+    *("karmada.config", "client.p12", "deploy.key", "account.json", "requirements.txt"),
+    *(".env", ".ssh/id_ed25519", ".aws/credentials", ".docker/config.json", "data/.netrc"),
+    *(".secret.py", ".venv/secret.py", "node_modules/secret.py", "train.py~", "a.py.bak", "a.PY"),
+]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_other_file_stays_on_this_machine(tmp_path: Path, name: str) -> None:
     assert sent(write(tmp_path, {name: "secret", "helper.py": ""})) == {"helper.py"}
 
 
-CREDENTIALS = {
-    "a kubeconfig": ("karmada.yaml", KUBECONFIG, "it is a kubeconfig"),
-    "a kubeconfig in JSON": (
-        "admin.conf",
-        '{"kind": "Config", "current-context": "c", "users": []}',
-        "it is a kubeconfig",
+INCLUDED = {
+    "a file": (["config.yaml"], {"config.yaml"}),
+    "a file in a folder": (["data/b.txt"], {"data/b.txt"}),
+    "a hidden file": ([".tokenizer/vocab"], {".tokenizer/vocab"}),
+    "an ignored file": (["data/ignored.txt"], {"data/ignored.txt"}),
+    "files of a pattern, without hidden and ignored ones": (
+        ["*.txt"],
+        {"a.txt", "data/b.txt"},
     ),
-    "a private key": ("deploy", KEY, "it has a private key"),
-    "a service account": (
-        "account.json",
-        '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}',
-        "it has a private key",
-    ),
-    "a key store": ("client.p12", "", "a file *.p12 usually has a private key"),
-    "a key store of Windows": ("CLIENT.PFX", "", "a file *.PFX usually has a private key"),
+    "a folder": (["data"], {"data/b.txt", "data/c.bin"}),
+    "an anchored pattern": (["/*.txt"], {"a.txt"}),
+    "several": (["config.yaml", "data/*.bin"], {"config.yaml", "data/c.bin"}),
 }
 
 
-@pytest.mark.parametrize(("name", "text", "why"), CREDENTIALS.values(), ids=CREDENTIALS)
-def test_files_with_credentials_stay_and_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, why: str
+@pytest.mark.parametrize(("include", "expected"), INCLUDED.values(), ids=INCLUDED)
+def test_files_that_the_author_names_travel_too(
+    tmp_path: Path, include: list[str], expected: set[str]
 ) -> None:
-    # An ignore file cannot bring them back.
-    script = write(tmp_path, {name: text, "helper.py": "", ".hyperjobignore": f"!{name}\n"})
-    assert sent(script) == {"helper.py"}
-    assert f"hyperjob: {name} stays here: {why}\n" in capsys.readouterr().err
+    names = ["config.yaml", "a.txt", "data/b.txt", "data/c.bin", "data/ignored.txt", "secret.yaml"]
+    files = dict.fromkeys([*names, ".tokenizer/vocab", ".tokenizer/x.txt"], "x")
+    script = write(tmp_path, {**files, ".gitignore": "ignored.*\n"})
+    assert sent(script, *include) == expected
+
+
+NOT_INCLUDED = {
+    "no file": ("config.yml", "no file of .* has this path or matches it"),
+    "a pattern of hidden files": (".*", ".* a pattern names neither hidden files nor"),
+    "a file above": ("../secret.txt", "the file is not in"),
+    "a file elsewhere": ("/etc/passwd", "the file is not in"),
+    "a link to a file elsewhere": ("link", "the file is not in"),
+    "a pattern above": ("../*.txt", "no file of"),
+    "an exception": ("!*.txt", "no file of"),
+    "no pattern": ("a[", "no file of"),
+}
+
+
+@pytest.mark.parametrize(("wanted", "message"), NOT_INCLUDED.values(), ids=NOT_INCLUDED)
+def test_what_names_no_file_of_the_folder_is_refused(
+    tmp_path: Path, wanted: str, message: str
+) -> None:
+    (tmp_path / "secret.txt").touch()
+    script = write(tmp_path / "project", {"a.txt": "", ".env": ""})
+    (script.parent / "link").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(SourceError, match=rf"include={re.escape(repr(wanted))}: {message}"):
+        folder_of(script, wanted)
+
+
+@pytest.mark.parametrize("name", ["train.py", "helper.py", "deploy"])
+def test_a_file_with_a_private_key_is_refused(tmp_path: Path, name: str) -> None:
+    script = write(tmp_path, {"deploy": "", name: f"KEY = '''{KEY}'''\n"})
+    with pytest.raises(SourceError, match=f"{name}: it has a private key, and every reader of the"):
+        folder_of(script, "deploy")
 
 
 def test_a_file_that_cannot_be_read_is_named(
@@ -100,89 +126,95 @@ def test_a_file_that_cannot_be_read_is_named(
         folder_of(script)
 
 
-def test_other_yaml_and_certificates_travel(tmp_path: Path) -> None:
-    files = {
-        "config.yaml": "kind: Config\nsteps: 3\n",
-        "ca.pem": "-----BEGIN CERTIFICATE-----\n",
-        "makes_kubeconfigs.py": f"TEXT = '''{KUBECONFIG}'''\n",
-    }
-    assert sent(write(tmp_path, files)) == files.keys()
-
-
-def test_a_script_with_a_private_key_is_refused(tmp_path: Path) -> None:
-    script = write(tmp_path, {"train.py": f"KEY = '''{KEY}'''\n"})
-    with pytest.raises(SourceError, match="it has a private key, and every reader of the HyperJob"):
-        folder_of(script)
-
-
 IGNORING = {
-    "a pattern": ({".gitignore": "*.log\n"}, {"helper.py", "data/b.txt"}),
+    "a pattern": ({".gitignore": "*_log.py\n"}, {"helper.py", "data/b.py"}),
     "a comment and an exception": (
-        {".gitignore": "# no logs\n*.log\n!a.log\n"},
-        {"helper.py", "a.log", "data/b.txt"},
+        {".gitignore": "# no logs\n*_log.py\n!a_log.py\n"},
+        {"helper.py", "a_log.py", "data/b.py"},
     ),
-    "a folder": ({".gitignore": "data/\n"}, {"helper.py", "a.log"}),
-    "the script, which is sent all the same": (
-        {".gitignore": "*.py\n"},
-        {"a.log", "data/b.txt", "data/c.log"},
-    ),
-    "of a folder inside": ({"data/.gitignore": "*\n"}, {"helper.py", "a.log"}),
+    "a folder": ({".gitignore": "data/\n"}, {"helper.py", "a_log.py"}),
+    "the script, which is sent all the same": ({".gitignore": "*.py\n"}, set()),
+    "of a folder inside": ({"data/.gitignore": "*\n"}, {"helper.py", "a_log.py"}),
     "of an inner folder against the outer": (
-        {".gitignore": "*.log\n", "data/.gitignore": "!c.log\n"},
-        {"helper.py", "data/b.txt", "data/c.log"},
+        {".gitignore": "*_log.py\n", "data/.gitignore": "!c_log.py\n"},
+        {"helper.py", "data/b.py", "data/c_log.py"},
     ),
     ".hyperjobignore beside .gitignore": (
-        {".gitignore": "*.log\n", ".hyperjobignore": "!a.log\ndata\n"},
-        {"helper.py", "a.log"},
+        {".gitignore": "*_log.py\n", ".hyperjobignore": "!a_log.py\ndata\n"},
+        {"helper.py", "a_log.py"},
     ),
     "an anchored pattern": (
-        {".gitignore": "/b.txt\n/a.log\n"},
-        {"helper.py", "data/b.txt", "data/c.log"},
+        {".gitignore": "/b.py\n/a_log.py\n"},
+        {"helper.py", "data/b.py", "data/c_log.py"},
     ),
 }
 
 
 @pytest.mark.parametrize(("ignoring", "expected"), IGNORING.values(), ids=IGNORING)
 def test_ignored_files_stay(tmp_path: Path, ignoring: dict[str, str], expected: set[str]) -> None:
-    files = {"helper.py": "", "a.log": "", "data/b.txt": "", "data/c.log": ""}
+    files = {"helper.py": "", "a_log.py": "", "data/b.py": "", "data/c_log.py": ""}
     assert sent(write(tmp_path, files | ignoring)) == expected
 
 
 @pytest.mark.parametrize("is_repository", [True, False])
 def test_the_rules_of_the_repository_above_hold(tmp_path: Path, is_repository: bool) -> None:
-    (tmp_path / ".gitignore").write_text("/jobs/secret.txt\n")
+    (tmp_path / ".gitignore").write_text("/jobs/secret.py\n")
     if is_repository:
         (tmp_path / ".git").mkdir()
-    found = sent(write(tmp_path / "jobs", {"secret.txt": "", "helper.py": ""}))
-    assert found == {"helper.py"} | (set() if is_repository else {"secret.txt"})
+    found = sent(write(tmp_path / "jobs", {"secret.py": "", "helper.py": ""}))
+    assert found == {"helper.py"} | (set() if is_repository else {"secret.py"})
 
 
-def test_what_is_sent_is_listed_with_sizes(
+def test_what_is_sent_and_what_stays_is_listed_before_it_is_sent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = {f"part{number:02d}.txt": "x" * 1500 for number in range(12)}
-    folder_of(write(tmp_path, files))
+    files = {f"part{number:02d}.py": "x" * 1500 for number in range(32)}
+    more = {"vocab.json": "{}", "notes.md": "", "prod.env": ""}
+    folder_of(write(tmp_path, {**files, **more}), "vocab.json")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(
+        f"hyperjob: 34 files of {tmp_path} (47 KiB) go into the HyperJob, whose readers can read"
+        " them: vocab.json 2 B, part00.py 2 KiB, part01.py 2 KiB, "
+    )
+    assert first.endswith(" and 4 more")
+    assert second == (
+        "hyperjob: 2 files of other kinds stay here: notes.md, prod.env; include=['notes.md'] sends"
+        " one"
+    )
+
+
+def test_names_cannot_write_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("a\x1b[2Jb.py", "c\nhyperjob: 0 files.py", "d\u202ee", "f\rg")
+    script = write(tmp_path, dict.fromkeys(names, "x"))
+    folder_of(script)
     said = capsys.readouterr().err
-    assert f"{tmp_path} goes into the HyperJob (18 KiB): part00.txt 2 KiB, part01.txt 2 KiB" in said
-    assert said.endswith(" and 3 more\n")
+    assert len(said.splitlines()) == 2
+    assert not any(sign in said for sign in "\x1b\r\u202e")
+    assert "a\\u001b[2Jb.py 1 B" in said
+    assert "c\\nhyperjob: 0 files.py 1 B" in said
+    (tmp_path / names[0]).write_text(KEY)
+    with pytest.raises(SourceError, match=r"a\\u001b\[2Jb\.py: it has a private key"):
+        folder_of(script)
 
 
 def test_a_folder_that_is_too_large_names_the_largest_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = write(tmp_path, {"small.txt": "x"})
+    script = write(tmp_path, {"small.py": "x"})
     (tmp_path / "data.bin").write_bytes(random.Random(7).randbytes(3 * LONGEST_BYTES))
     message = (
-        "contain at most 96 KiB: data.bin 288 KiB, train.py 14 B, small.txt 1 B.*hyperjobignore"
+        "contain at most 96 KiB: data.bin 288 KiB, train.py 14 B, small.py 1 B.*hyperjobignore"
     )
     with pytest.raises(SourceError, match=message):
-        folder_of(script)
+        folder_of(script, "data.bin")
     monkeypatch.setattr(folders, "_PACKED_BYTES", LONGEST_BYTES)
     with pytest.raises(SourceError, match=r"takes more than 64 MiB, .*: data.bin 288 KiB"):
-        folder_of(script)
+        folder_of(script, "data.bin")
     monkeypatch.setattr(folders, "_MOST_FILES", 2)
     with pytest.raises(SourceError, match="more than 2 files: put the script into a folder"):
-        folder_of(script)
+        folder_of(script, "data.bin")
 
 
 def test_a_virtual_environment_of_any_name_stays_on_this_machine(tmp_path: Path) -> None:
@@ -197,12 +229,12 @@ def test_an_archive_has_a_bound_and_equal_folders_have_equal_archives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b"):
-        write(tmp_path / name, {"text.txt": "x" * 5000})
+        write(tmp_path / name, {"text.py": "x" * 5000})
         (tmp_path / f"to-{name}").mkdir()
     first, second = (
         Folder.of(tmp_path / name).archive(tmp_path / f"to-{name}") for name in ("a", "b")
     )
     assert first.name == second.name
     monkeypatch.setattr(folders, "_MOST_BYTES", 4000)
-    with pytest.raises(SourceError, match=r"leave data out by a \.hyperjobignore"):
+    with pytest.raises(SourceError, match="the files take more than 0 MiB: include fewer"):
         Folder.of(tmp_path / "a").archive(tmp_path)

@@ -43,6 +43,7 @@ PARAMETERS = [
     ({"framework": "pytorch"}, "framework='pytorch': expected one of python, torchrun, jax"),
     ({"image": 5}, "image=5: expected a text"),
     ({"packages": [5]}, r"packages=\[5\]: expected a list of texts"),
+    ({"include": "config.yaml"}, "include=.config.yaml.: expected a list of texts"),
     ({"packages": {"a": "1"}}, "packages=.*: expected a list of texts"),
     ({"env": {"A": 1}}, r"env=\{'A': 1\}: expected a dict of texts"),
     ({"env": {"A": None}}, "env=.*: expected a dict of texts"),

@@ -64,7 +64,7 @@ async def serving() -> AsyncIterator[Store]:
 
 def large(folder: Path) -> Path:
     (folder / "package").mkdir(parents=True)
-    (folder / "package" / "weights.bin").write_bytes(os.urandom(300_000))
+    (folder / "package" / "tables.py").write_text(f"X = '{os.urandom(150_000).hex()}'\n")
     return project(folder)
 
 

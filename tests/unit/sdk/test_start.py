@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,8 @@ def test_packages_are_installed_once_beside_those_of_the_image(
 
     wheels = tmp_path / "wheels"
     wheel(wheels, "tiny", "text = 'installed'\n")
-    made = trainer(train, packages=["--no-index", f"--find-links {wheels}", "tiny==1.0"])
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    made = trainer(train, packages=["tiny==1.0"], env=pip)
     python = sys.executable
     if not has_pip:
         command = [sys.executable, "-m", "venv", "--without-pip", tmp_path / "image"]
@@ -122,7 +124,7 @@ def test_packages_are_installed_once_beside_those_of_the_image(
     assert found.stdout == "installed hyperjob_core\ninstalled\n\n", found.stderr
     wheel(wheels, "tiny", "text = 'installed again'\n")
     assert run(made, tmp_path, python).stdout == found.stdout, "from the cache"
-    wrong = run(trainer(train, packages=["--no-index", "tiny==2.0"]), tmp_path, python)
+    wrong = run(trainer(train, packages=["tiny==2.0"], env=pip), tmp_path, python)
     assert wrong.returncode != 0
     assert "tiny==2.0" in wrong.stderr
 
@@ -131,15 +133,19 @@ def test_a_folder_that_is_too_large_stays_a_folder_on_this_machine(tmp_path: Pat
     folder = project(tmp_path / "project")
     (folder / "weights.bin").write_bytes(os.urandom(200_000))
     with pytest.raises(SourceError, match="a HyperJob can contain at most 96 KiB"):
-        trainer("-m package.train", workdir=folder)
+        trainer("-m package.train", workdir=folder, include=["weights.bin"])
     (tmp_path / "snapshots").mkdir()
     machine = Machine(snapshots=tmp_path / "snapshots", cache=tmp_path / "cache", images={})
-    made = trainer("-m package.train", workdir=folder, _machine=machine)
+    made = trainer("-m package.train", workdir=folder, include=["weights.bin"], _machine=machine)
     (folder / "package" / "train.py").write_text("raise SystemExit('changed after submission')")
     assert run(made, tmp_path).stdout == "from a relative import\n"
 
 
-REFUSED = {
+def nothing() -> None:
+    """Train nothing."""
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a folder": ("folder", {}, "folder is a folder: name its script, such as 'folder/run.py'"),
     "no script": ("none.py", {}, "none.py: no such file"),
     "no module": ("-m none", {}, "has no module none: workdir is the folder above its package"),
@@ -147,9 +153,28 @@ REFUSED = {
     "a script elsewhere": ("train.py", {"workdir": "folder"}, "is not in workdir='folder'"),
     "a workdir that is a file": ("train.py", {"workdir": "train.py"}, "is no folder"),
     "a package as text": ("train.py", {"packages": "torch"}, r"expected a list such as \['torch'"),
-    "a password": ("train.py", {"packages": ["--index-url https://me:pw@x/"]}, "has a password"),
-    "a local package": ("train.py", {"packages": ["./mine"]}, "names something of this machine"),
-    "an editable package": ("train.py", {"packages": ["-e ."]}, "names something of this machine"),
+    **{
+        f"a package that is {each!r}": ("train.py", {"packages": [each]}, message)
+        for each, message in {
+            "--index-url https://me:pw@x/": "has a password in its address",
+            "x @ git+https://token@x/y": "has a password in its address",
+            "./mine": "is no requirement .*: put a folder of this machine into the",
+            "-e .": "is no requirement such as",
+            "--find-links /etc": "is no requirement such as",
+            "--find-links https://x/": "is no requirement such as",
+            "a==1 --global-option=x": "is no requirement such as",
+            "a==1\n--find-links /etc": "is no requirement such as",
+            "a --hash=sha256:00\n--find-links=/etc": "is no requirement such as",
+            "https://x/y.whl": "is no requirement such as",
+            "x @ file:///etc/passwd": "no address that begins with https://",
+            "x @ http://x/y.whl": "no address that begins with https://",
+            "x @ git+https://x/y": "no address that begins with https://",
+            "x @ https:///y": "no address that begins with https://",
+            "--index-url file:///etc": "no address that begins with https://",
+            "--extra-index-url=http://x/": "no address that begins with https://",
+        }.items()
+    },
+    "files without a folder": (nothing, {"include": ["a.txt"]}, "a function has no folder"),
     "no requirements file": ("train.py", {"packages": "no.txt"}, "no.txt: No such file"),
     "a project without packages": ("train.py", {"packages": "a.toml"}, "no project.dependencies"),
 }
@@ -180,7 +205,7 @@ def test_requirements_come_from_files(tmp_path: Path) -> None:
     assert found == (
         "numpy>=2",
         "--extra-index-url https://packages.example/simple",
-        "Torch_Vision==1    --hash=sha256:00",
+        "Torch_Vision==1 --hash=sha256:00",
     )
     assert names_of(found) == {"numpy", "torch-vision"}
     assert requirements_of(str(tmp_path / "pyproject.toml")) == ("a>1", "b[c]")
