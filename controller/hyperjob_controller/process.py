@@ -1,7 +1,6 @@
 """The process around the manager: its clients, its health checks and its endpoints."""
 
 import logging
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -41,7 +40,7 @@ async def _members_client(options: Options) -> AsyncIterator[Kube | None]:
 async def run(options: Options) -> None:
     """Run the controller with its endpoints until cancelled."""
     metrics = Metrics()
-    watchdog = Watchdog(metrics, cpu=time.thread_time)
+    watchdog = Watchdog(metrics)
     async with (
         Kube.connect(
             kubeconfig=options.kubeconfig,

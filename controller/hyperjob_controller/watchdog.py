@@ -1,14 +1,16 @@
-"""The watchdog: it times how long one object keeps the event loop, in seconds of CPU.
+"""The watchdog: it finds out which object keeps the event loop, and for how many seconds of CPU.
 
 A block for one object is a turn: the decision of a pass, an event handler, a HyperJob in a queue
-round, an object of a member. A turn above LONGEST is counted, and what caused it is set aside. A
-timer of the process ends a turn that would not end by itself. CPU counts, not time: no object is to
-blame where the machine is slow. A stop of the event loop outside of all turns is counted too.
+round, an object of a member. A timer of the process charges the CPU time to the present turn, tick
+by tick: a turn without a tick reads no clock. A turn above LONGEST is counted, and what caused it
+is set aside; the timer ends a turn that would not end by itself. CPU counts, not time: no object is
+to blame where the machine is slow. A stop of the event loop outside of all turns is counted too.
 """
 
 import asyncio
 import logging
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,11 +32,12 @@ LONGEST: Final = 1.0
 CUT: Final = 3.0
 """Seconds after which the timer ends a turn whose result counts: the Lease is renewed in time."""
 _TICK: Final = 0.25
+"""Seconds of CPU between two ticks: by so much a turn may seem longer than it is."""
 _LOOK_SECONDS: Final = 0.5
 _KEPT: Final = 20
 
-Of = str | tuple[str, Object]
-"""What a turn is about: a text, or the words for an object and the object."""
+Of = str | tuple[str | Resource, Object]
+"""What a turn is about: a text, or an object behind its resource or words for it."""
 InTurn = Callable[[Of], AbstractContextManager[object]]
 """Returns the context in which a part of the controller works on something."""
 
@@ -62,10 +65,6 @@ class SlowTurn:
     seconds: float
 
 
-def _no_time() -> float:
-    return 0.0
-
-
 def _raised(error: SlowTurnError) -> None:
     raise error
 
@@ -77,8 +76,8 @@ class Turn:
     """
 
     __slots__ = (
-        *("_began", "_most", "_of", "_outer", "_part", "_place", "_slow", "_stopped"),
-        *("_watchdog", "excused"),
+        *("_most", "_of", "_outer", "_part", "_place", "_slow", "_stopped", "_watchdog"),
+        "charged",
     )
 
     def __init__(
@@ -98,14 +97,12 @@ class Turn:
         self._slow = slow
         self._part = part
         self._outer: Turn | None = None
-        self._began = 0.0
-        self.excused = 0.0
         self._stopped = False
+        self.charged = 0.0
 
     def __enter__(self) -> Self:
-        watchdog = self._watchdog
-        self._outer, self._began = watchdog.current, watchdog.cpu()
-        watchdog.current = self
+        self._outer = self._watchdog.current
+        self._watchdog.current = self
         return self
 
     def __exit__(
@@ -114,48 +111,49 @@ class Turn:
         error: BaseException | None,
         stack: TracebackType | None,
     ) -> None:
-        watchdog = self._watchdog
+        watchdog, seconds = self._watchdog, self.charged
         watchdog.current = self._outer
-        whole = watchdog.cpu() - self._began
-        own = whole - self.excused
-        if self._outer is not None:
-            is_shared = self._part and own <= LONGEST
-            self._outer.excused += self.excused if is_shared else whole
-        if own > watchdog.longest[0]:
-            watchdog.longest = own, self
-        if own > LONGEST:
-            watchdog.count(self._place, self.of, own)
+        if seconds > watchdog.longest[0]:
+            watchdog.longest = seconds, self
+        if seconds > LONGEST:
+            if self._part and self._outer is not None:
+                self._outer.charged -= seconds
+            watchdog.count(self._place, self.of, seconds)
             if kind is None:
-                self._slow(SlowTurnError(self.of, own, finished=True))
+                self._slow(SlowTurnError(self.of, seconds, finished=True))
 
     @property
     def of(self) -> str:
         """Return what the turn is about."""
-        return self._of if isinstance(self._of, str) else f"{self._of[0]} {key_of(self._of[1])}"
+        if isinstance(self._of, str):
+            return self._of
+        kind, obj = self._of
+        return f"{kind if isinstance(kind, str) else kind.group_resource} {key_of(obj)}"
 
-    def ring(self) -> None:
-        """End the turn by an exception if it has taken too long."""
-        own = self._watchdog.cpu() - self._began - self.excused
-        if own > self._most and not self._stopped:
-            self._stopped = True  # the code around the block must not be stopped once more
-            raise SlowTurnError(self.of, own, finished=False)
+    def charge(self, seconds: float) -> None:
+        """Count CPU time; end the turn by an exception if it has taken too long."""
+        self.charged += seconds
         if self._part and self._outer is not None:
-            self._outer.ring()
+            self._outer.charge(seconds)
+        if self.charged > self._most and not self._stopped:
+            self._stopped = True  # the code around the block must not be stopped once more
+            raise SlowTurnError(self.of, self.charged, finished=False)
 
 
 class Watchdog:
-    """The turns of one event loop."""
+    """The turns of one event loop; while `ticking` or `tick` is not called, none takes time."""
 
     def __init__(
         self,
         metrics: Metrics,
         *,
-        cpu: Callable[[], float] | None = None,
+        cpu: Callable[[], float] = time.thread_time,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """`cpu` returns the CPU seconds of the event loop's thread; by default turns take none."""
-        self.cpu = cpu or _no_time
-        self._times = cpu is not None
+        """`cpu` returns the CPU seconds of the event loop's thread."""
+        self._cpu = cpu
+        self._ticked = 0.0
+        self._ticks = False
         self.current: Turn | None = None
         self.longest: tuple[float, Turn | None] = 0.0, None
         self.slowest: deque[SlowTurn] = deque(maxlen=_KEPT)
@@ -187,7 +185,7 @@ class Watchdog:
 
     def event(self, resource: Resource, obj: Object) -> Turn:
         """Return the turn of an event handler about an object."""
-        return Turn(self, Place.EVENT, (resource.group_resource, obj), CUT, _raised, part=False)
+        return Turn(self, Place.EVENT, (resource, obj), CUT, _raised, part=False)
 
     def count(self, place: Place, of: str, seconds: float) -> None:
         """Count and keep a slow turn."""
@@ -202,7 +200,8 @@ class Watchdog:
         The timer counts CPU time: a process at rest is not woken. Regular expressions end by it
         too; another long call of C code ends by itself first.
         """
-        before = signal.signal(signal.SIGVTALRM, lambda *_: self.ring())
+        self._ticked, self._ticks = self._cpu(), True
+        before = signal.signal(signal.SIGVTALRM, lambda *_: self.tick())
         signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
         try:
             yield
@@ -210,15 +209,19 @@ class Watchdog:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
             signal.signal(signal.SIGVTALRM, before)
 
-    def ring(self) -> None:
-        """End the present turn by an exception if it has taken too long."""
+    def tick(self) -> None:
+        """Charge the CPU time since the last tick to the present turn.
+
+        Python delivers a tick late while C code runs: its whole time is charged then.
+        """
+        seconds, self._ticked = self._cpu() - self._ticked, self._cpu()
         if self.current is not None:
-            self.current.ring()
+            self.current.charge(seconds)
 
     async def run(self) -> None:
         """Count what stops the event loop outside of all turns, until cancelled."""
         clock = asyncio.get_running_loop().time
-        while self._times:
+        while self._ticks:
             due = clock() + _LOOK_SECONDS
             self._counted, self.longest = False, (0.0, None)
             await asyncio.sleep(_LOOK_SECONDS)

@@ -8,25 +8,20 @@ from tests.unit.controller.builders import NOW
 
 
 class Cpu:
-    """The CPU time of the event loop's thread; the timer of a process rings while it is spent."""
+    """The CPU time of the event loop's thread; the timer of the process ticks while it is spent."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.watchdog: Watchdog | None = None
+        self.metrics = Metrics()
+        self.watchdog = Watchdog(self.metrics, cpu=self)
 
     def __call__(self) -> float:
         return self.seconds
 
-    def timing(self) -> Watchdog:
-        """Return a watchdog whose turns take the time that is spent."""
-        self.watchdog = Watchdog(Metrics(), cpu=self)
-        return self.watchdog
-
     def spend(self, seconds: float) -> None:
         for _ in range(round(seconds * 4)):
             self.seconds += 0.25
-            if self.watchdog is not None:
-                self.watchdog.ring()
+            self.watchdog.tick()
 
 
 class Unexpected(Wall):

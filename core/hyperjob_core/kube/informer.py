@@ -188,18 +188,22 @@ class Informer:
         new: Object | None,
         pause: float,
     ) -> None:
-        """Call one handler; after an exception again, `pause` seconds later."""
-        obj = (new or old) or {}
+        """Call one handler; after an exception again, `pause` seconds later.
+
+        A handler that ends, but takes too long, gets the changes since then.
+        """
+        obj, has_ended = (new or old) or {}, False
         try:
             with self._in_turn(self.resource, obj):
                 handler(kind, old, new)
+                has_ended = True
         except Exception as error:  # noqa: BLE001 - `faulty` gets it
             self._faulty(self.resource, obj, error)
-            if kind is not EventType.DELETED:
-                again = asyncio.get_running_loop().call_later(
-                    pause, self._call_again, handler, key_of(obj)
-                )
-                self._failed[handler, key_of(obj)] = _Failed(kind, old, pause, again)
+            if new is not None:
+                key, loop = key_of(new), asyncio.get_running_loop()
+                again = loop.call_later(pause, self._call_again, handler, key)
+                seen = (EventType.MODIFIED, new) if has_ended else (kind, old)
+                self._failed[handler, key] = _Failed(*seen, pause, again)
 
     def _is_held(self, handler: Handler, kind: EventType, obj: Object) -> bool:
         """Return whether a handler that failed at an object gets this change later.
@@ -217,7 +221,7 @@ class Informer:
 
     def _call_again(self, handler: Handler, key: str) -> None:
         failed, new = self._failed.pop((handler, key)), self._store.get(key)
-        if new is not None:
+        if new is not None and new is not failed.old:
             pause = min(_LONGEST_SECONDS, failed.pause * 2)
             self._call(handler, failed.kind, failed.old, new, pause)
 

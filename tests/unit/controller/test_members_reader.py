@@ -277,7 +277,7 @@ class World:
             wake=tell("wake"),
             faulty=tell("faulty"),
             turned=tell("turned"),
-            in_turn=partial(self.cpu.timing().turn, Place.MEMBERS, most=LONGEST),
+            in_turn=partial(self.cpu.watchdog.turn, Place.MEMBERS, most=LONGEST),
         )
 
     def join(self, name: str, *nodes: dict[str, Any], ready: bool = True) -> ApiServer:

@@ -363,7 +363,7 @@ class Bench:
             wake=lambda key, seconds: self.woken.append((key, seconds)),
             counts=self.results,
             faulty=self.faults.append,
-            in_turn=partial(self.cpu.timing().turn, Place.PROGRESS, most=LONGEST),
+            in_turn=partial(self.cpu.watchdog.turn, Place.PROGRESS, most=LONGEST),
         )
 
     async def __aenter__(self) -> Self:

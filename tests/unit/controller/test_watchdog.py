@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from time import thread_time
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.watchdog import CUT, LONGEST, Of, SlowTurnError, Watchdog
 from hyperjob_core.telemetry.metrics import Metrics, Place
-from hyperjob_core.virtualtime import VirtualLoop, now
+from hyperjob_core.virtualtime import VirtualLoop
 from hyperjob_engine.queueing import round as rounds
 from tests.support.walls import Cpu
 from tests.unit.controller.test_wall import key_in
@@ -37,7 +36,6 @@ def cpu() -> Cpu:
 
 @pytest.fixture
 def watchdog(cpu: Cpu) -> Watchdog:
-    cpu.watchdog = Watchdog(Metrics(), cpu=cpu)
     return cpu.watchdog
 
 
@@ -158,7 +156,7 @@ def endless_loop() -> object:
 def test_a_turn_without_end_ends_by_the_timer_of_the_process(
     endless: Callable[[], object],
 ) -> None:
-    watchdog = Watchdog(Metrics(), cpu=thread_time)
+    watchdog = Watchdog(Metrics())
     with watchdog.ticking():
         slow_in(watchdog, "member east", endless, most=0.3)
 
@@ -173,12 +171,11 @@ class StandingLoop(VirtualLoop):
 def test_a_standstill_outside_of_all_turns_is_counted_with_the_longest_turn_meanwhile(
     cpu: Cpu, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metrics = Metrics()
+    watchdog = cpu.watchdog
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, StandingLoop)
-        watchdog = Watchdog(metrics, cpu=cpu, now=now)
         task = asyncio.ensure_future(watchdog.run())
         await asyncio.sleep(5.0)
         loop.stand(LONGEST)
@@ -196,11 +193,11 @@ def test_a_standstill_outside_of_all_turns_is_counted_with_the_longest_turn_mean
         assert len(watchdog.slowest) == 2, "that turn explains the standstill"
         task.cancel()
 
-    with asyncio.Runner(loop_factory=StandingLoop) as runner:
+    with asyncio.Runner(loop_factory=StandingLoop) as runner, watchdog.ticking():
         runner.run(main())
     (said,) = caplog.records
     assert said.__dict__["longest"] == "clusters east"
-    value = metrics.registry.get_sample_value("hyperjob_slow_turns_total", {"place": "loop"})
+    value = cpu.metrics.registry.get_sample_value("hyperjob_slow_turns_total", {"place": "loop"})
     assert value == 1
 
 
@@ -224,7 +221,6 @@ def slowed(
     owner: Any,
     name: str,
     *,
-    world: World,
     cpu: Cpu,
     seconds: float,
     key: str,
@@ -234,7 +230,6 @@ def slowed(
 
     def slow(*args: Any, **named: Any) -> Any:
         if key_in(args, key):
-            cpu.watchdog = world.manager.watchdog
             cpu.spend(seconds)
         return real(*args, **named)
 
@@ -253,7 +248,7 @@ def incidents_of(world: World) -> set[str]:
 def test_a_hyperjob_at_which_a_step_is_slow_is_set_aside_alone_and_gets_on(
     owner: Any, name: str, place: Place, world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slowed(monkeypatch, owner, name, world=world, cpu=cpu, seconds=SLOW, key="j0")
+    slowed(monkeypatch, owner, name, cpu=cpu, seconds=SLOW, key="j0")
     world.play(hours=3)
     assert world.ended() == {f"j{number}" for number in range(6)}
     assert incidents_of(world) == {"j0"}
@@ -269,7 +264,7 @@ def test_a_hyperjob_at_which_a_step_is_slow_is_set_aside_alone_and_gets_on(
 def test_a_hyperjob_at_which_a_step_would_never_end_waits_alone(
     owner: Any, name: str, place: Place, world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slowed(monkeypatch, owner, name, world=world, cpu=cpu, seconds=600.0, key="j0")
+    slowed(monkeypatch, owner, name, cpu=cpu, seconds=600.0, key="j0")
     world.play(hours=1)
     assert world.ended() == {f"j{number}" for number in range(1, 6)}
     assert incidents_of(world) == {"j0"}
@@ -286,7 +281,6 @@ def test_a_queue_round_that_is_slow_at_no_hyperjob_blames_none_and_rounds_rest(
 
     def slow(admission: Admission) -> None:
         played.append(asyncio.get_running_loop().time())
-        cpu.watchdog = world.manager.watchdog
         cpu.spend(600.0 if len(played) % 2 else SLOW)
         real(admission)
 
@@ -305,7 +299,6 @@ def test_a_cluster_at_which_the_handlers_are_slow_gets_nothing_new_and_is_tried_
     def slow(raw: Any) -> Any:
         if raw["metadata"]["name"] == "a" and 60.0 < asyncio.get_running_loop().time() < 500.0:
             tried.append(asyncio.get_running_loop().time())
-            cpu.watchdog = world.manager.watchdog
             cpu.spend(600.0)
         return real(raw)
 
@@ -337,7 +330,6 @@ def test_an_event_that_is_slow_sets_the_hyperjob_of_its_object_aside(
 
     def slow(handlers: Handlers, kind: Any, old: Any, new: Any) -> None:
         if (new or old)["metadata"]["name"].startswith("j0-"):
-            cpu.watchdog = world.manager.watchdog
             cpu.spend(SLOW)
         real(handlers, kind, old, new)
 
@@ -351,7 +343,7 @@ def test_an_event_that_is_slow_sets_the_hyperjob_of_its_object_aside(
 def test_the_debug_page_shows_what_is_set_aside_and_the_last_slow_turns(
     world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slowed(monkeypatch, reconciler, "plan", world=world, cpu=cpu, seconds=SLOW, key="j0")
+    slowed(monkeypatch, reconciler, "plan", cpu=cpu, seconds=SLOW, key="j0")
     shown: list[str] = []
 
     async def look() -> None:
@@ -366,7 +358,7 @@ def test_the_debug_page_shows_what_is_set_aside_and_the_last_slow_turns(
 def test_a_slow_pass_carries_its_decision_out(
     world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slowed(monkeypatch, reconciler, "plan", world=world, cpu=cpu, seconds=SLOW, key="j0")
+    slowed(monkeypatch, reconciler, "plan", cpu=cpu, seconds=SLOW, key="j0")
     decide = Reconciler._decide
     passes: list[float] = []
 

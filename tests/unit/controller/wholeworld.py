@@ -15,15 +15,15 @@ from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
-from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.kube.transport import Params, Response
-from hyperjob_core.telemetry.metrics import Metrics, Place
+from hyperjob_core.telemetry.metrics import Place
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.walls import Cpu
 from tests.unit.controller.builders import GPU, group, hyperjob
 
 
@@ -74,16 +74,16 @@ class World:
         plane: Callable[[], Plane] | None = None,
         tuning: Tuning | None = None,
         workers: int = 1,
-        cpu: Callable[[], float] | None = None,
+        cpu: Cpu | None = None,
     ) -> None:
-        """`cpu` is the clock by which turns of the event loop are timed; None: they are not."""
+        """`cpu` is spent by a test; None: no turn of the event loop takes any time."""
         self.rng = random.Random(scenario.seed)
         self.scenario = scenario
         self.logged = Logged()
         self._plane = plane or Plane
         self._tuning = tuning or Tuning(writes=1, failure_causes=False, trainjobs_asked=None)
         self._workers = workers
-        self._cpu = cpu
+        self._cpu = cpu or Cpu()
 
     def play(self, while_it_runs: Callable[[], Any] | None = None, *, hours: float = 30.0) -> None:
         logger = logging.getLogger("hyperjob_controller")
@@ -101,12 +101,11 @@ class World:
             workers=self._workers,
         )
         async with Kube(self.plane) as kube:
-            metrics = Metrics()
             self.manager = Manager(
                 kube,
                 options,
-                metrics=metrics,
-                watchdog=Watchdog(metrics, cpu=self._cpu, now=now),
+                metrics=self._cpu.metrics,
+                watchdog=self._cpu.watchdog,
                 now=now,
                 clock=asyncio.get_running_loop().time,
                 tuning=self._tuning,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
 
 import pytest
@@ -390,6 +390,37 @@ def test_a_handler_that_failed_gets_the_present_object_after_a_back_off_and_no_c
             task.cancel()
 
     run(main())
+
+
+@pytest.mark.parametrize("changes", [0, 3])
+def test_a_handler_that_ends_too_late_gets_the_changes_since_then_after_a_back_off(changes):
+    slow, told = [True], []
+
+    @contextmanager
+    def in_turn(_resource, _obj):
+        yield
+        if told and slow:
+            slow.pop()
+            raise TimeoutError
+
+    async def main():
+        server = MemoryServer(now=now)
+        async with Kube(server) as kube:
+            informer = Informer(kube, NODES, faulty=lambda *_: None, in_turn=in_turn)
+            informer.add_handler(lambda kind, old, new: told.append((str(kind), old, new)))
+            task = asyncio.create_task(informer.run())
+            await informer.synced.wait()
+            for number in range(1 + changes):
+                server.put(NODES, {"metadata": {"name": "a", "labels": {"x": str(number)}}})
+                await asyncio.sleep(1)
+            assert len(told) == 1
+            await asyncio.sleep(60)
+            task.cancel()
+
+    run(main())
+    (_, _, first), *later = told
+    assert [(kind, old) for kind, old, _ in later] == [("MODIFIED", first)] * bool(changes)
+    assert [new["metadata"]["labels"]["x"] for *_, new in later] == ["3"] * bool(changes)
 
 
 class Scripted:
