@@ -34,7 +34,6 @@ import yaml
 from benchmarks.bench_hangs import CLUSTERS_FILE, ROOT
 from e2e.support.settings import Settings
 from e2e.support.world import open_world
-from hyperjob.cli.embedded import lose
 from hyperjob.client.training import goodput_of, training_of
 from hyperjob.sdk import progress
 from hyperjob_core.api.choices import TimeUse
@@ -43,6 +42,7 @@ from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES
 from hyperjob_engine.status.goodput import parse_account
 from hyperjob_install.interpreters import interpreters
+from hyperjob_sandbox.outages import lose
 from tests.support.stack import kubectl
 
 NAMESPACE = "lives"

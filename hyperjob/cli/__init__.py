@@ -5,6 +5,7 @@ A command's module is imported when the command runs: `hyperjob --help` imports 
 
 import importlib
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import click
@@ -45,9 +46,9 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Simulate a workload on clusters, queues and policies.",
         ),
         "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),
-        "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
+        "demo": ("hyperjob_sandbox_cli.demo", "Watch HyperJobs run across simulated clusters."),
         "sandbox": (
-            "hyperjob.cli.sandbox",
+            "hyperjob_sandbox_cli.sandbox",
             "Run HyperJob on an embedded Karmada, on this machine.",
         ),
     },
@@ -115,6 +116,19 @@ def _hint(word: str) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+def _module(name: str) -> ModuleType:
+    """Import the module of a command; some commands are in the distribution hyperjob-sandbox."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise click.UsageError(
+            "the embedded control plane is not installed; install it with:"
+            " pip install 'hyperjob[sandbox]'"
+        ) from None
+
+
 class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
 
@@ -143,7 +157,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        module = _module(_COMMANDS[cmd_name][0])
         command = getattr(module, cmd_name.replace("-", "_"))
         if not isinstance(command, click.Command):
             raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")

@@ -10,11 +10,9 @@ from pathlib import Path
 from hyperjob.cli.kubectl.exits import Code, FailureError
 
 try:
-    from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
+    from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, load
     from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
     from hyperjob_sandbox.member.cluster import hypernodes_of, nodes_of, others_of
-    from hyperjob_sandbox.outages import lose
-    from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
         raise
@@ -26,14 +24,9 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "SandboxConfig",
-    "SandboxConfigError",
-    "Topology",
-    "changed",
     "clusters_file",
     "hypernodes_of",
     "idle_clusters",
-    "load",
-    "lose",
     "nodes_of",
     "others_of",
 ]

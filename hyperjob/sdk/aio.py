@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import yaml
 
 from hyperjob.client.waiting import silent
-from hyperjob.local.lifeline import lifeline
-from hyperjob.local.parts import StackError
-from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import (
     HyperJobError,
     NeverReachedError,
@@ -82,6 +79,15 @@ class AsyncClient(Access):
         )
         require_whole("gpus", gpus, least=0)
         require_sources()
+        try:
+            from hyperjob_sandbox.local.lifeline import lifeline
+            from hyperjob_sandbox.local.parts import StackError
+            from hyperjob_sandbox.local.plane import PlaneOptions, local_plane
+        except ModuleNotFoundError:
+            raise UnreachableError(
+                "the embedded control plane is not installed; install it with:"
+                " pip install 'hyperjob[sandbox]'"
+            ) from None
         try:
             async with lifeline() as line:
                 where = line.folder if directory is None else Path(directory)

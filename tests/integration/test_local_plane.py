@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from hyperjob.local import plane
 from hyperjob.sdk import Client
+from hyperjob_sandbox.local import plane
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(180)]
 

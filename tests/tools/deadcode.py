@@ -16,7 +16,12 @@ from hyperjob_core.api.model import ObjectMeta, OwnerReference
 from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = (*PACKAGES.values(), "sandbox/hyperjob_sandbox", "docs/generators")
+PRODUCT = (
+    *PACKAGES.values(),
+    "sandbox/hyperjob_sandbox",
+    "sandbox/hyperjob_sandbox_cli",
+    "docs/generators",
+)
 COMMANDS = ["@click.command", "@click.group", "@*.command", "@*.group"]
 ALLOWED = {
     # read by libraries

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.cli.demo import ended_by_signals, remove_keys
+from hyperjob_sandbox_cli.demo import ended_by_signals, remove_keys
 
 
 def test_only_logs_stay_when_the_keys_are_removed(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hyperjob.cli.demo import run as demo
-from hyperjob.cli.demo.run import Demo, Options
-from hyperjob.local.parts import StackError
-from hyperjob.local.plane import PlaneOptions
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_sandbox.local.parts import StackError
+from hyperjob_sandbox.local.plane import PlaneOptions
+from hyperjob_sandbox_cli.demo import run as demo
+from hyperjob_sandbox_cli.demo.run import Demo, Options
 from tests.unit.cli.fleet import Fleet
 from tests.unit.cli.objects import hyperjob, sub_job
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from hyperjob.cli import main
-from hyperjob.cli.demo import view
 from hyperjob.client.summary import Summary, read
+from hyperjob_sandbox_cli.demo import view
 
 ROOT = Path(__file__).parents[3]
 GPU = "nvidia.com/gpu"

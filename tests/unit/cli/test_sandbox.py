@@ -1,8 +1,7 @@
 """The options of `hyperjob sandbox up` come before the values of its clusters file."""
 
-from hyperjob.cli.embedded import SandboxConfig
-from hyperjob.cli.sandbox import with_options
-from hyperjob_sandbox.clusters import parse
+from hyperjob_sandbox.clusters import SandboxConfig, parse
+from hyperjob_sandbox_cli.sandbox import with_options
 
 FILE = """
 clusters: [{name: east, nodes: [{count: 1, allocatable: {cpu: 1}}]}]

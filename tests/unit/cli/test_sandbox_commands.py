@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hyperjob.cli import embedded, main
+from hyperjob.cli import main
 from hyperjob.cli import preflight as command
 from hyperjob.cli.kubectl.connection import Access
-from hyperjob.cli.sandbox import _announce, _ending_event, _until_signal
 from hyperjob.client.restored import Report
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_install.preflight import Finding, PreflightReport
 from hyperjob_install.preflight.finding import failed, ok
+from hyperjob_sandbox import outages
+from hyperjob_sandbox_cli.sandbox import _announce, _ending_event, _until_signal
 from tests.support.apiserver import ApiServer
 
 FINE = Finding("api-server", ok("it answers"))
@@ -82,7 +83,7 @@ def test_a_cluster_is_lost_and_comes_back(
         asked.append((kube, cluster, lost))
 
     server.serve(monkeypatch, Access)
-    monkeypatch.setattr(embedded, "lose", lose)
+    monkeypatch.setattr(outages, "lose", lose)
     found = CliRunner().invoke(main, ["sandbox", verb, "east"])
     assert (found.exit_code, found.stdout) == (0, text)
     assert asked == [(server.kube, "east", lost)]

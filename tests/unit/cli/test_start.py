@@ -67,7 +67,7 @@ def test_what_reads_and_shows_a_hyperjob_has_no_models_and_no_second_client() ->
 
 
 def test_a_plan_needs_no_embedded_control_plane() -> None:
-    assert "hyperjob_sandbox" not in imported(HELP, "plan", "demo", "sandbox")
+    assert "hyperjob_sandbox" not in imported(HELP, "plan")
 
 
 CALL = """

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hyperjob.cli.folders import ENDING
-from hyperjob.cli.sandbox.options import cluster_options
+from hyperjob_sandbox_cli.folders import ENDING
+from hyperjob_sandbox_cli.sandbox.options import cluster_options
 
 if TYPE_CHECKING:
-    from hyperjob.cli.demo.run import Demo, DemoResult
+    from hyperjob_sandbox_cli.demo.run import Demo, DemoResult
 
 _T = TypeVar("_T")
 
@@ -78,10 +78,10 @@ def demo(
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """
     from hyperjob.cli.data import data_file
-    from hyperjob.cli.demo.run import Demo, Options
-    from hyperjob.cli.embedded import SandboxConfigError, load
     from hyperjob.cli.kubectl.output import TerminalConsole
-    from hyperjob.local.plane import PlaneOptions
+    from hyperjob_sandbox.clusters import SandboxConfigError, load
+    from hyperjob_sandbox.local.plane import PlaneOptions
+    from hyperjob_sandbox_cli.demo.run import Demo, Options
 
     file = clusters or data_file("examples/clusters.yaml")
     try:
@@ -122,7 +122,7 @@ def _played(show: "Demo", where: Path, *, keeps_folder: bool) -> "DemoResult":
 
     The folder is removed at the end, unless it is to be kept or has the log of an error.
     """
-    from hyperjob.local.parts import StackError
+    from hyperjob_sandbox.local.parts import StackError
 
     forget = _keep if keeps_folder else partial(remove_keys, where)
     try:

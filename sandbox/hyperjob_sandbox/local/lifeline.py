@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hyperjob.local.parts import StackError
+from hyperjob_sandbox.local.parts import StackError
 
 _held: Final[set[int]] = set()
 """The owner's ends of all lifelines of this process."""

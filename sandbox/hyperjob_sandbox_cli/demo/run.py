@@ -13,21 +13,21 @@ from rich.console import Console
 from rich.live import Live
 
 from hyperjob.cli.data import data_file
-from hyperjob.cli.demo import view
-from hyperjob.cli.demo.follow import Follower
 from hyperjob.cli.install import view as install_view
 from hyperjob.cli.tree import view as tree
 from hyperjob.cli.why import view as why_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.local.lifeline import lifeline
-from hyperjob.local.parts import StackError, kubectl, run_once
-from hyperjob.local.plane import Plane, PlaneOptions, local_plane
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
 from hyperjob_page.serve import served_here
+from hyperjob_sandbox.local.lifeline import lifeline
+from hyperjob_sandbox.local.parts import StackError, kubectl, run_once
+from hyperjob_sandbox.local.plane import Plane, PlaneOptions, local_plane
+from hyperjob_sandbox_cli.demo import view
+from hyperjob_sandbox_cli.demo.follow import Follower
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hyperjob.cli.data import data_file
-from hyperjob.cli.folders import ENDING, folder
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import run
-from hyperjob.cli.sandbox.options import cluster_options
-from hyperjob.local.parts import READY_FILE
 from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_core.tasks import cancel
+from hyperjob_sandbox.local.parts import READY_FILE
+from hyperjob_sandbox_cli.folders import ENDING, folder
+from hyperjob_sandbox_cli.sandbox.options import cluster_options
 
 if TYPE_CHECKING:
-    from hyperjob.cli.embedded import SandboxConfig
-    from hyperjob.local.plane import PlaneOptions
+    from hyperjob_sandbox.clusters import SandboxConfig
+    from hyperjob_sandbox.local.plane import PlaneOptions
 
 
 @click.group()
@@ -80,9 +80,9 @@ def up(
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
-    from hyperjob.cli.embedded import SandboxConfigError, load
-    from hyperjob.local.parts import StackError
-    from hyperjob.local.plane import PlaneOptions
+    from hyperjob_sandbox.clusters import SandboxConfigError, load
+    from hyperjob_sandbox.local.parts import StackError
+    from hyperjob_sandbox.local.plane import PlaneOptions
 
     if kubeconfig is not None and not bare:
         raise click.UsageError("--kubeconfig needs --bare: install HyperJob there yourself")
@@ -126,7 +126,7 @@ def with_options(
 
     None keeps the value of the file. The patterns of `images` come before those of the file.
     """
-    from hyperjob.cli.embedded import changed
+    from hyperjob_sandbox.clusters import changed
 
     changes: dict[str, object] = {"images": {**images, **config.images, **images}}
     if pods is not None:
@@ -165,7 +165,7 @@ def restore(cluster: str, access: Access) -> None:
 
 
 def _lose(cluster: str, access: Access, *, lost: bool) -> None:
-    from hyperjob.cli.embedded import lose
+    from hyperjob_sandbox.outages import lose
 
     async def change() -> None:
         async with access.connect() as kube:
@@ -177,8 +177,8 @@ def _lose(cluster: str, access: Access, *, lost: bool) -> None:
 
 async def _run_whole(options: "PlaneOptions", members: Sequence[str], output: str) -> None:
     """Run the whole installation until a signal; raises StackError."""
-    from hyperjob.local.lifeline import lifeline
-    from hyperjob.local.plane import local_plane
+    from hyperjob_sandbox.local.lifeline import lifeline
+    from hyperjob_sandbox.local.plane import local_plane
 
     stop = _ending_event()
 
@@ -194,7 +194,7 @@ async def _run_bare(
     config: "SandboxConfig", directory: Path, *, api: Path | None, port: int, output: str
 ) -> None:
     """Run the control plane and its members alone until a signal."""
-    from hyperjob.cli.embedded import Topology
+    from hyperjob_sandbox.topology import Topology
 
     stop = _ending_event()
     # Scripts wait for this file: a file of an earlier run must not announce this run as ready.

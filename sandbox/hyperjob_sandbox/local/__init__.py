@@ -1,6 +1,5 @@
 """A whole installation of HyperJob on this machine, for the demo and the SDK.
 
 The embedded control plane with its members, the webhook and the controller run as separate
-processes, as in production. The embedded control plane comes from the distribution
-`hyperjob[sandbox]`.
+processes, as in production.
 """

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.local import keeper
-from hyperjob.local import lifeline as module
-from hyperjob.local.lifeline import lifeline
-from hyperjob.local.parts import StackError
+from hyperjob_sandbox.local import keeper
+from hyperjob_sandbox.local import lifeline as module
+from hyperjob_sandbox.local.lifeline import lifeline
+from hyperjob_sandbox.local.parts import StackError
 
 SLEEP = "import sys, time; print('up', flush=True); time.sleep(600)"
 OWNER = f"""
 import asyncio, sys
-from hyperjob.local.lifeline import lifeline
+from hyperjob_sandbox.local.lifeline import lifeline
 async def own():
     async with lifeline() as line:
         await asyncio.create_subprocess_exec(

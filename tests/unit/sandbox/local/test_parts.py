@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob.local import parts, plane
-from hyperjob.local.parts import (
+from hyperjob_sandbox.local import parts, plane
+from hyperjob_sandbox.local.parts import (
     StackError,
     StackProcess,
     part,
@@ -20,7 +20,7 @@ from hyperjob.local.parts import (
     until_file,
     until_ready,
 )
-from hyperjob.local.plane import Plane, PlaneOptions
+from hyperjob_sandbox.local.plane import Plane, PlaneOptions
 
 ECHO = "import sys; sys.stdout.write(sys.stdin.read().upper())"
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"

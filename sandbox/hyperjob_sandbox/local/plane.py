@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,8 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hyperjob.local.lifeline import Lifeline
-from hyperjob.local.parts import (
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_install.execute import execute
+from hyperjob_install.manifest import manifest
+from hyperjob_install.plan import Change, plan
+from hyperjob_install.problems import InstallError, problems_text
+from hyperjob_install.settings import Settings
+from hyperjob_sandbox.local.lifeline import Lifeline
+from hyperjob_sandbox.local.parts import (
     READY_FILE,
     StackError,
     StackProcess,
@@ -20,13 +26,6 @@ from hyperjob.local.parts import (
     until_file,
     until_ready,
 )
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
-from hyperjob_install.execute import execute
-from hyperjob_install.manifest import manifest
-from hyperjob_install.plan import Change, plan
-from hyperjob_install.problems import InstallError, problems_text
-from hyperjob_install.settings import Settings
 
 _START_SECONDS: Final = 300.0
 _LEASE_SECONDS: Final = 120
@@ -99,11 +98,6 @@ async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterato
 
     All its processes belong to the group of `lifeline`.
     """
-    if importlib.util.find_spec("hyperjob_sandbox") is None:
-        raise StackError(
-            "the embedded control plane is not installed; install it with:"
-            " pip install 'hyperjob[sandbox]'"
-        )
     directory, tls = options.directory, options.directory / "tls"
     kubeconfig = directory / "karmada.kubeconfig"
     ready = directory / READY_FILE
