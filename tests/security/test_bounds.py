@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
+from hyperjob.client.members import views_of
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, TooLarge, Unavailable
@@ -358,3 +359,38 @@ async def test_a_server_may_not_ask_for_a_longer_wait_than_our_longest(
     response = whole(b"{}", status="503 Service Unavailable", header=header)
     error, _ = await asked(once(response), tmp_path, get)
     assert error.retry_after == backoff.LONGEST
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count", "why"),
+    [
+        (".?" * 40 + "!", 1, ""),
+        (".*.*N!", 1000, ""),
+        ("n", 1001, "1001 HyperNodes, and 1000 are the most"),
+        ("(((a{9}){9}){9}){9}", 1, "too many parts"),
+        ("((n?o?){20}d?){6}-", 1000, "too much work"),
+        (".*", 1000, "more than 250000 nodes together"),
+    ],
+)
+async def test_hypernodes_beyond_their_bounds_are_not_known(
+    pattern: str, count: int, why: str, tmp_path: Path
+) -> None:
+    selector = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
+
+    async def answer(request: str) -> AsyncIterator[bytes]:
+        if "/hypernodes" in request:
+            yield page(*map(str, range(count)), spec={"tier": 1, "members": [selector]})
+        else:
+            yield page(*(f"node-{n}" for n in range(500 if "/nodes" in request else 0)))
+
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(answer, tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        views, errors = await views_of(kube, ["east"])
+    assert not errors
+    assert len(views["east"].nodes) == 500
+    assert why in views["east"].unresolved
+    assert bool(views["east"].unresolved) is bool(why)
+    assert len(views["east"].hypernodes) == (0 if why else count)

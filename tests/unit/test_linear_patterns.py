@@ -35,13 +35,8 @@ class Use(NamedTuple):
 
 GIVEN = {
     ("hyperjob/sdk/job.py", "search or ''"),
-    ("engine/hyperjob_engine/members/facts.py", "text"),
-    ("engine/hyperjob_engine/members/fold.py", "pattern"),
 }
-"""Patterns that a user of the SDK gives for the user's own process, and those of HyperNodes.
-
-`hyperjob_engine.members.facts` refuses HyperNode patterns that are long or repeat too often.
-"""
+"""Patterns that a user of the SDK gives for the user's own process."""
 
 
 def _is_given(path: Path, call: ast.Call) -> bool:

@@ -170,7 +170,13 @@ class Member:
         is_same = known is not None and known.version == self.fold.version
         if known is None or not is_same or as_of - known.as_of >= _RENEWED:
             with self._in_turn(f"member {self.name}"):
-                known = self._view = self.fold.view(as_of)
+                found = self.fold.view(as_of)
+            if found.unresolved and (known is None or known.unresolved != found.unresolved):
+                log.warning(
+                    "The HyperNodes of a member are not known: its nodes count without them",
+                    extra={"cluster": self.name, "error": found.unresolved},
+                )
+            known = self._view = found
         return known
 
     def state(self, now: datetime) -> Object:
@@ -185,6 +191,8 @@ class Member:
             found["trouble"] = self.trouble
         if view is None:
             return found
+        if view.unresolved:
+            found["errors"] = {**found["errors"], HYPERNODES.group_resource: view.unresolved}
         return found | {
             "version": view.version,
             "nodes": {

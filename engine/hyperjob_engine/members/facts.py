@@ -4,7 +4,6 @@ Equal labels, requests and terms of different objects are one value in memory. A
 reads as absent and never raises.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,9 +36,6 @@ JOB_NAME: Final = "volcano.sh/job-name"
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
 _SHARED: Final = 65_536
-_PATTERN: Final = 256
-_REPEATS: Final = 2
-_COSTLY: Final = re.compile(r"\)[*+{?]|\\[1-9]|\(\?")
 
 T = TypeVar("T")
 
@@ -163,7 +159,7 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         wanted = string_map(at(selector, "labelMatch", "matchLabels"))
         if kind in exact and name:
             exact[kind].add(name)
-        if kind in patterns and is_pattern(pattern):
+        if kind in patterns and pattern:
             patterns[kind].append(pattern)
         if kind == "Node" and wanted:
             labels.append(_labels(wanted))
@@ -177,22 +173,6 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         hypernode_patterns=tuple(patterns["HyperNode"]),
         node_labels=tuple(labels),
     )
-
-
-def is_pattern(text: str) -> bool:
-    """Return whether a text is a regular expression that is cheap for any name of a node.
-
-    Repeated groups, and more than two repetitions, could take a very long time.
-    """
-    if not text or len(text) > _PATTERN or _COSTLY.search(text) is not None:
-        return False
-    if sum(text.count(sign) for sign in "*+{") > _REPEATS:
-        return False
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
 
 
 def _held(

@@ -4,7 +4,6 @@ The fold keeps small facts only, and a view shares every value with the view bef
 changed. The order of lists and events may be any that a watch can bring.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from hyperjob_engine.members.facts import (
     RefusalFact,
     shared_resources,
 )
+from hyperjob_engine.members.hypernodes import resolved
+from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -67,6 +68,7 @@ class MemberFold:
         self._places: dict[str, int] = {}
         self._changed: set[str] = set()
         self._domains: tuple[HyperNode, ...] | None = ()  # None: nodes or HyperNodes have changed
+        self._unresolved = ""
         self._version = 0
         self._layout = 0  # the version of the last change of a node or a HyperNode
         self._view: MemberView | None = None
@@ -218,13 +220,15 @@ class MemberFold:
     def view(self, as_of: datetime) -> MemberView:
         """Return the member as it was at `as_of`; unchanged content is the value of before."""
         if self._view is None or self._view.version != self._version or self._view.as_of != as_of:
+            self._resolve()
             self._view = MemberView(
                 version=self._version,
                 as_of=as_of,
                 jobs=self._jobs_shown(),
                 waiting=self._without_node(),
                 nodes=self._shown_nodes(),  # the last: it clears the marks of changed nodes
-                hypernodes=self._resolved(),
+                hypernodes=self._domains or (),
+                unresolved=self._unresolved,
                 layout=self._layout,
             )
         return self._view
@@ -325,27 +329,15 @@ class MemberFold:
         while len(self._failures) > _FAILURES:
             del self._failures[next(iter(self._failures))]
 
-    def _resolved(self) -> tuple[HyperNode, ...]:
-        """Return the HyperNodes by name, each with its nodes; a higher tier includes lower ones."""
-        if self._domains is None:
-            found: dict[str, HyperNode] = {}
-            for each in sorted(self._hypernodes.values(), key=lambda each: (each.tier, each.name)):
-                nodes = self._nodes_of(each, found)
-                found[each.name] = HyperNode(each.name, each.tier, nodes, each.tier_name)
-            self._domains = tuple(found[name] for name in sorted(found))
-        return self._domains
-
-    def _nodes_of(self, hypernode: HyperNodeFact, lower: Mapping[str, HyperNode]) -> frozenset[str]:
-        """Return the known nodes of a HyperNode; `lower` are those resolved before, by name."""
-        found = {name for name in hypernode.nodes if name in self._nodes}
-        found |= _matching(hypernode.node_patterns, self._nodes)
-        for wanted in hypernode.node_labels:
-            found |= {node.name for node in self._nodes.values() if set(wanted) <= set(node.labels)}
-        below = hypernode.hypernodes | _matching(hypernode.hypernode_patterns, self._hypernodes)
-        for name in below & lower.keys():
-            if lower[name].tier < hypernode.tier:
-                found |= lower[name].nodes
-        return frozenset(found)
+    def _resolve(self) -> None:
+        """Find the nodes of the HyperNodes, or why that cannot be done."""
+        if self._domains is not None:
+            return
+        self._domains, self._unresolved = (), ""
+        try:
+            self._domains = resolved(self._hypernodes, self._nodes)
+        except NotKnownError as error:
+            self._unresolved = str(error)
 
 
 def view_of(
@@ -361,10 +353,6 @@ def view_of(
     fold.list_pods(pods)
     fold.list_hypernodes(hypernodes)
     return fold.view(as_of)
-
-
-def _matching(patterns: Iterable[str], names: Iterable[str]) -> set[str]:
-    return {name for pattern in patterns for name in names if re.search(pattern, name)}
 
 
 def _shown(node: NodeFact, pods: Mapping[str, PodHeld]) -> MemberNode:

@@ -141,6 +141,8 @@ class MemberView:
     nodes: tuple[MemberNode, ...]
     waiting: tuple[PodHeld, ...] = ()
     hypernodes: tuple[HyperNode, ...] = ()
+    unresolved: str = ""
+    """Why the HyperNodes are not known, and `hypernodes` is empty."""
     jobs: Mapping[str, int] = field(default_factory=dict)
     """The pods that have not ended by vcjob, as namespace/name; a vcjob without pods is absent."""
     layout: int = 0

@@ -89,6 +89,10 @@ async def read_world(
         views, errors = await views_of(kube, ready)
         for name, error in errors.items():
             left_out(f"nodes of cluster {name} left out, which the controller sees: {words(error)}")
+        for name, view in views.items():
+            if view.unresolved:
+                what = f"HyperNodes of cluster {name} left out, as by the controller"
+                left_out(f"{what}: {view.unresolved}")
     wanted = _needed(hyperjobs, namespace=namespace)
     there: Names = await existing(kube, wanted, left_out=missing)
     for resource, reading in readings.items():

@@ -7,14 +7,16 @@ import pytest
 
 from hyperjob.client.plan.reading import read_world
 from hyperjob.client.plan.world import World
-from hyperjob_core.api.names import LABEL_HYPERJOB, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_SETTINGS, LABEL_HYPERJOB, QUEUE_ADMISSION
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     DEPLOYMENTS,
     HYPERJOBS,
+    HYPERNODES,
     LEASES,
     MUTATING_WEBHOOKS,
+    NODES,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
@@ -24,6 +26,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
+from tests.unit.cli.fleet import Fleet
 from tests.unit.cli.objects import GPU, cluster, hyperjob, queue, sub_job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -190,6 +193,22 @@ async def test_a_world_has_what_the_user_may_read_and_names_what_is_left_out() -
         "queues.scheduling.volcano.sh left out: Error from server (Forbidden): no",
         "priorityclasses.scheduling.k8s.io left out: Error from server (Forbidden): no",
     ]
+
+
+async def test_a_world_names_the_clusters_whose_hypernodes_are_not_known() -> None:
+    server, metadata = Fleet(), {"name": "hyperjob-controller", "namespace": "karmada-system"}
+    annotations = {CONTROLLER_SETTINGS: '{"members": "nodes"}'}
+    server.put(LEASES, {"metadata": {**metadata, "annotations": annotations}})
+    server.put(CLUSTERS, cluster("east"))
+    members = [{"type": "Node", "selector": {"regexMatch": {"pattern": "(?i)n"}}}]
+    east = server.members["east"] = ApiServer()
+    east.put(HYPERNODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": members}})
+    east.put(NODES, {"metadata": {"name": "n1"}})
+    found, said = await read(server)
+    assert [each.name for each in found.views["east"].nodes] == ["n1"]
+    (line,) = said
+    assert line.startswith("HyperNodes of cluster east left out, as by the controller: ")
+    assert line.endswith("the pattern '(?i)n' cannot be read at sign 2")
 
 
 async def test_the_queue_admission_is_that_of_the_lease_or_follows_volcano_globals_webhook() -> (

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hyperjob_engine.members.facts import (
     RefusalFact,
     hypernode_fact,
-    is_pattern,
     node_fact,
     pod_fact,
 )
@@ -334,23 +333,6 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
     fold.drop_node("n1")
     found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
     assert found["top"] == (2, ["m1", "m2"])
-
-
-@pytest.mark.parametrize(
-    ("text", "usable"),
-    [
-        ("^gpu-[0-9]+$", True),
-        ("node-.*", True),
-        ("(a+)+$", False),
-        (".*.*.*.*x", False),
-        (r"(a)\1", False),
-        ("(", False),
-        ("", False),
-        ("a" * 257, False),
-    ],
-)
-def test_a_pattern_that_could_take_long_is_not_used(text: str, usable: bool) -> None:
-    assert is_pattern(text) == usable
 
 
 def test_a_new_list_of_nodes_drops_those_that_are_gone() -> None:

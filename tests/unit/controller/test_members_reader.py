@@ -105,6 +105,27 @@ async def test_a_member_is_known_when_all_its_resources_are_listed() -> None:
     assert {name for name, _ in one.heard} == {"east"}
 
 
+async def test_a_member_whose_hypernodes_take_too_much_is_known_without_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = One()
+    one.server.put(NODES, node("n1"))
+    selector = {"regexMatch": {"pattern": "(((a{9}){9}){9}){9}"}}
+    members = [{"type": "Node", "selector": selector}]
+    one.server.put(HYPERNODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": members}})
+    async with one.running():
+        await until(lambda: one.member.is_known(START))
+        state = one.state()
+        assert (state["known"], list(state["nodes"]), state["hyperNodes"]) == (True, ["n1"], {})
+        assert "has too many parts" in state["errors"][HYPERNODES.group_resource]
+        one.server.put(NODES, node("n2"))
+        await until(lambda: len(one.state()["nodes"]) == 2)
+        said = "The HyperNodes of a member are not known: its nodes count without them"
+        assert [each.message for each in caplog.records].count(said) == 1
+        one.server.remove(HYPERNODES, "h")
+        await until(lambda: one.state()["errors"] == {})
+
+
 async def test_knowledge_is_as_old_as_its_oldest_resource_and_unknown_after_a_minute() -> None:
     one = One(resources=(PODS, NODES))
     one.member._alive(PODS)
