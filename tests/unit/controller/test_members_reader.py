@@ -399,7 +399,7 @@ async def test_an_unexpected_exception_makes_the_reader_list_the_member_again(
 SLOW: dict[str, tuple[Any, str]] = {
     "facts": (members_member._Folding, "kept"),
     "fold": (MemberFold, "news"),
-    "view": (MemberFold, "_resolved"),
+    "view": (MemberFold, "_resolve"),
 }
 
 
