@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from hyperjob_core.api.duration import later
 from hyperjob_core.api.field import aggregate
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import is_controlled
@@ -185,7 +186,7 @@ def _time_left(seen: Seen) -> timedelta | None:
     was = condition(mapping(seen.trainjob.get("status")), SUSPENDED)
     if was.get("status") == "True":
         return timedelta(seconds=min(seconds, 2**31))  # this pass records the resume
-    return begin + timedelta(seconds=min(seconds, 2**31)) - seen.now
+    return later(begin, timedelta(seconds=min(seconds, 2**31))) - seen.now
 
 
 def _warned(reason: str, note: str) -> Decided:

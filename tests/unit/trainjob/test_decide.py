@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.trainer import RUNS_AS
+from hyperjob_core.api.trainer import RUNS_AS, TTL
 from hyperjob_core.api.wire import condition
 from hyperjob_engine.trainjob.convert import convert
 from hyperjob_engine.trainjob.decide import NOTHING, Decided, Seen, decide
@@ -353,6 +353,30 @@ def test_a_missed_deadline_fails_the_trainjob_and_then_deletes_its_hyperjob() ->
     tj = after(tj, missed)
     assert decide(seen(tj, hyperjob=hyperjob, now=late)).delete
     assert decide(seen(tj, now=late)) == NOTHING
+
+
+TIMES = [
+    *("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00"),
+    *("0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "soon"),
+]
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("kind", ["Suspended", "Complete", "Failed"])
+def test_no_time_of_a_condition_or_of_the_creation_ends_a_pass(kind: str, time: str) -> None:
+    """A user may write conditions, and the API server stores any time of four-digit years."""
+    tj = trainjob(activeDeadlineSeconds=2**31)
+    status = "False" if kind == "Suspended" else "True"
+    conditions = [
+        {"type": kind, "status": status, "reason": "DeadlineExceeded", "lastTransitionTime": time}
+    ]
+    tj["metadata"]["creationTimestamp"] = time
+    for old in ({}, {"conditions": conditions}):
+        training = {"updateTime": time, "estimatedCompletionTime": TIMES[0]}
+        found = running(tj, training=training)
+        found["metadata"]["annotations"] = {TTL: str(2**31)}
+        decide(seen({**tj, "status": old}, hyperjob=found))
+        decide(seen({**tj, "status": old}))
 
 
 def test_the_deadline_counts_from_the_last_resume() -> None:
