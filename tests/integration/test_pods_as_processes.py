@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import sys
+import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from uuid import uuid4
@@ -124,6 +126,42 @@ async def log(kube: Kube, *, name: str = "p", **query: str) -> str:
 async def ended(kube: Kube, made: Obj) -> Obj:
     await kube.create(PODS, made, namespace="default")
     return await until(kube, lambda found: phase("Failed")(found) or phase("Succeeded")(found))
+
+
+WRITES = """
+import os, time
+while True:
+    os.makedirs(f'{os.environ["TMPDIR"]}/{time.time_ns()}', exist_ok=True)
+    print('writes', flush=True)
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("grace", [0, 1])
+async def test_a_pod_that_writes_until_it_is_killed_leaves_no_folder(
+    started: Topology, grace: int
+) -> None:
+    kube, host = started.clusters["a"].kube, started.machine.host._process.pid
+    found = await kube.create(PODS, pod(*python(WRITES)), namespace="default")
+    uid = found["metadata"]["uid"]
+    folders = [
+        started.directory / "pods" / "a" / "pods" / uid,
+        Path(tempfile.gettempdir()) / f"hyperjob-pod-{uid[:8]}",
+    ]
+    await until(kube, phase("Running"))
+    while "writes" not in await log(kube):  # noqa: ASYNC110, read as a user would
+        await asyncio.sleep(0.02)
+    assert all(each.exists() for each in folders)
+    os.kill(host, signal.SIGSTOP)  # the process is killed late, as on a loaded machine
+    try:
+        path = PODS.path("default", "p")
+        await kube.raw("DELETE", path, params={"gracePeriodSeconds": str(grace)})
+        later = time.time_ns() + 300_000_000
+        await holds(lambda: any(int(each.name) > later for each in folders[1].iterdir()))
+    finally:
+        os.kill(host, signal.SIGCONT)
+    await is_gone(kube, "p")
+    await holds(lambda: not any(each.exists() for each in folders))
 
 
 ENDS = {

@@ -119,9 +119,7 @@ class Container:
                     )
                 process.signal(signal.SIGTERM)
                 await asyncio.wait((process.exited,))
-        if not process.exited.done():
-            process.signal(signal.SIGKILL)
-            await asyncio.wait((process.exited,))
+        await process.kill()
 
     async def exec(self, command: Sequence[str]) -> int:
         """Run a command with the container's environment and mounts; return the exit code."""
@@ -133,7 +131,7 @@ class Container:
         try:
             return await asyncio.shield(process.exited)
         except asyncio.CancelledError:
-            process.signal(signal.SIGKILL)
+            await process.kill()
             raise
 
     async def _once(self) -> int:
@@ -155,7 +153,7 @@ class Container:
             self._start_probes()
             code = await asyncio.shield(process.exited)
         except asyncio.CancelledError:
-            process.signal(signal.SIGKILL)
+            await process.kill()  # it may write into the folders that are removed next
             raise
         finally:
             for probe in self._probes:

@@ -61,6 +61,11 @@ class Process:
         if not self.exited.done():
             self.host.tell(op="signal", id=self.name, signal=number)
 
+    async def kill(self) -> None:
+        """Kill the whole process group, and wait until its last process has ended."""
+        self.signal(signal.SIGKILL)
+        await asyncio.wait((self.exited,))
+
 
 @dataclass(slots=True)
 class ProcessHost:
@@ -139,7 +144,7 @@ class ProcessHost:
         try:
             await starting
         except asyncio.CancelledError:
-            process.signal(signal.SIGKILL)
+            await process.kill()
             raise
         finally:
             self._starting.pop(unique, None)
@@ -181,7 +186,9 @@ class ProcessHost:
                 if (starting := self._starting.get(name)) is not None and not starting.done():
                     starting.set_result(None)
             case "refused":
-                self._running.pop(name, None)
+                refused = self._running.pop(name, None)
+                if refused is not None and not refused.exited.done():
+                    refused.exited.set_result(int(str(event["code"])))
                 if (starting := self._starting.get(name)) is not None and not starting.done():
                     starting.set_exception(
                         RefusedError(str(event["error"]), int(str(event["code"])))

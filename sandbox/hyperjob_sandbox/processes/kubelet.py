@@ -114,9 +114,10 @@ class ProcessKubelet:
         if found is None:
             return
         if found["metadata"].get("deletionTimestamp"):
-            if (leaving := self._running.pop(uid, None)) is not None:
+            if (leaving := self._running.get(uid)) is not None:
                 leaving.place.pod = found
                 await leaving.end()
+                self._running.pop(uid, None)
             await self._caches.remove(found)
         elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
             self._running[uid] = self._start(found)
