@@ -4,13 +4,13 @@ Amounts are integers in nano-units, which every Kubernetes quantity fits without
 malformed quantity reads as absent and never raises.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO, Format, Quantity
+from hyperjob_engine.devices import is_companion, is_device, multiplier
 
 Resources: TypeAlias = Mapping[str, int]
 """Amounts in nano-units by the name of the resource."""
@@ -19,9 +19,6 @@ PODS: Final = "pods"
 _BINARY: Final = frozenset({"memory", "storage", "ephemeral-storage"})
 _NATIVE: Final = _BINARY | {"cpu", PODS}
 _NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
-_ACCELERATOR: Final = re.compile(
-    r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE
-)
 
 
 def parse_resources(raw: object) -> dict[str, int]:
@@ -82,9 +79,12 @@ def least(left: Resources, right: Resources) -> dict[str, int]:
 
 
 def fits(demand: Resources, free: Resources) -> bool:
-    """Return whether `free` has every resource of `demand` in full."""
-    for name, amount in demand.items():  # noqa: SIM110 - asked for each cluster and sub-job
-        if amount > 0 and amount > free.get(name, 0):
+    """Return whether `free` has every resource of `demand` in full.
+
+    Volcano asks for no part of a shared device that is not listed.
+    """
+    for name, amount in demand.items():
+        if amount > 0 and amount > free.get(name, 0) and (name in free or not is_companion(name)):
             return False
     return True
 
@@ -94,7 +94,7 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
     missing: dict[str, int] = {}
     for name, amount in demand.items():
         gap = amount - max(free.get(name, 0), 0)
-        if gap > 0:
+        if gap > 0 and (name in free or not is_companion(name)):
             missing[name] = gap
     return missing
 
@@ -105,15 +105,14 @@ def is_extended(name: str) -> bool:
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
 
 
-@lru_cache(maxsize=1024)
-def _is_accelerator(name: str) -> bool:
-    return _ACCELERATOR.search(name) is not None
-
-
 def accelerator_of(demand: Resources) -> str | None:
-    """Return the name of a demand's accelerator, else of its largest extended resource."""
+    """Return the name of a demand's accelerator, else of its largest extended resource.
+
+    The memory or the cores of a shared device, and network interfaces, are no accelerators.
+    """
     extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
-    known = [name for name in extended if _is_accelerator(name)]
+    known = [name for name in extended if is_device(name)]
+    extended = [name for name in extended if not is_companion(name)] or extended
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
 
 
@@ -128,7 +127,7 @@ def order_of(name: str) -> tuple[int, str]:
         return 3, name
     if not is_extended(name):
         return 2, name
-    return (0 if _is_accelerator(name) else 1), name
+    return (0 if is_device(name) else 1), name
 
 
 def amount_text(name: str, amount: int) -> str:
@@ -181,7 +180,14 @@ def pod_request(pod_spec: Object) -> dict[str, int]:
     resources = pod_spec.get("resources")
     if isinstance(resources, Mapping):
         result.update(parse_resources(resources.get("requests")))
-    return total((result, parse_resources(pod_spec.get("overhead"))))
+    return total((_times_devices(result), parse_resources(pod_spec.get("overhead"))))
+
+
+def _times_devices(request: dict[str, int]) -> dict[str, int]:
+    """Return a request whose amounts for each device are those of all its devices."""
+    for name in [name for name in request if multiplier(name)]:
+        request[name] *= max(1, request.get(multiplier(name), 0) // NANO)
+    return request
 
 
 def _containers(pod_spec: Object, field: str) -> list[Object]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, Self, TypeAlias
 
+from hyperjob_engine.devices import is_companion
 from hyperjob_engine.model.members import (
     Apart,
     MemberNode,
@@ -426,9 +427,9 @@ def room(free: Resources, request: Frozen) -> int:
         if amount > 0:
             held = free.get(name, 0) // amount
             if held < most:
-                if held <= 0:
+                if held <= 0 and (name in free or not is_companion(name)):
                     return 0
-                most = held
+                most = max(held, 0) or most
     return most
 
 

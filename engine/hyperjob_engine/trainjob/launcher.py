@@ -13,8 +13,9 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.trainer import HOSTFILE, NODE
 from hyperjob_core.api.wire import at, integer, mapping, objects, string
-from hyperjob_engine.resources import parse_resources
-from hyperjob_engine.trainjob.merge import pod_of, upserted
+from hyperjob_engine.devices import is_device
+from hyperjob_engine.resources import accelerator_of, parse_resources
+from hyperjob_engine.trainjob.merge import merged, pod_of, upserted
 from hyperjob_engine.trainjob.pods import Training, pod_template
 
 RESERVED: Final = frozenset(
@@ -175,11 +176,8 @@ def _slots(given: Object, trainer: Object, jobs: tuple[Object, ...]) -> int:
         for each in objects(pod_of(job).get("containers"))
         if each.get("name") == NODE and "resources" in each
     ]
-    resources = mapping(trainer.get("resourcesPerNode")) or next(iter(found), {})
-    return max(1, _gpus(resources.get("requests")) or _gpus(resources.get("limits")))
-
-
-def _gpus(amounts: object) -> int:
-    """Return the number of GPUs in a ResourceList; 0 if it names none."""
-    found = parse_resources(amounts).items()
-    return next((amount // NANO for name, amount in found if "gpu" in name.lower()), 0)
+    own = mapping(trainer.get("resourcesPerNode"))
+    resources = merged(next(iter(found), {}), own)
+    amounts = parse_resources(resources.get("limits")) | parse_resources(resources.get("requests"))
+    device = accelerator_of(amounts)
+    return max(1, amounts[device] // NANO) if device is not None and is_device(device) else 1

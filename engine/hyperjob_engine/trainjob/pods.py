@@ -15,7 +15,8 @@ from hyperjob_core.api.trainer import (
     REPLICATED_JOB_NAME,
 )
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
-from hyperjob_engine.resources import parse_resources
+from hyperjob_engine.devices import is_device
+from hyperjob_engine.resources import accelerator_of, parse_resources
 from hyperjob_engine.trainjob.merge import merged, pod_of, step_of, upserted
 
 INITIALIZERS: Final[Mapping[str, str]] = {DATASET_STEP: "dataset", MODEL_STEP: "model"}
@@ -174,16 +175,21 @@ def _framework(training: Training, job: Object, rank: int) -> list[Object]:
 
 
 def _processes_per_node(training: Training, job: Object) -> str:
-    """Return the processes of a node: as asked, else `auto` with GPUs, else one for each CPU."""
+    """Return the processes of a node: as asked, else by its devices, else one for each CPU.
+
+    With GPUs it is `auto`, by which torchrun counts them; parts of GPUs it would count wrongly.
+    """
     asked = integer(training.trainer.get("numProcPerNode"))
     if asked is not None:
         return str(asked)
     containers = objects(pod_of(job).get("containers"))
     node = next((each for each in containers if each.get("name") == NODE), {})
-    resources = mapping(training.trainer.get("resourcesPerNode")) or mapping(node.get("resources"))
-    requests = parse_resources(resources.get("requests"))
-    limits = parse_resources(resources.get("limits"))
-    if any("gpu" in name.lower() and amount > 0 for name, amount in (requests | limits).items()):
-        return "auto"
+    resources = _trainer(node, training).get("resources")
+    requests = parse_resources(at(resources, "requests"))
+    limits = parse_resources(at(resources, "limits"))
+    device = accelerator_of(limits | requests)
+    if device is not None and is_device(device):
+        number = (limits | requests)[device] // NANO
+        return "auto" if device.endswith("/gpu") else str(max(1, number))
     cpu = requests.get("cpu") or limits.get("cpu", 0)
     return str(max(1, -(-cpu // NANO)))

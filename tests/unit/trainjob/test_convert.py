@@ -103,6 +103,7 @@ def test_every_node_has_the_rank_and_the_variables_that_trainer_gives_it() -> No
         ({"resourcesPerNode": {"requests": {"cpu": "2500m"}}}, "3"),
         ({"resourcesPerNode": {"limits": {"cpu": "2"}}}, "2"),
         ({"resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": 4}}}, "auto"),
+        ({"resourcesPerNode": {"limits": {"nvidia.com/mig-3g.20gb": 2, "cpu": 16}}}, "2"),
     ],
 )
 def test_torchrun_starts_as_many_processes_as_trainer_would(
@@ -110,6 +111,17 @@ def test_torchrun_starts_as_many_processes_as_trainer_would(
 ) -> None:
     found = hyperjob_of(trainjob(trainer=trainer), runtime())
     assert env(pods(found)[0])["PET_NPROC_PER_NODE"] == processes
+
+
+def test_an_override_of_the_memory_alone_keeps_the_gpus_of_the_runtime() -> None:
+    made = runtime()
+    container = made["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"][
+        "template"
+    ]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 4, "memory": "8Gi"}}
+    override = {"resourcesPerNode": {"limits": {"memory": "32Gi"}}}
+    found = hyperjob_of(trainjob(trainer=override), made)
+    assert env(pods(found)[0])["PET_NPROC_PER_NODE"] == "auto"
 
 
 def test_a_jax_runtime_becomes_the_plugin_jax_and_a_plain_one_none() -> None:

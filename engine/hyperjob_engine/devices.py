@@ -1,0 +1,82 @@
+"""The table of devices: which extended resources count accelerators, and which describe a part.
+
+A device that several pods share has companions: its memory, its cores, a share in per cent. They
+say how much of each counted device a pod gets, and are no devices themselves. Volcano asks no node
+for a companion that the node does not list. The rows are those of the device plugins of Volcano,
+HAMi, NVIDIA and Ascend. A resource in no row counts as what it is: amounts of something.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One family of resources: the names of counted devices, and of their companions.
+
+    The patterns match whole names. With `each` an amount of a companion is for each device, and a
+    pod of several devices takes it as often.
+    """
+
+    counted: str
+    companions: str = ""
+    each: bool = False
+
+
+DEVICES: Final = (
+    Row(
+        r"volcano\.sh/vgpu-number", r"volcano\.sh/vgpu-(memory|cores|memory-percentage)", each=True
+    ),
+    Row(r"volcano\.sh/gpu-number", r"volcano\.sh/gpu-memory"),
+    Row(r"nvidia\.com/gpu(\.shared)?", r"nvidia\.com/(gpumem|gpumem-percentage|gpucores|priority)"),
+    Row(r"nvidia\.com/mig-[0-9a-z.+-]+"),
+    Row(r"(huawei|ascend)\.com/Ascend[0-9A-Za-z.-]*?", r"huawei\.com/Ascend.*-(memory|core|cores)"),
+    Row(r"huawei\.com/npu-core|huawei\.com/npu", r"huawei\.com/npu-memory"),
+    Row(r"hygon\.com/dcu(num)?", r"hygon\.com/dcu(mem|cores)"),
+    Row(r"cambricon\.com/v?mlu[0-9]*", r"cambricon\.com/mlu.*\.smlu\.(vmemory|vcore)"),
+    Row(
+        r"iluvatar\.(ai|com)/v?gpu", r"iluvatar\.(ai|com)/(vcuda-core|vcuda-memory|.*\.v(Core|Mem))"
+    ),
+    Row(r"metax-tech\.com/s?gpu", r"metax-tech\.com/(vcore|vmemory)"),
+    Row(r"enflame\.com/v?gcu", r"enflame\.com/vgcu-percentage"),
+    Row(r"kunlunxin\.com/v?xpu", r"kunlunxin\.com/vxpu-memory"),
+    Row(r"mthreads\.com/[sv]?gpu", r"mthreads\.com/sgpu-(core|memory)"),
+    Row(r"aws\.amazon\.com/neuron(device)?", r"aws\.amazon\.com/neuroncore"),
+    Row(r"(amd|intel|gpu\.intel)\.com/(gpu|i915|xe)|habana\.ai/gaudi|google\.com/tpu"),
+)
+NETWORK: Final = re.compile(
+    r"(rdma|openshift\.io|mellanox\.com|vpc\.amazonaws\.com|intel\.com/sriov[^/]*)/.*"
+    r"|nvidia\.com/(hostdev|rdma|sriov).*|.*/(hca|roce|ib|rdma|efa|nic)[0-9a-z_.-]*",
+    re.IGNORECASE,
+)
+"""Network interfaces, which a pod has beside its accelerators."""
+
+_COUNTED: Final = re.compile("|".join(row.counted for row in DEVICES))
+_COMPANION: Final = re.compile("|".join(row.companions for row in DEVICES if row.companions))
+_EACH: Final = [row for row in DEVICES if row.each]
+_SPOKEN: Final = re.compile(r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1024)
+def is_companion(name: str) -> bool:
+    """Return whether a resource describes a part of a counted device."""
+    return _COMPANION.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def is_device(name: str) -> bool:
+    """Return whether a resource counts accelerators: by its row, or by its own word for one."""
+    if is_companion(name) or NETWORK.fullmatch(name) is not None:
+        return False
+    return _COUNTED.fullmatch(name) is not None or _SPOKEN.search(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def multiplier(name: str) -> str:
+    """Return the counted resource by whose number an amount is multiplied; empty: none."""
+    for row in _EACH:
+        if re.fullmatch(row.companions, name):
+            return re.sub(r"\\", "", row.counted)
+    return ""

@@ -1,0 +1,71 @@
+"""Which extended resources count accelerators, and which describe a part of a shared one."""
+
+import pytest
+
+from hyperjob_engine.devices import is_companion, is_device
+from hyperjob_engine.resources import (
+    accelerator_of,
+    fits,
+    lacking,
+    parse_resources,
+    pod_request,
+)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "accelerator"),
+    [
+        ({"nvidia.com/gpu": "8", "cpu": "64", "rdma/hca_a": "100"}, "nvidia.com/gpu"),
+        ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"},
+         "volcano.sh/vgpu-number"),
+        ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "50"},
+         "nvidia.com/gpu"),
+        ({"huawei.com/Ascend910B": "1", "huawei.com/Ascend910B-memory": "16384"},
+         "huawei.com/Ascend910B"),
+        ({"hygon.com/dcunum": "2", "hygon.com/dcumem": "16000", "hygon.com/dcucores": "60"},
+         "hygon.com/dcunum"),
+        ({"nvidia.com/mig-3g.20gb": "2", "rdma/hca_a": "100"}, "nvidia.com/mig-3g.20gb"),
+        ({"cambricon.com/vmlu": "1", "cambricon.com/mlu370.smlu.vmemory": "20"},
+         "cambricon.com/vmlu"),
+        ({"volcano.sh/gpu-memory": "1024", "volcano.sh/gpu-number": "1"}, "volcano.sh/gpu-number"),
+        ({"ascend910c": "16"}, "ascend910c"),
+        ({"vpc.amazonaws.com/efa": "32", "aws.amazon.com/neuron": "16"}, "aws.amazon.com/neuron"),
+        ({"example.com/fpga": "2", "example.com/lens": "1"}, "example.com/fpga"),
+        ({"volcano.sh/gpu-memory": "1024"}, "volcano.sh/gpu-memory"),
+        ({"cpu": "4", "memory": "1Gi"}, None),
+    ],
+)  # fmt: skip
+def test_an_accelerator_is_what_is_counted_and_not_what_has_the_largest_number(
+    amounts: dict[str, str], accelerator: str | None
+) -> None:
+    assert accelerator_of(parse_resources(amounts)) == accelerator
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["volcano.sh/vgpu-cores", "nvidia.com/gpumem-percentage", "huawei.com/Ascend310P-memory"],
+)
+def test_a_companion_that_a_cluster_does_not_list_is_not_asked_for(name: str) -> None:
+    assert is_companion(name)
+    assert not is_device(name)
+    demand = parse_resources({"volcano.sh/vgpu-number": "1", name: "50"})
+    free = parse_resources({"volcano.sh/vgpu-number": "8"})
+    assert fits(demand, free)
+    assert lacking(demand, free) == {}
+
+
+def test_a_companion_that_a_cluster_lists_is_asked_for() -> None:
+    demand = parse_resources({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"})
+    free = parse_resources({"volcano.sh/vgpu-number": "8", "volcano.sh/vgpu-memory": "2000"})
+    assert not fits(demand, free)
+    assert list(lacking(demand, free)) == ["volcano.sh/vgpu-memory"]
+
+
+def test_an_unknown_resource_that_no_cluster_lists_is_missing() -> None:
+    assert not fits(parse_resources({"example.com/fpga": "1"}), {})
+
+
+def test_the_memory_of_a_virtual_gpu_counts_for_each_of_them() -> None:
+    limits = {"volcano.sh/vgpu-number": "4", "volcano.sh/vgpu-memory": "3000"}
+    pod = {"containers": [{"name": "main", "image": "i", "resources": {"limits": limits}}]}
+    assert pod_request(pod)["volcano.sh/vgpu-memory"] == parse_resources({"x": "12000"})["x"]
