@@ -29,7 +29,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from hyperjob_engine.queueing.messages import stale_messages
-from hyperjob_engine.queueing.queues import parse_queue
+from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import next_change, schedule
@@ -110,6 +110,8 @@ class Admission:
         self._alone = True  # False after the log has named another component that suspends bindings
         self._releases = Releases(caches, changed=self.wake)
         self._state = queue_state.new_state(settings)
+        self._queues: dict[str, Queue] = {}  # as the cache has them
+        self._queues_changed = False  # since the state had them
         caches.queues.add_handler(self._queue_changed)
         self.reset()
 
@@ -355,7 +357,7 @@ class Admission:
         trial = queue_state.new_state(self._settings, self._state.shares.confirmer)
         clusters, shown = self._capacity.capacity()
         try:
-            queue_state.set_queues(trial, map(parse_queue, self._caches.queues.items()))
+            queue_state.set_queues(trial, self._queues.values())
             for key in keys:
                 queue_state.update(trial, key, units[key], now=now)
             schedule(trial, clusters, shown=shown, now=now, faulty=lambda _: None)
@@ -417,7 +419,7 @@ class Admission:
         no admission.
         """
         state, now = self._state, self._now()
-        if not state.known and self._caches.queues.synced.is_set():
+        if self._queues_changed if state.known else self._caches.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
         if not state.lines and not state.index.missing and not follows:
@@ -458,17 +460,23 @@ class Admission:
                 self._queue.add_after(key, self._refresh_at[key] - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Follow a changed Queue; the other parts of its status change with each pod."""
-        paths = (("spec",), ("status", "state"))
+        """Follow a changed Queue; the other parts of its status change with each pod.
+
+        The next round takes all changes together: each makes the tree of all Queues anew.
+        """
+        paths = (("metadata", "annotations"), ("spec",), ("status", "state"))
         if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
             return
-        if self._state.known:
-            self._learn_queues()
+        if new is None:
+            self._queues.pop(key_of(old or {}), None)
+        else:
+            self._queues[key_of(new)] = parse_queue(new)
+        self._queues_changed = True
         self.wake()
 
     def _learn_queues(self) -> None:
-        queues = map(parse_queue, self._caches.queues.items())
-        queue_state.set_queues(self._state, queues)
+        self._queues_changed = False
+        queue_state.set_queues(self._state, self._queues.values())
 
     def priorities_changed(self) -> None:
         """Request a pass of every HyperJob in the state: their order may have changed."""

@@ -4,7 +4,7 @@ A Queue that takes no jobs stays in the tree: its present usage counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob_core.kube.resources import QUEUES
 from hyperjob_engine.model.request import ClosedQueue
-from hyperjob_engine.reasons.waiting import QueueTrouble, QueueTroubleCode
+from hyperjob_engine.reasons.waiting import MOST_LEVELS, QueueTrouble, QueueTroubleCode
 from hyperjob_engine.resources import Resources, parse_resources
 
 ROOT: Final = "root"
@@ -95,25 +95,32 @@ def estimate(text: object) -> timedelta | None:
 
 
 class Tree:
-    """All queues below `root`, which need not exist as an object."""
+    """All queues below `root`, which need not exist as an object.
+
+    A queue whose parents are wrong takes no jobs, and has a place for its usage: one that is too
+    deep below the last queue above it that is not, any other below root.
+    """
 
     def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
         """Divide `total`, the resources of all usable clusters, among the queues."""
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
-        self._paths: dict[str, tuple[str, ...]] = {}
+        self._paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
         self._troubles: dict[str, QueueTrouble] = {}
         self.children: dict[str, list[str]] = {name: [] for name in self.queues}
         for name in sorted(self.queues):
-            self._paths[name] = self._path(name)
-        for name, path in self._paths.items():
-            if len(path) > 1:
-                self.children[path[-2]].append(name)
+            self._find_path(name)
+            if name != ROOT:
+                self.children[self._paths[name][-2]].append(name)
         self.guaranteed = any(queue.guarantee for queue in self.queues.values())
         self.lends = any(queue.reclaimable for queue in self.queues.values())
         self.estimates = any(queue.estimate is not None for queue in self.queues.values())
-        self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
-        self._share_out(ROOT)
+        self.entitled: dict[str, dict[str, int]] = {name: {} for name in self.queues}
+        self.entitled[ROOT] = dict(total)
+        parents = [ROOT]
+        for parent in parents:
+            self._share_out(parent)
+            parents += self.children[parent]
 
     def path(self, name: str) -> tuple[str, ...]:
         """Return the queues from root to `name`; only root if the queue does not exist."""
@@ -153,36 +160,34 @@ class Tree:
             return QueueTrouble(queue=name, code=code, children=children)
         return None
 
-    def _path(self, name: str) -> tuple[str, ...]:
-        """Return the queues from root to `name`.
-
-        A queue with a missing parent, or in a circle of parents, counts as a child of root, and
-        `_troubles` has the reason why it takes no jobs.
-        """
-        path = [name]
-        while path[-1] != ROOT:
-            parent = self.queues[path[-1]].parent
-            if parent not in self.queues:
-                code = QueueTroubleCode.PARENT_MISSING
-                self._troubles[name] = QueueTrouble(queue=name, code=code, other=parent)
-                return (ROOT, name)
-            if parent in path:
-                code = QueueTroubleCode.CIRCLE
-                self._troubles[name] = QueueTrouble(queue=name, code=code)
-                return (ROOT, name)
-            path.append(parent)
-        return tuple(reversed(path))
+    def _find_path(self, name: str) -> None:
+        """Find the path from root to a queue, and to those above it that have none yet."""
+        below: dict[str, None] = {}
+        while name in self.queues and name not in self._paths and name not in below:
+            below[name] = None
+            name = self.queues[name].parent
+        above, wrong = self._paths.get(name, (ROOT,)), self._troubles.get(name)
+        if wrong is not None:
+            above = above[:-1]
+        elif name in below:
+            wrong = QueueTrouble(queue=name, code=QueueTroubleCode.CIRCLE)
+        elif name not in self.queues:
+            wrong = QueueTrouble(queue=name, code=QueueTroubleCode.PARENT_MISSING, other=name)
+        for each in reversed(below):
+            if wrong is None and len(above) > MOST_LEVELS:
+                wrong = QueueTrouble(queue=each, code=QueueTroubleCode.TOO_DEEP)
+            self._paths[each] = (*above, each)
+            if wrong is None:
+                above = self._paths[each]
+            else:
+                self._troubles[each] = replace(wrong, queue=each)
 
     def _share_out(self, parent: str) -> None:
-        """Divide what a queue is entitled to among its children, and so on below them."""
+        """Divide what a queue is entitled to among its children."""
         children = [self.queues[name] for name in self.children[parent]]
-        for child in children:
-            self.entitled[child.name] = {}
         for name, amount in self.entitled[parent].items():
             for each, part in _divided(children, name, amount).items():
                 self.entitled[each][name] = part
-        for child in children:
-            self._share_out(child.name)
 
 
 def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
-"""The free resources of the clusters during one round, without those reserved for heads of lines.
+"""The free resources of the clusters during one round, without those kept for a head of line.
 
-For a head everything is reserved that it could use on any cluster: no HyperJob that passes it can
-then delay it.
+While others make way for a head, everything is kept for it that it could use on any cluster: no
+HyperJob that starts meanwhile can then delay it.
 """
 
 from collections import Counter

@@ -12,6 +12,9 @@ from hyperjob_engine.reasons.hindrance import alike
 from hyperjob_engine.reasons.shortage import NEVER, Shortage, no_device_text, shortage_text
 from hyperjob_engine.resources import amount_only, amount_text
 
+MOST_LEVELS: Final = 16
+"""A Queue that takes jobs is at most so many levels below root: each level costs every round."""
+
 
 class QueueTroubleCode(enum.StrEnum):
     """Why a Queue takes no jobs."""
@@ -20,6 +23,7 @@ class QueueTroubleCode(enum.StrEnum):
     IS_ROOT = "IsRoot"
     PARENT_MISSING = "ParentMissing"
     CIRCLE = "Circle"
+    TOO_DEEP = "TooDeep"
     NOT_OPEN = "NotOpen"
     HAS_CHILDREN = "HasChildren"
 
@@ -234,6 +238,8 @@ def trouble_of_queue(trouble: QueueTrouble | None) -> str:
             return f"queue {other}, a parent of queue {name}, does not exist"
         case QueueTroubleCode.CIRCLE:
             return f"the parents of queue {name} form a cycle"
+        case QueueTroubleCode.TOO_DEEP:
+            return f"queue {name} is more than {MOST_LEVELS} levels below queue root"
         case QueueTroubleCode.NOT_OPEN if other:
             return f"queue {other}, a parent of queue {name}, is {trouble.state}"
         case _:
