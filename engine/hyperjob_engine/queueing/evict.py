@@ -12,7 +12,7 @@ started a summary counts. While this lasts, the choice has to be the same with a
 room. A standby has long followed the Clusters when it becomes the leader.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -49,6 +49,11 @@ def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
     state.eviction = Eviction(head=head, victims=set(victims), until=until)
+
+
+def evicted_head(state: QueueState) -> str:
+    """Return the head of line of the present eviction; empty if there is none."""
+    return state.eviction.head if state.eviction is not None else ""
 
 
 def evicted_for(state: QueueState, key: str) -> str:
@@ -104,19 +109,42 @@ class Choice(NamedTuple):
     unsure: datetime | None = None
 
 
+class Holders(NamedTuple):
+    """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
+
+    A round makes it once for all heads of lines: a search of all HyperJobs for each costs too much.
+    """
+
+    by_queues: Mapping[frozenset[str], Sequence[Entry]]
+    usage: QueueUsage
+
+
+def holders_of(state: QueueState) -> Holders:
+    """Return the HyperJobs that hold a share now."""
+    found: dict[frozenset[str], list[Entry]] = {}
+    for entry in map(state.entries.__getitem__, state.index.holders):
+        found.setdefault(entry.queues, []).append(entry)
+    return Holders(found, state.usage.copy())
+
+
 def victims_for(
-    state: QueueState, waiting: Pending, gang: Sequence[QueuedSubJob], *, now: datetime
+    state: QueueState,
+    waiting: Pending,
+    gang: Sequence[QueuedSubJob],
+    holders: Holders,
+    *,
+    now: datetime,
 ) -> Choice:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: ended HyperJobs leave enough room, or a new leader is
     `unsure` whether they do, and the engine waits until the Clusters' status shows it.
     """
-    found = _victims(state, waiting, gang, now=now)
+    found = _victims(state, waiting, gang, holders, now=now)
     doubtful = list(_doubtful(state, now=now)) if found else ()
     if not found or not doubtful:
         return Choice(found)
-    fewest = _victims(state, waiting, gang, doubtful, now=now)
+    fewest = _victims(state, waiting, gang, holders, doubtful, now=now)
     if fewest is not None and set(fewest) == set(found):
         return Choice(found)
     return Choice((), next(each for each in doubts_until(state) or () if now < each))
@@ -175,6 +203,7 @@ def _victims(
     state: QueueState,
     waiting: Pending,
     gang: Sequence[QueuedSubJob],
+    holders: Holders,
     spare: Iterable[tuple[str, Resources]] = (),
     *,
     now: datetime,
@@ -189,18 +218,18 @@ def _victims(
         return None
     ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
-    lenders = _lenders(queue, tree)
-    known = [
-        entry
-        for entry in (state.entries[key] for key in state.index.holders)
-        if entry.queues <= lenders or may_preempt(head, entry, tree)
-    ]
-    if not known and state.eviction is None:
+    own = holders.by_queues.get(frozenset((waiting.queue,)), ())
+    known = [entry for entry in own if may_preempt(head, entry, tree)]
+    lenders = _lenders(queue, demand, holders, preempted=known)
+    for queues, entries in holders.by_queues.items():
+        if queues <= lenders:
+            known += entries
+    if not known and evicted_head(state) != head.unit.key:
         return None
     space = room_after_ends(state)
     for cluster, amounts in (*_counted_twice(state, now=now), *spare):
         space.take(cluster, amounts, -1)
-    trial = _Trial(waiting, state.usage.copy(), space)
+    trial = _Trial(waiting, holders.usage.copy(), space)
     if not known:
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []
@@ -280,11 +309,29 @@ def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
     return taken[:enough]
 
 
-def _lenders(queue: str, tree: Tree) -> frozenset[str]:
-    """Return the queues from which `queue` may ever reclaim resources."""
+def _lenders(
+    queue: str, demand: Resources, holders: Holders, *, preempted: Sequence[Entry]
+) -> frozenset[str]:
+    """Return the queues from which `queue` may reclaim, at most after it has `preempted` its own.
+
+    The HyperJobs of all others need no trial.
+    """
+    usage = holders.usage
+    tree, path = usage.tree, usage.tree.path(queue)
     if not tree.lends:
         return frozenset()
-    return frozenset(each for each in tree.queues if tree.lent(each, queue) is not None)
+    demands = [
+        (part.queue, part.request.demand) for e in preempted for part, _ in e.holding.values()
+    ]
+    for each, freed in demands:
+        usage.add(each, freed, -1)
+    found: set[str] = set()
+    if any(usage.is_within_share(branch, demand) for branch in path[1:]):
+        names = {name for queues in holders.by_queues for name in queues}
+        found = {name for name in names if usage.has_borrowed_from(name, queue, demand)}
+    for each, freed in demands:
+        usage.add(each, freed)
+    return frozenset(found)
 
 
 def _since(entry: Entry) -> str:

@@ -27,7 +27,15 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.evict import doubts_until, evict, may_evict_from, victims_for
+from hyperjob_engine.queueing.evict import (
+    Holders,
+    doubts_until,
+    evict,
+    evicted_head,
+    holders_of,
+    may_evict_from,
+    victims_for,
+)
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.reserve import reserve
 from hyperjob_engine.queueing.room import Space
@@ -161,8 +169,8 @@ class _Round:
 
     A shape without room stays so, because room and quota only shrink during a round: `blocks`,
     `closed` and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
-    whose head, the first HyperJob that may ever start, waits. `timeline` is valid until the next
-    grant.
+    whose head, the first HyperJob that may ever start, waits. `timeline` and `holders` are valid
+    until the next grant.
     """
 
     state: QueueState
@@ -175,6 +183,7 @@ class _Round:
     admitted: dict[str, None] = field(default_factory=dict)
     evicted: dict[str, None] = field(default_factory=dict)
     timeline: CapacityTimeline | None = None
+    holders: Holders | None = None
 
     def play(self) -> Decisions:
         """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
@@ -302,7 +311,7 @@ class _Round:
                 state.last.room.put(part.request, cluster)
                 state.last.open.put(part.request, cluster)
         admit(state, key, grant.clusters, now=self.now)
-        self.timeline = None
+        self.timeline = self.holders = None
         self.admitted[key] = None
         left, shapes = state.entries[key].waiting, [waiting.shape]
         if left is not None and left.queue == waiting.queue:
@@ -376,7 +385,8 @@ class _Round:
         state, key = self.state, waiting.order.key
         moment = may_evict_from(state)
         if moment is not None and moment <= self.now and state.last.kept_for in ("", key):
-            victims, unsure = victims_for(state, waiting, gang, now=self.now)
+            self.holders = self.holders or holders_of(state)
+            victims, unsure = victims_for(state, waiting, gang, self.holders, now=self.now)
             if unsure is not None:
                 state.last.unsure[key] = unsure
             if victims is not None and not victims:
@@ -384,9 +394,9 @@ class _Round:
             if victims:
                 evict(state, key, victims, now=self.now)
                 self.evicted |= dict.fromkeys(victims)
-            elif state.eviction is not None and state.eviction.head == key:
+            elif evicted_head(state) == key:
                 state.eviction = None  # no choice of victims gives it enough room any more
-        return state.eviction is not None and state.eviction.head == key
+        return evicted_head(state) == key
 
     def _is_fifo(self, queue: str) -> bool:
         known = self.state.usage.tree.queues.get(queue)

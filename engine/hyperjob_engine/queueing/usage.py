@@ -145,12 +145,18 @@ class QueueUsage:
         if branches is None:
             return False
         theirs, ours = branches
-        measure = measure_of(demand)
-        share, used = self.tree.entitled[ours], self._used[ours]
-        if any(used.get(r, 0) + more > share.get(r, 0) for r, more in demand.items() if more > 0):
+        if not self.is_within_share(ours, demand):
             return False
+        measure = measure_of(demand)
         most = self.tree.entitled.get(theirs, {}).get(measure, 0)
         return self._used[theirs].get(measure, 0) > most
+
+    def is_within_share(self, queue: str, demand: Resources) -> bool:
+        """Return whether a queue would use at most its share with a demand."""
+        share, used = self.tree.entitled[queue], self._used[queue]
+        return all(
+            used.get(r, 0) + more <= share.get(r, 0) for r, more in demand.items() if more > 0
+        )
 
     def turns(self, asking: Mapping[str, Resources]) -> Iterator[str]:
         """Yield the queues in turn; `asking` is the demand of the first of each line.

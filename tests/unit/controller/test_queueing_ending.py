@@ -342,3 +342,31 @@ def test_the_text_stays_below_the_limit_of_annotations_with_thousands_of_queues(
 )
 def test_a_text_that_a_person_has_changed_is_read_as_far_as_it_has_the_form(text: str) -> None:
     assert from_text(text) == []
+
+
+@pytest.mark.parametrize("estimate", [None, timedelta(seconds=1), timedelta(days=9)])
+def test_no_estimate_makes_a_preemptor_wait_longer_than_the_grace_period(
+    estimate: timedelta | None,
+) -> None:
+    """The pods of `liar` ignore SIGTERM for all of their hour; others come for the room meanwhile.
+
+    It passed the head of its line whatever its estimate was: an estimate promises nothing.
+    """
+    made = Lingering({"a": 20}, shows_after=60 * MINUTE)
+    made.grace = 60 * MINUTE
+    made.set_queues(queue("default"))
+    made.submit(unit("run", 8), unit("head", 16, age=1))
+    made.submit(replace(unit("liar", 8, age=2), estimate=estimate))
+    made.decide()
+    assert made.running() == {"run", "liar"}
+    made.now += 10 * MINUTE
+    made.submit(unit("urgent", 12, priority=1, age=600))
+    made.decide()
+    assert (made.reclaimed, made.running()) == (["liar"], {"run"})
+    began = made.now
+    while "urgent" not in made.running():
+        assert made.now < began + 60 * MINUTE
+        made.now += 10 * MINUTE
+        made.submit(unit(f"small-{(made.now - began) // MINUTE}", 1, age=700))
+        made.decide()
+    assert made.running() == {"run", "urgent"}
