@@ -462,7 +462,7 @@ class Admission:
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Follow a changed Queue; the other parts of its status change with each pod.
 
-        The next round takes all changes together: each makes the tree of all Queues anew.
+        The next round takes all changes together, since it then builds the tree of all Queues.
         """
         paths = (("metadata", "annotations"), ("spec",), ("status", "state"))
         if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):

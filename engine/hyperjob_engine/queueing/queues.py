@@ -97,8 +97,8 @@ def estimate(text: object) -> timedelta | None:
 class Tree:
     """All queues below `root`, which need not exist as an object.
 
-    A queue whose parents are wrong takes no jobs, and has a place for its usage: one that is too
-    deep below the last queue above it that is not, any other below root.
+    A queue whose parents are wrong takes no jobs, and has a place for its usage: below the last
+    queue above it that takes jobs if it is too deep, else below root.
     """
 
     def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
