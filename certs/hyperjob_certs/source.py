@@ -12,29 +12,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
+
+from prometheus_client import Counter
 
 from hyperjob_certs.x509 import Facts, InvalidPair, Pair, check_pair, split_bundle
 from hyperjob_core.memoryfile import in_memory
+from hyperjob_core.registry import REGISTRY
 
 POLL_SECONDS: Final = 1.0
 READ_LIMIT: Final = 1 << 20
 """The greatest size of a file in bytes; a chain has a few kilobytes."""
 
+_READS: Final = Counter(
+    "certwatcher_read_certificate_total", "Certificate reads", registry=REGISTRY
+)
+_ERRORS: Final = Counter(
+    "certwatcher_read_certificate_errors_total",
+    "Certificate reads that failed",
+    registry=REGISTRY,
+)
+
 _log = logging.getLogger(__name__)
-
-
-class ReadCounter(Protocol):
-    """Counts reads; `hyperjob_core.telemetry.metrics.Metrics` fits."""
-
-    def certificate_read(self, *, failed: bool = False) -> None:
-        """Count one attempt to read a changed pair."""
-        ...
-
-
-class _Silent:
-    def certificate_read(self, *, failed: bool = False) -> None:
-        """Count nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class FileSource:
         client_ca_file: Path | None = None,
         minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         poll_seconds: float = POLL_SECONDS,
-        observer: ReadCounter | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._certificate_file = certificate_file
@@ -66,7 +64,6 @@ class FileSource:
         self._client_ca_file = client_ca_file
         self._minimum_version = minimum_version
         self._poll_seconds = poll_seconds
-        self._observer: ReadCounter = observer or _Silent()
         self._clock = clock
         self._current: ssl.SSLContext | None = None
         self._facts: Facts | None = None
@@ -162,11 +159,12 @@ class FileSource:
         if self._client_ca_file is not None:
             _trust(context, files.client_ca, self._client_ca_file)
         self._current, self._facts, self._served = context, found, files
-        self._observer.certificate_read()
+        _READS.inc()
 
     def _complain(self, problem: str) -> None:
         """Record why the newest files are not served; log each reason once in a row."""
-        self._observer.certificate_read(failed=True)
+        _READS.inc()
+        _ERRORS.inc()
         if problem != self._problem:
             self._problem = problem
             _log.error(

@@ -10,7 +10,8 @@ from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import Options
-from hyperjob_controller.training.reader import Counts, Reader
+from hyperjob_controller.place import Place
+from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.tuning import LOGS_PER_SECOND, SPLITTER_SECONDS
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import LONGEST
@@ -18,7 +19,6 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.planned import Event
 
@@ -104,7 +104,6 @@ def logs_of(
     kube: Kube | None,
     queue: WorkQueue[str],
     *,
-    counts: Counts,
     now: Callable[[], datetime],
     wall: Wall,
 ) -> Reader | None:
@@ -117,7 +116,6 @@ def logs_of(
         interval=options.progress_interval,
         now=now,
         wake=queue.add_after,
-        counts=counts,
         faulty=partial(wall.failed, Place.PROGRESS),
         in_turn=partial(wall.watchdog.turn, Place.PROGRESS, most=LONGEST),
     )

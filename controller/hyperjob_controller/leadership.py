@@ -15,6 +15,7 @@ import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.options import Options, annotations_of
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import (
@@ -31,7 +32,6 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.leaderelection import LeaderElector
 from hyperjob_core.kube.resources import NAMESPACES
-from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_engine.model.observed import QueueAdmission
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,6 @@ class Leadership:
         namespace: str,
         identity: str,
         mode: Callable[[], QueueAdmission],
-        metrics: Metrics,
     ) -> None:
         """`namespace` is that of the Lease, `mode` returns the present queue admission."""
         self._kube = kube
@@ -64,7 +63,6 @@ class Leadership:
         self._namespace = namespace
         self._identity = identity
         self._mode = mode
-        self._metrics = metrics
         self._user = ""
         self._leads = False
 
@@ -92,7 +90,6 @@ class Leadership:
             self._namespace,
             LEASE_NAME,
             self._identity,
-            metrics=self._metrics,
             overdue=lambda: os._exit(1),
             lease_seconds=seconds,
             renew_seconds=seconds * _RENEWED,

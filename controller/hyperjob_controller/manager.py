@@ -20,8 +20,8 @@ from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
-from hyperjob_controller.insight import scrape
 from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
@@ -35,6 +35,7 @@ from hyperjob_controller.memory.tombstones import Tombstones
 from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import Options
+from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.trainjobs.follow import TrainJobs
 from hyperjob_controller.tuning import Tuning
@@ -54,8 +55,6 @@ from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.metrics import Metrics, Place
-from hyperjob_core.telemetry.training import TrainingMetrics
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.state import Settings
@@ -81,7 +80,6 @@ class Manager:
         kube: Kube,
         options: Options,
         *,
-        metrics: Metrics | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
         members: Kube | None = None,
@@ -100,13 +98,12 @@ class Manager:
         the event loop is timed.
         """
         self.options = options
-        self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
         self._kube = kube
         self._now = now
         self._tuning = tuning or Tuning()
-        self.watchdog = watchdog or Watchdog(self.metrics)
+        self.watchdog = watchdog or Watchdog()
         self._begun = asyncio.Event()
         self._changed = asyncio.Event()
         self.caches = self._make_caches()
@@ -115,34 +112,32 @@ class Manager:
         )
         self.queue = self._make_queue()
         self.wall = self._make_wall()
-        self._recorder = EventRecorder(
-            kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
-        )
+        self._recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = self._make_leadership()
-        training = TrainingMetrics(self.metrics.families)
         self._splitter = splitter_of(options, self.queue, now=now, wall=self.wall)
         # The account that may read logs may read failed pods too.
         self._causes = self._make_causes(members or kube) if self._tuning.failure_causes else None
-        self.reader = logs_of(
-            options, members, self.queue, counts=training, now=now, wall=self.wall
-        )
+        self.reader = logs_of(options, members, self.queue, now=now, wall=self.wall)
         background = (self._splitter, self._causes, self.reader, self.members)
         self._background = [task for task in background if task is not None]
         self.observer = self._make_observer()
         self.updater = Updater(self.observer, self.memory)
-        meter = Meter(training)
+        meter = Meter()
         self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
-        scrape.show(
-            self.metrics.families,
-            self.caches,
-            self.memory,
+        self.scrape = Scrape(
+            lambda now: (
+                self.memory.capacity.clusters(now=now),
+                self.memory.reservations.reserved(now=now),
+            ),
             meter=meter,
             mode=lambda: str(self.mode.current),
             now=now,
         )
         settle = self._rate_limit.settle_seconds
+        self.caches.hyperjobs.add_handler(meter.seen)
+        self.caches.hyperjobs.add_handler(self.scrape.uses.seen)
         self._handlers = Handlers(
             self.caches, self.queue, self.memory, wall=self.wall, settle=settle, now=now
         )
@@ -157,7 +152,6 @@ class Manager:
         return Caches(
             self._kube,
             namespace=self.options.namespace,
-            metrics=self.metrics,
             webhooks=self.options.queue_admission is None,
             faulty=lambda *event: self._handlers.faulty(*event),  # noqa: PLW0108 - made later
             in_turn=self.watchdog.event,
@@ -168,7 +162,6 @@ class Manager:
             CONTROLLER,
             # No bucket for all: failures in one namespace would delay the retries of the others.
             limiter=ItemBackoff(cap=_LONGEST_BACKOFF),
-            metrics=self.metrics,
             namespace=lambda key: split_key(key)[0] or "",
             most=max(1, self.options.workers - 1),
         )
@@ -176,7 +169,6 @@ class Manager:
     def _make_wall(self) -> Wall:
         return Wall(
             self.caches.hyperjob,
-            metrics=self.metrics,
             now=self._now,
             wake=self.queue.add,
             set_aside=self._set_aside,
@@ -194,7 +186,6 @@ class Manager:
             namespace=self._tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,
-            metrics=self.metrics,
         )
 
     def _make_members(self, client: Kube | None) -> Members | None:
@@ -330,7 +321,6 @@ class Manager:
             self.caches.hyperjobs,
             self._recorder,
             namespace=self.options.namespace,
-            metrics=self.metrics,
             now=self._now,
             look_again=self._tuning.trainjobs_asked,
             faulty=partial(self.wall.failed_at, Place.TRAINJOBS),
@@ -396,7 +386,6 @@ class Manager:
                     self.queue,
                     self._rate_limit.reconcile,
                     workers=self.options.workers,
-                    metrics=self.metrics,
                 )
                 for task in background:
                     task.cancel()

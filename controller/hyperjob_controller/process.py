@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests and informers
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
 from hyperjob_controller.watchdog import Watchdog
@@ -12,7 +13,6 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.telemetry.endpoints import Protection, serve
 from hyperjob_core.telemetry.health import Checks
-from hyperjob_core.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _CONNECTIONS: Final = 4096
 
 @asynccontextmanager
 async def _members_client(options: Options) -> AsyncIterator[Kube | None]:
-    """Yield the client that reads the members; its requests have metrics of their own.
+    """Yield the client that reads the members, with connections of its own.
 
     It has several open watches for each member, which take no connection from other requests.
     """
@@ -39,29 +39,24 @@ async def _members_client(options: Options) -> AsyncIterator[Kube | None]:
 
 async def run(options: Options) -> None:
     """Run the controller with its endpoints until cancelled."""
-    metrics = Metrics()
-    watchdog = Watchdog(metrics)
+    watchdog = Watchdog()
     async with (
-        Kube.connect(
-            kubeconfig=options.kubeconfig,
-            user_agent=USER_AGENT,
-            metrics=metrics,
-        ) as kube,
+        Kube.connect(kubeconfig=options.kubeconfig, user_agent=USER_AGENT) as kube,
         _members_client(options) as members,
         _protection(options) as protected,
     ):
-        manager = Manager(kube, options, metrics=metrics, members=members, watchdog=watchdog)
+        manager = Manager(kube, options, members=members, watchdog=watchdog)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         async with serve(
             healthz=Checks("healthz"),
             readyz=readyz,
-            registry=metrics.registry,
             health_address=options.health_probe_bind_address,
             metrics_address=options.metrics_bind_address,
             debug=manager.debug_routes(),
             debug_address=options.debug_bind_address,
             protection=protected,
+            computed=manager.scrape,
         ) as addresses:
             log.info(
                 "Controller started",

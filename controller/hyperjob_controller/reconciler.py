@@ -16,11 +16,11 @@ from hyperjob_controller.events import Events
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.memory.memory import Memory
 from hyperjob_controller.observe import Observer
+from hyperjob_controller.place import Place
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import PRUNED_RECHECK, StatusWriter, Written
 from hyperjob_core.kube.resources import split_key
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan

@@ -13,17 +13,37 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
+from prometheus_client import Counter, Gauge
+
 from hyperjob_controller.incidents import Incident, Incidents, is_of_nodes, number_of
+from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import SlowTurnError, Turn, Watchdog
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.resources import Resource, key_of, split_key
-from hyperjob_core.telemetry.metrics import Metrics, Place
+from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+
+_INTERNAL_ERRORS: Final = Counter(
+    "hyperjob_internal_errors_total",
+    "Unexpected exceptions, by the part of the controller in which it caught them; the HyperJob or"
+    " the feature is set aside and tried again later",
+    ("place",),
+    registry=REGISTRY,
+)
+_DEGRADED: Final = Gauge(
+    "hyperjob_feature_degraded",
+    "1 while a part of the controller has stopped after an unexpected exception, else 0",
+    ("place",),
+    registry=REGISTRY,
+)
+for _place in Place:
+    _INTERNAL_ERRORS.labels(_place)
+    _DEGRADED.labels(_place)
 
 
 def void(_: object) -> None:
@@ -37,7 +57,6 @@ class Wall:
         self,
         hyperjob: Callable[[str], Object | None],
         *,
-        metrics: Metrics,
         now: Callable[[], datetime],
         wake: Callable[[str], None],
         set_aside: Callable[[str], None] = lambda _: None,
@@ -51,14 +70,13 @@ class Wall:
         further HyperJobs are placed by sums for some time.
         """
         self._hyperjob = hyperjob
-        self._metrics = metrics
         self._now = now
         self._wake = wake
         self._incidents = Incidents(hyperjob, now=now)
         self._logged: dict[tuple[Place, str], int] = {}
         self._set_aside = set_aside
         self._distrust = distrust
-        self.watchdog = watchdog or Watchdog(metrics)
+        self.watchdog = watchdog or Watchdog()
         self._failed_by_nodes: set[str] = set()
 
     def __str__(self) -> str:
@@ -111,7 +129,7 @@ class Wall:
     ) -> Incident:
         """Record an incident about a HyperJob, count it, and log its stack."""
         incident = self._incidents.note(key, error, same_try=same_try)
-        self._metrics.internal_error(place)
+        _INTERNAL_ERRORS.labels(place).inc()
         namespace, name = split_key(key)
         log.error(
             "The controller failed at a HyperJob, and has set it aside",
@@ -158,7 +176,7 @@ class Wall:
 
         `of` is the object that it concerns.
         """
-        self._metrics.internal_error(place)
+        _INTERNAL_ERRORS.labels(place).inc()
         self._doubt("", error)
         mark = place, number_of(f"{place} {of}", error)
         if mark not in self._logged and len(self._logged) >= 1000:
@@ -194,7 +212,7 @@ class Wall:
                 return
             if clock() - began > _LONGEST_PAUSE:
                 pause = _FIRST_PAUSE
-            self._metrics.degraded(place, stopped=True)
+            _DEGRADED.labels(place).set(1)
             await asyncio.sleep(pause)
-            self._metrics.degraded(place, stopped=False)
+            _DEGRADED.labels(place).set(0)
             pause = min(_LONGEST_PAUSE, pause * 2)

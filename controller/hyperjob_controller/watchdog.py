@@ -19,11 +19,14 @@ from datetime import datetime
 from types import TracebackType
 from typing import Final, Self
 
+from prometheus_client import Counter
+
+from hyperjob_controller.place import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.telemetry.metrics import Metrics, Place
+from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,16 @@ _TICK: Final = 0.25
 """Seconds of CPU between two ticks: by so much a turn may seem longer than it is."""
 _LOOK_SECONDS: Final = 0.5
 _KEPT: Final = 20
+
+_SLOW_TURNS: Final = Counter(
+    "hyperjob_slow_turns_total",
+    "Times that the event loop stood still for more than a second, by the part of the controller"
+    " that worked for one object meanwhile; `loop`: no single object",
+    ("place",),
+    registry=REGISTRY,
+)
+for _place in Place:
+    _SLOW_TURNS.labels(_place)
 
 Of = str | tuple[str | Resource, Object]
 """What a turn is about: a text, or an object behind its resource or words for it."""
@@ -145,7 +158,6 @@ class Watchdog:
 
     def __init__(
         self,
-        metrics: Metrics,
         *,
         cpu: Callable[[], float] = time.thread_time,
         now: Callable[[], datetime] = utc_now,
@@ -157,7 +169,6 @@ class Watchdog:
         self.current: Turn | None = None
         self.longest: tuple[float, Turn | None] = 0.0, None
         self.slowest: deque[SlowTurn] = deque(maxlen=_KEPT)
-        self._metrics = metrics
         self._now = now
         self._counted = False
 
@@ -190,7 +201,7 @@ class Watchdog:
     def count(self, place: Place, of: str, seconds: float) -> None:
         """Count and keep a slow turn."""
         self._counted = True
-        self._metrics.slow_turn(place)
+        _SLOW_TURNS.labels(place).inc()
         self.slowest.append(SlowTurn(self._now(), place, of, round(seconds, 2)))
 
     @contextmanager

@@ -6,19 +6,20 @@ compares it.
 
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+import hyperjob_controller.process  # noqa: F401 - its modules register metrics
+import hyperjob_webhook.__main__  # noqa: F401 - its modules register metrics
 from docs.generators.markdown import row, table
-from hyperjob_core.telemetry.families import Family
-from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_core.telemetry.training import (
-    TIME_USE,
-    TrainingMetrics,
-    show_accelerators,
-    show_queue_admission,
-    show_time_use,
-)
+from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.insight.scrape import Scrape
+from hyperjob_core.registry import REGISTRY
+from hyperjob_webhook.requestlog import RequestLog
 
 INTRO: Final = """\
 # Metrics
@@ -43,6 +44,7 @@ _SECTIONS: Final = (
     ("Reconciling and its queue, by the controller", ("controller_runtime_", "workqueue_")),
     ("Access to the API server, by the controller", ("rest_client_", "leader_election_")),
 )
+_OF_THE_LIBRARY: Final = ("process_", "python_")
 _EVERYWHERE: Final = (
     "hyperjob_build_info",
     "hyperjob_certificate",
@@ -51,16 +53,36 @@ _EVERYWHERE: Final = (
 )
 
 
+class Family(NamedTuple):
+    """The description of one metric."""
+
+    name: str
+    type: str
+    text: str
+    labels: tuple[str, ...]
+
+
+def computed() -> list[Collector]:
+    """Return the collectors that the processes register when they start."""
+    scrape = Scrape(lambda _: ((), {}), meter=Meter(), mode=str, now=lambda: datetime.now(UTC))
+    return [RequestLog(), scrape]
+
+
 def families() -> list[Family]:
     """Return the families of both processes."""
-    metrics = Metrics()
-    metrics.show_certificate(lambda: 0.0)
-    TrainingMetrics(metrics.families)
-    kinds = ("allocatable", "free", "reserved")
-    show_accelerators(metrics.families, {kind: lambda: () for kind in kinds})
-    show_queue_admission(metrics.families, str)
-    show_time_use(metrics.families, {name: lambda: () for name in TIME_USE})
-    return metrics.families.known
+    return [
+        _family(metric, collector)
+        for collector in (*REGISTRY._collector_to_names, *computed())  # noqa: SLF001 - no public list
+        for metric in collector.collect()
+        if not metric.name.startswith(_OF_THE_LIBRARY)
+    ]
+
+
+def _family(metric: Metric, collector: Collector) -> Family:
+    """Describe a metric; the library has no public label names of one without series."""
+    name = metric.name + ("_total" if metric.type == "counter" else "")
+    labels = getattr(collector, "_labelnames", None) or getattr(metric, "_labelnames", None)
+    return Family(name, metric.type, metric.documentation, tuple(labels or ()))
 
 
 def render() -> str:

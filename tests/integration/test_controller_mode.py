@@ -20,6 +20,7 @@ from hyperjob_engine.model.observed import QueueAdmission
 from tests.integration.test_controller_queues import hyperjob, until_jobs
 from tests.support.controller import clusters, eventually, queue, running_controller
 from tests.support.controlplane import ControlPlane
+from tests.support.counts import value
 
 Object = dict[str, Any]
 NAME = "volcano-global-of-the-mode-test"
@@ -62,8 +63,7 @@ async def until_mode(manager: Manager, mode: QueueAdmission) -> None:
         return manager.mode.current is mode
 
     await eventually(look, what=f"queue admission {mode}")
-    value = manager.metrics.registry.get_sample_value
-    assert value("hyperjob_queue_admission", {"mode": str(mode)}) == 1
+    assert value(manager.scrape, "hyperjob_queue_admission", mode=str(mode)) == 1
 
 
 async def affinity(kube: Kube, namespace: str, name: str) -> str:

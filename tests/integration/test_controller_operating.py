@@ -19,6 +19,7 @@ from tests.support.controller import (
     settled,
 )
 from tests.support.controlplane import ControlPlane
+from tests.support.counts import Counts
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -49,23 +50,21 @@ async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_start
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "hyperjob_controller.events")
+    value = Counts()
     async with (
         clusters(kube, small=3),
         running_controller(control_plane.kubeconfig, namespace) as manager,
         serve(
             healthz=Checks("healthz"),
             readyz=Checks("readyz"),
-            registry=manager.metrics.registry,
             health_address="0",
             metrics_address="0",
             debug=manager.debug_routes(),
             debug_address="127.0.0.1:0",
+            computed=manager.scrape,
         ) as addresses,
         aiohttp.ClientSession(f"http://{addresses.debug}") as session,
     ):
-
-        def value(name: str, **labels: str) -> float | None:
-            return manager.metrics.registry.get_sample_value(name, labels)
 
         async def in_phase(phase: str) -> bool:
             return value("hyperjob_hyperjobs", phase=phase) == 1

@@ -25,7 +25,6 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_webhook.review import AdmissionRequest, decode
 from hyperjob_webhook.surroundings import watched
 from tests.support.controller import clusters, collect_garbage, eventually, running_controller
@@ -311,7 +310,7 @@ async def test_the_webhook_reads_the_runtime_and_refuses_by_field(
         }
         return decode(orjson.dumps(review))
 
-    async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+    async with watched(str(control_plane.kubeconfig)) as around:
         assert (await around.judge(request("torch"))).allowed
         (error,) = (await around.judge(request("flux"))).errors
         assert (error.field, "mlPolicy.flux" in error.detail) == ("spec.runtimeRef", True)

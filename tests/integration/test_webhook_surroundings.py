@@ -9,7 +9,6 @@ import pytest
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import ConfigError, Forbidden, make_status
 from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import Cluster, Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.review import AdmissionRequest, decode
@@ -44,7 +43,7 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
     }
     async with (
         clusters(kube, around=8),
-        watched(str(control_plane.kubeconfig), metrics=Metrics()) as around,
+        watched(str(control_plane.kubeconfig)) as around,
     ):
         context = around.context
         await kube.create(QUEUES, shut)
@@ -124,7 +123,7 @@ async def test_objects_that_pods_need_and_that_are_missing_are_warned_of(
         data={"persistentVolumeClaim": {"claimName": "data-gone"}},
     )
     try:
-        async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+        async with watched(str(control_plane.kubeconfig)) as around:
             warnings = await around.missing(request, request.object)
             assert await around.missing(request._replace(size=MOST_BYTES + 1), request.object) == ()
     finally:
@@ -150,12 +149,12 @@ async def test_what_the_role_does_not_let_it_read_gives_no_warning(
             assert accept.startswith("application/json;as=PartialObjectMetadata")
             raise Forbidden(make_status(403, f"{method} {path}"))
 
-    async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+    async with watched(str(control_plane.kubeconfig)) as around:
         around.kube = Refusing()  # type: ignore[assignment]
         assert await around.missing(request, request.object) == ()
 
 
 async def test_a_kubeconfig_that_cannot_be_read_is_told(tmp_path: Any) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
-        async with watched(str(tmp_path / "nowhere"), metrics=Metrics()):
+        async with watched(str(tmp_path / "nowhere")):
             pass

@@ -3,7 +3,6 @@
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.meta import Object
-from hyperjob_core.telemetry.metrics import Metrics
 from tests.unit.controller.builders import NOW
 
 
@@ -12,8 +11,7 @@ class Cpu:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.metrics = Metrics()
-        self.watchdog = Watchdog(self.metrics, cpu=self)
+        self.watchdog = Watchdog(cpu=self)
 
     def __call__(self) -> float:
         return self.seconds
@@ -42,4 +40,4 @@ def no_wall() -> Wall:
     def nothing(_: str) -> Object | None:
         return None
 
-    return Unexpected(nothing, metrics=Metrics(), now=lambda: NOW, wake=lambda _: None)
+    return Unexpected(nothing, now=lambda: NOW, wake=lambda _: None)

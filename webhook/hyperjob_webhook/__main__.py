@@ -15,14 +15,16 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from prometheus_client import Gauge
+
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.x509 import InvalidPair
 from hyperjob_core.garbage import collect_rarely
+from hyperjob_core.registry import REGISTRY
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry import logs
 from hyperjob_core.telemetry.endpoints import Addresses, ListenError, Protection, serve
 from hyperjob_core.telemetry.health import Checks, Remark
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
 
 LIMITS: Final = Limits()
 _USER_AGENT: Final = "hyperjob-webhook/1"
+_EXPIRY: Final = Gauge(
+    "hyperjob_certificate_expiry_timestamp_seconds",
+    "Expiry of the serving certificate, in seconds since 1970",
+    registry=REGISTRY,
+)
 _log: Final = logging.getLogger("hyperjob_webhook")
 
 
@@ -55,10 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _run(options: Options) -> None:
-    metrics = Metrics()
     async with AsyncExitStack() as stack:
-        around = await _look_around(stack, options, metrics)
-        await _serve(options, metrics, around)
+        around = await _look_around(stack, options)
+        await _serve(options, around)
 
 
 def _with_options(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
@@ -81,9 +87,7 @@ def _with_options(context: Callable[[], Context], options: Options) -> Callable[
     return with_options
 
 
-async def _look_around(
-    stack: AsyncExitStack, options: Options, metrics: Metrics
-) -> "Surroundings | None":
+async def _look_around(stack: AsyncExitStack, options: Options) -> "Surroundings | None":
     """Watch the objects that warnings are about; return None without `--kubeconfig`."""
     if options.kubeconfig is None:
         return None
@@ -92,12 +96,12 @@ async def _look_around(
     from hyperjob_webhook.surroundings import watched
 
     try:
-        return await stack.enter_async_context(watched(options.kubeconfig, metrics=metrics))
+        return await stack.enter_async_context(watched(options.kubeconfig))
     except ConfigError as problem:
         raise CannotStart(str(problem)) from None
 
 
-async def _serve(options: Options, metrics: Metrics, around: "Surroundings | None") -> None:
+async def _serve(options: Options, around: "Surroundings | None") -> None:
     """Serve reviews until a signal, then drain. Raises CannotStart for a file or port.
 
     The certificate is loaded before the listener opens: no client meets a server without one.
@@ -106,10 +110,11 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    source = _load(options, metrics)
-    metrics.show_certificate(lambda: _expiry(source))
+    source = _load(options)
+    _EXPIRY.set_function(lambda: _expiry(source))
+    requests = RequestLog()
     server = WebhookServer(
-        reporter=RequestLog(metrics),
+        reporter=requests,
         limits=LIMITS,
         context=_with_options(around.context if around else lambda: NOTHING_KNOWN, options),
         missing=around.missing if around else None,
@@ -123,7 +128,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     following = asyncio.create_task(source.run(), name="certificate")
     try:
         async with AsyncExitStack() as stack:
-            addresses = await _serve_endpoints(stack, options, readyz, metrics)
+            addresses = await _serve_endpoints(stack, options, readyz, requests)
             # The objects made at start-up live as long as the process: the collector skips them.
             gc.collect()
             gc.freeze()
@@ -146,7 +151,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
 
 
 async def _serve_endpoints(
-    stack: AsyncExitStack, options: Options, readyz: Checks, metrics: Metrics
+    stack: AsyncExitStack, options: Options, readyz: Checks, requests: RequestLog
 ) -> Addresses:
     protected = await _protection(stack, options)
     try:
@@ -154,10 +159,10 @@ async def _serve_endpoints(
             serve(
                 healthz=Checks("healthz"),
                 readyz=readyz,
-                registry=metrics.registry,
                 health_address=options.health_probe_bind_address,
                 metrics_address=options.metrics_address,
                 protection=protected,
+                computed=requests,
             )
         )
     except ListenError as problem:
@@ -191,14 +196,13 @@ async def _drain(server: WebhookServer, options: Options) -> None:
     await server.stop(grace=LIMITS.shutdown_grace_seconds)
 
 
-def _load(options: Options, metrics: Metrics) -> FileSource:
+def _load(options: Options) -> FileSource:
     """Return the loaded certificate; raises CannotStart with the flags of the files."""
     source = FileSource(
         options.tls_cert_file,
         options.tls_private_key_file,
         client_ca_file=options.client_ca_file,
         minimum_version=options.tls_min_version,
-        observer=metrics,
     )
     try:
         source.load()

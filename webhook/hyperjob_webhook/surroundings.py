@@ -28,7 +28,6 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
     Context,
@@ -55,12 +54,12 @@ MOST_BYTES: Final = 128 * 1024
 
 
 @asynccontextmanager
-async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surroundings"]:
+async def watched(kubeconfig: str) -> AsyncIterator["Surroundings"]:
     """Watch the objects inside the context. Raises ConfigError for an unusable kubeconfig."""
-    async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT, metrics=metrics) as kube:
-        clusters = Informer(kube, CLUSTERS, metrics=metrics)
-        queues = Informer(kube, QUEUES, metrics=metrics)
-        priorities = Informer(kube, PRIORITY_CLASSES, metrics=metrics)
+    async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT) as kube:
+        clusters = Informer(kube, CLUSTERS)
+        queues = Informer(kube, QUEUES)
+        priorities = Informer(kube, PRIORITY_CLASSES)
         surroundings = Surroundings(kube, clusters, queues, priorities)
         tasks = [asyncio.create_task(each.run()) for each in (clusters, queues, priorities)]
         try:

@@ -16,6 +16,7 @@ from hyperjob_controller.admission.aside import culprit, held_only
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
 from hyperjob_controller.incidents import first_error
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall, void
 from hyperjob_controller.watchdog import LONGEST, SlowTurnError
 from hyperjob_core.api.meta import Object
@@ -23,7 +24,6 @@ from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import state as queue_state

@@ -33,7 +33,6 @@ from hyperjob_core.kube.informer import (
     strip_managed_fields,
     untimed,
 )
-from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
@@ -195,7 +194,6 @@ class Caches:
         kube: Kube,
         *,
         namespace: str | None = None,
-        metrics: InformerMetrics = SILENT,
         webhooks: bool = False,
         faulty: Faulty | None = None,
         in_turn: InTurn = untimed,
@@ -209,7 +207,7 @@ class Caches:
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
             options |= {"faulty": faulty, "in_turn": in_turn, "restored": end_when_restored}
-            return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
+            return Informer(kube, resource, namespace=scope, **options)  # type: ignore[arg-type]  # passed through
 
         ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}
         shared = Shared()

@@ -3,16 +3,19 @@
 A pass without a change changes no metric. Pure, except for `Meter`, which sets the metrics.
 """
 
+from collections import Counter as Numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from prometheus_client import Counter, Histogram
+
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, count, objects, string, timestamp
 from hyperjob_core.kube.client import EventType
-from hyperjob_core.telemetry.training import TrainingMetrics
+from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
 from hyperjob_engine.reasons.reason import Reason
@@ -21,6 +24,52 @@ from hyperjob_engine.status.jobs import PLACED
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 
 _NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS)
+
+_BUCKETS: Final = (1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 10800, 43200, 86400)
+_QUEUE_WAIT: Final = Histogram(
+    "hyperjob_queue_wait_seconds",
+    "Time from the creation of a HyperJob until enough of its sub-jobs are admitted to start",
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
+_GANG_WAIT: Final = Histogram(
+    "hyperjob_gang_wait_seconds",
+    "Time from the first admitted sub-job until the gang starts (opened) or releases its quota"
+    " (gave_back)",
+    ("outcome",),
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
+_PLACEMENTS: Final = Counter(
+    "hyperjob_placement_attempts_total",
+    "Reconciliations that placed all waiting sub-jobs (placed), or not all (no_room)",
+    ("result",),
+    registry=REGISTRY,
+)
+_RESTARTS: Final = Counter(
+    "hyperjob_restarts_total", "Restarts that count against maxRestarts", registry=REGISTRY
+)
+_ATTEMPTS: Final = Counter(
+    "hyperjob_job_attempts_total", "Sub-jobs created again, for any reason", registry=REGISTRY
+)
+_FINISHED: Final = Counter(
+    "hyperjob_finished_total", "HyperJobs that ended, by phase", ("phase",), registry=REGISTRY
+)
+_REFUSALS: Final = Counter(
+    "hyperjob_refusals_total",
+    "Objects of sub-jobs that the API server refused, by reason",
+    ("reason",),
+    registry=REGISTRY,
+)
+# An alert needs a series before its first count.
+for _family, _values in (
+    (_GANG_WAIT, ("opened", "gave_back")),
+    (_PLACEMENTS, ("placed", "no_room")),
+    (_FINISHED, (Phase.COMPLETED, Phase.FAILED)),
+    (_REFUSALS, ("BadRequest", "Forbidden", "Invalid", "NotFound")),
+):
+    for _value in _values:
+        _family.labels(_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,47 +120,50 @@ def placed(decided: Plan) -> bool | None:
 
 
 class Meter:
-    """Sets the metrics of passes and of the phases of HyperJobs."""
+    """Counts passes, and the HyperJobs and sub-jobs of each phase."""
 
-    def __init__(self, metrics: TrainingMetrics) -> None:
-        self._metrics = metrics
+    def __init__(self) -> None:
+        self.phases: Numbers[str] = Numbers({str(phase): 0 for phase in Phase})
+        self.job_phases: Numbers[str] = Numbers()
 
     def passed(self, decided: Plan) -> None:
         """Count whether a pass found places."""
         found = placed(decided)
         if found is not None:
-            self._metrics.placement_tried(placed=found)
+            _PLACEMENTS.labels("placed" if found else "no_room").inc()
 
     def carried_out(self, hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -> None:
         """Observe the wait of a gang whose gates were opened."""
         waited = opened_after(hyperjob, done, now=now)
         if waited is not None:
-            self._metrics.gang_waited(waited, opened=True)
+            _GANG_WAIT.labels("opened").observe(waited)
 
     def written(self, hyperjob: HyperJob, new: Object, *, now: datetime) -> None:
         """Count the events of a written status."""
         change = change_of(hyperjob, new, now=now)
         if change.queue_wait is not None:
-            self._metrics.queue_waited(change.queue_wait)
+            _QUEUE_WAIT.observe(change.queue_wait)
         if change.given_back_after is not None:
-            self._metrics.gang_waited(change.given_back_after, opened=False)
-        if change.restarts or change.attempts:
-            self._metrics.restarted(counted=change.restarts, attempts=change.attempts)
+            _GANG_WAIT.labels("gave_back").observe(change.given_back_after)
+        _RESTARTS.inc(change.restarts)
+        _ATTEMPTS.inc(change.attempts)
         if change.finished:
-            self._metrics.finished(change.finished)
+            _FINISHED.labels(change.finished).inc()
 
     def refused(self, reason: str) -> None:
         """Count an object that the API server refused."""
-        self._metrics.refused(reason)
+        _REFUSALS.labels(reason).inc()
 
     def seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Update the phases of HyperJobs and sub-jobs; a handler of the HyperJob informer."""
         after = None if kind is EventType.DELETED else new
         before, phases = _phases(old), _phases(after)
         if before[0] != phases[0]:
-            self._metrics.phases_changed(before[0], phases[0])
+            self.phases.subtract(before[0])
+            self.phases.update(phases[0])
         if before[1] != phases[1]:
-            self._metrics.job_phases_changed(before[1], phases[1])
+            self.job_phases.subtract(before[1])
+            self.job_phases.update(phases[1])
 
 
 def _phases(hyperjob: Object | None) -> tuple[list[str], list[str]]:

@@ -1,43 +1,84 @@
 """The metrics that are computed at a scrape, from the HyperJobs, the clusters and the mode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.insight.accelerators import accelerator_samples
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.timeuse import TimeUses
-from hyperjob_controller.memory.memory import Memory
-from hyperjob_core.telemetry.families import Families
-from hyperjob_core.telemetry.training import show_accelerators, show_queue_admission, show_time_use
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.registry import filled
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.resources import Resources, is_extended
+
+Accelerators = Callable[[datetime], tuple[Iterable[Cluster], Mapping[str, Resources]]]
+"""Returns the clusters, and by name what sub-jobs hold of them that they do not report yet."""
 
 
-def show(
-    families: Families,
-    caches: Caches,
-    memory: Memory,
-    *,
-    meter: Meter,
-    mode: Callable[[], str],
-    now: Callable[[], datetime],
-) -> None:
-    """Follow HyperJobs for the metrics, and add those that a scrape computes to `families`."""
-    uses = TimeUses()
-    caches.hyperjobs.add_handler(meter.seen)
-    caches.hyperjobs.add_handler(uses.seen)
-    show_time_use(
-        families,
-        {
-            "hyperjob_time_seconds": lambda: uses.seconds(now()),
-            "hyperjob_goodput_ratio": lambda: uses.ratios(now()),
-            "hyperjob_training_reporting": uses.reporting,
-        },
-    )
-    show_queue_admission(families, mode)
-    show_accelerators(
-        families,
-        accelerator_samples(
-            lambda: memory.capacity.clusters(now=now()),
-            lambda: memory.reservations.reserved(now=now()),
-        ),
-    )
+class Scrape(Collector):
+    """Computes the metrics of one controller."""
+
+    def __init__(
+        self,
+        accelerators: Accelerators,
+        *,
+        meter: Meter,
+        mode: Callable[[], str],
+        now: Callable[[], datetime],
+    ) -> None:
+        """Compute from `accelerators`, `mode`, and the changes that `meter` and `uses` saw."""
+        self.uses = TimeUses()
+        self._accelerators = accelerators
+        self._meter = meter
+        self._mode = mode
+        self._now = now
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric with its present samples."""
+        now, uses = self._now(), self.uses
+        text = "Time of the existing HyperJobs since their creation, by use"
+        yield filled(
+            Gauge("hyperjob_time_seconds", text, labels=("queue", "use")), uses.seconds(now)
+        )
+        text = "Productive share of the time in which HyperJobs were not suspended, from 0 to 1"
+        yield filled(Gauge("hyperjob_goodput_ratio", text, labels=("queue",)), uses.ratios(now))
+        text = "HyperJobs whose programs have reported progress"
+        yield filled(Gauge("hyperjob_training_reporting", text, labels=()), uses.reporting())
+        text = "The present queue admission has the value 1"
+        yield filled(
+            Gauge("hyperjob_queue_admission", text, labels=("mode",)), [((self._mode(),), 1.0)]
+        )
+        for name, kind, phases in (
+            ("hyperjob_hyperjobs", "HyperJobs", self._meter.phases),
+            ("hyperjob_jobs", "Sub-jobs", self._meter.job_phases),
+        ):
+            family = Gauge(name, f"{kind} by phase", labels=("phase",))
+            yield filled(family, (((phase,), number) for phase, number in phases.items()))
+        yield from self._devices(now)
+
+    def _devices(self, now: datetime) -> Iterator[Metric]:
+        """Yield the accelerators by cluster and type."""
+        allocatable, free, reserved = (
+            Gauge(f"hyperjob_accelerators_{state}", text, labels=("cluster", "type"))
+            for state, text in (
+                ("allocatable", "Allocatable devices of a cluster"),
+                ("free", "Devices that are free for placement"),
+                (
+                    "reserved",
+                    "Devices of placed sub-jobs that the Cluster's status does not include yet",
+                ),
+            )
+        )
+        clusters, held = self._accelerators(now)
+        for cluster in clusters:
+            for name in filter(is_extended, sorted(cluster.allocatable)):
+                labels, taken = (cluster.name, name), held.get(cluster.name, {}).get(name, 0)
+                allocatable.add_metric(labels, cluster.allocatable[name] / NANO)
+                reserved.add_metric(labels, taken / NANO)
+            for name in filter(is_extended, sorted(cluster.free)):
+                # A reservation and a late summary may count the same pods; no device is negative.
+                free.add_metric((cluster.name, name), max(0, cluster.free[name]) / NANO)
+        yield from (allocatable, free, reserved)

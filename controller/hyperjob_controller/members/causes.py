@@ -15,13 +15,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.members.failedlogs import FailedLogs
+from hyperjob_controller.place import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed

@@ -13,6 +13,7 @@ from typing import Final
 
 from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members.member import Member
+from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
@@ -20,7 +21,6 @@ from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView

@@ -15,8 +15,8 @@ from typing import Final
 
 import aiohttp
 
+from hyperjob_controller.place import Place
 from hyperjob_core.kube.bodies import read_body
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan, SplitQuestion
 from hyperjob_engine.reasons.splitter import (

@@ -15,9 +15,12 @@ from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
+
+from prometheus_client import Counter
 
 from hyperjob_controller.apply.slots import FairSlots
+from hyperjob_controller.place import Place
 from hyperjob_controller.training.schedule import Item, Schedule
 from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
@@ -28,7 +31,7 @@ from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
-from hyperjob_core.telemetry.metrics import Place
+from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang
@@ -58,6 +61,15 @@ _WAITS_PAUSES: Final = (30.0, 300.0)
 _WAITS_PAST: Final = timedelta(minutes=1)
 _WAITS_LINES: Final = 10
 
+_READS: Final = Counter(
+    "hyperjob_progress_reads_total",
+    "Reads of logs for progress lines: the log has some (progress) or none (silent), the pod does"
+    " not exist or has not started (missing), the controller lacks the right (refused), the cluster"
+    " does not answer (unreachable)",
+    ("result",),
+    registry=REGISTRY,
+)
+
 
 class Trouble(NamedTuple):
     """A cluster whose logs could not be read: until when no read begins, and for how long."""
@@ -74,14 +86,6 @@ class _Waits(NamedTuple):
     shares: tuple[WaitShare, ...] = ()
 
 
-class Counts(Protocol):
-    """Counts reads by result: progress, silent, missing, refused, unreachable."""
-
-    def read(self, result: str) -> None:
-        """Count one read."""
-        ...
-
-
 class Reader:
     """The progress of the trainings of all HyperJobs, and the task that reads their logs."""
 
@@ -95,7 +99,6 @@ class Reader:
         interval: float,
         now: Callable[[], datetime],
         wake: Callable[[str, float], None],
-        counts: Counts,
         faulty: Callable[[BaseException], None],
         in_turn: InTurn = nullcontext,
     ) -> None:
@@ -108,7 +111,6 @@ class Reader:
         self._interval = interval
         self._now = now
         self._wake = wake
-        self._counts = counts
         self._faulty = faulty
         self._in_turn = in_turn
         self._bucket = TokenBucket(qps=qps, burst=max(1, int(qps)))
@@ -304,7 +306,7 @@ class Reader:
             self._faulty(error)
             found.miss()
             return False
-        self._counts.read("progress" if progressed else "silent")
+        _READS.labels("progress" if progressed else "silent").inc()
         self._troubles.pop(found.source.cluster, None)
         return progressed
 
@@ -314,7 +316,7 @@ class Reader:
         def take_in(lines: Sequence[LogLine]) -> None:
             before = _saved(found)
             if found.take_in(lines, now=self._now()):
-                self._counts.read("progress")
+                _READS.labels("progress").inc()
                 self._request_pass(item[0])
             if _saved(found) != before:
                 self._wake(item[0], _SAVED_SECONDS)  # another controller may not see the line
@@ -439,11 +441,11 @@ class Reader:
     def _failed(self, found: Watch, error: Exception) -> None:
         """Record a failed read: the pod is missing, the right is missing, or the cluster is."""
         if isinstance(error, NotFound) or (isinstance(error, KubeError) and error.http_code == 400):
-            self._counts.read("missing")
+            _READS.labels("missing").inc()
             found.miss()
             return
         refused = isinstance(error, Forbidden)
-        self._counts.read("refused" if refused else "unreachable")
+        _READS.labels("refused" if refused else "unreachable").inc()
         least, most = _TROUBLE_SECONDS
         cluster = found.source.cluster
         before = self._troubles.get(cluster, Trouble()).pause

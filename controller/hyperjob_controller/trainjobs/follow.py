@@ -28,7 +28,6 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_core.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,6 @@ class TrainJobs:
         recorder: EventRecorder,
         *,
         namespace: str | None,
-        metrics: Metrics,
         now: Callable[[], datetime],
         look_again: timedelta,
         faulty: Faulty,
@@ -58,12 +56,11 @@ class TrainJobs:
         self._hyperjobs = hyperjobs
         self._recorder = recorder
         self._namespace = namespace
-        self._metrics = metrics
         self._now = now
         self._look_again = look_again.total_seconds()
         self._faulty = faulty
         self._in_turn = in_turn
-        self._queue: WorkQueue[str] = WorkQueue(NAME, metrics=metrics)
+        self._queue: WorkQueue[str] = WorkQueue(NAME)
         self._objects: Objects | None = None
         self._forbidden = False
         hyperjobs.add_handler(self._hyperjob_changed)
@@ -131,16 +128,13 @@ class TrainJobs:
     ) -> None:
         for informer in followed.all:
             await informer.synced.wait()
-        await run_workers(
-            self._queue, reconcile, workers=_WORKERS, metrics=self._metrics, controller=NAME
-        )
+        await run_workers(self._queue, reconcile, workers=_WORKERS, controller=NAME)
 
     def _informer(self, resource: Resource) -> Informer:
         return Informer(
             self._kube,
             resource,
             namespace=self._namespace if resource.namespaced else None,
-            metrics=self._metrics,
             faulty=self._faulty,
             in_turn=self._in_turn,
         )

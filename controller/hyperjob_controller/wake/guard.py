@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
 from hyperjob_controller.incidents import Incident
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.api.phases import Phase
@@ -16,7 +17,6 @@ from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.reasons.incident import InternalFault
 from hyperjob_engine.status.derive import derive_fault
 from hyperjob_engine.status.diff import merge_patch

@@ -9,6 +9,7 @@ from typing import Final
 
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
@@ -23,7 +24,6 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.gang.opening import follows_opening, opens_gate
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.resources import Resources

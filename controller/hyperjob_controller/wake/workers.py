@@ -5,20 +5,70 @@ An error of one key neither ends a worker nor delays other keys.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
 
 from hyperjob_controller.wake.guard import SetAsideError
 from hyperjob_core.kube.errors import KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.resources import split_key
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.registry import REGISTRY
 from hyperjob_core.telemetry.logs import bound
-from hyperjob_core.telemetry.metrics import Metrics, ReconcileResult
 
 log = logging.getLogger(__name__)
 
 CONTROLLER = "hyperjob"
 PASS_SECONDS = 120.0
+
+_NAME: Final = "controller_runtime_"
+_LABELS: Final = ("controller",)
+_PASSES: Final = Counter(
+    f"{_NAME}reconcile_total",
+    "Reconciliations by result",
+    ("controller", "result"),
+    registry=REGISTRY,
+)
+_ERRORS: Final = Counter(
+    f"{_NAME}reconcile_errors_total", "Reconciliations that failed", _LABELS, registry=REGISTRY
+)
+_TERMINAL_ERRORS: Final = Counter(
+    f"{_NAME}terminal_reconcile_errors_total",
+    "Reconciliations that failed and are not retried",
+    _LABELS,
+    registry=REGISTRY,
+)
+_SECONDS: Final = Histogram(
+    f"{_NAME}reconcile_time_seconds",
+    "Duration of a reconciliation",
+    _LABELS,
+    buckets=(
+        *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
+        *(0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25),
+        *(30, 40, 50, 60),
+    ),
+    registry=REGISTRY,
+)
+_ACTIVE: Final = Gauge(f"{_NAME}active_workers", "Active workers", _LABELS, registry=REGISTRY)
+_WORKERS: Final = Gauge(
+    f"{_NAME}max_concurrent_reconciles",
+    "Maximum number of concurrent reconciliations",
+    _LABELS,
+    registry=REGISTRY,
+)
+
+
+class ReconcileResult(StrEnum):
+    """The result of a reconciliation."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+
 
 Reconcile = Callable[[str], Awaitable[timedelta | None]]
 
@@ -28,29 +78,39 @@ async def run_workers(
     reconcile: Reconcile,
     *,
     workers: int,
-    metrics: Metrics,
     controller: str = CONTROLLER,
 ) -> None:
     """Work until cancelled; `controller` is the name of the kind in metrics and in the log."""
-    metrics.controller_started(controller, workers=workers)
+    _WORKERS.labels(controller).set(workers)
+    for family in (_ERRORS, _TERMINAL_ERRORS):
+        family.labels(controller)
+    passes = {result: _PASSES.labels(controller, result) for result in ReconcileResult}
     async with asyncio.TaskGroup() as group:
         for number in range(workers):
-            group.create_task(_work(queue, reconcile, metrics, controller), name=f"worker {number}")
+            group.create_task(_work(queue, reconcile, passes, controller), name=f"worker {number}")
 
 
 async def _work(
-    queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics, controller: str
+    queue: WorkQueue[str],
+    reconcile: Reconcile,
+    passes: Mapping[ReconcileResult, Counter],
+    controller: str,
 ) -> None:
     """Reconcile one key after the other until cancelled."""
+    active, seconds = _ACTIVE.labels(controller), _SECONDS.labels(controller)
     while True:
         key = await queue.get()
         try:
             namespace, name = split_key(key)
             with (
                 bound(**{controller: {"namespace": namespace, "name": name}}),
-                metrics.reconciling(controller),
+                active.track_inprogress(),
+                seconds.time(),
             ):
-                metrics.reconciled(controller, await _pass(queue, reconcile, key))
+                result = await _pass(queue, reconcile, key)
+            passes[result].inc()
+            if result is ReconcileResult.ERROR:
+                _ERRORS.labels(controller).inc()
         finally:
             queue.done(key)
         await asyncio.sleep(0)  # a pass without requests never yields to other tasks by itself

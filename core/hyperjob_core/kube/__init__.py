@@ -1,6 +1,5 @@
 """The asynchronous Kubernetes client, on plain dicts: the counterpart of Go's client-go.
 
 Objects are the API server's own JSON: fields that this release does not know stay. The package
-imports neither the programs that use it nor the telemetry: its callers pass the metrics
-(`hyperjob_core.kube.instruments`).
+imports none of the programs that use it.
 """

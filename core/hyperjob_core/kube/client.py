@@ -30,7 +30,6 @@ from hyperjob_core.kube.errors import (
     unreachable,
 )
 from hyperjob_core.kube.exchange import Warn, log_warning
-from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,
@@ -102,7 +101,6 @@ class Kube:
         user_agent: str = USER_AGENT,
         time_limit: float = TIME_LIMIT,
         connections: int = CONNECTIONS,
-        metrics: ClientMetrics = SILENT,
         warn: Warn = log_warning,
         bounds: Bounds = Bounds(),
     ) -> AsyncIterator[Self]:
@@ -120,7 +118,6 @@ class Kube:
             connection,
             user_agent=user_agent,
             connections=connections,
-            metrics=metrics,
             warn=warn,
         )
         async with cls(

@@ -26,11 +26,16 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The clock of the running event loop."""
+    """The clock of the event loop in which it is first read; a scrape may read it elsewhere."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def now(self) -> float:
         """Return the loop's time."""
-        return asyncio.get_running_loop().time()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
         """Set a timer on the loop."""

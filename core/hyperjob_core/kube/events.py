@@ -12,16 +12,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
+
+from prometheus_client import Counter
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time, utc_now
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.clock import Clock, LoopClock
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
-from hyperjob_core.kube.instruments import SILENT, EventMetrics
 from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import EVENTS, Resource
+from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,15 @@ _SERIES_SECONDS = 360.0
 _BURST = 25
 _REFILL_PER_SECOND = 1 / 300
 _FLUSH_SECONDS = 2.0
+
+_DROPPED: Final = Counter(
+    "hyperjob_events_dropped_total",
+    "Kubernetes Events that could not be recorded",
+    ("reason",),
+    registry=REGISTRY,
+)
+for _reason in ("spam", "full", "failed"):
+    _DROPPED.labels(_reason)  # an alert needs the series before its first count
 
 Key = tuple[str, ...]
 
@@ -78,7 +89,6 @@ class EventRecorder:
         reporting_controller: str,
         *,
         instance: str = "",
-        metrics: EventMetrics = SILENT,
         clock: Clock | None = None,
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -89,7 +99,6 @@ class EventRecorder:
         self._kube = kube
         self._controller = reporting_controller
         self._instance = (instance or reporting_controller)[:128]
-        self._metrics = metrics
         self._clock = clock or LoopClock()
         self._wall = wall
         self._series: OrderedDict[Key, _Series] = OrderedDict()
@@ -120,14 +129,14 @@ class EventRecorder:
             series.count += 1
             series.last = now
         elif not self._allowed(key[0] + key[1]):
-            self._metrics.event_dropped("spam")
+            _DROPPED.labels("spam").inc()
             return
         else:
             series = self._series[key] = _Series(_name(regarding), self._wall(), now)
         self._series.move_to_end(key)
         if key not in self._waiting and len(self._waiting) >= _WAITING:
             self._series.pop(key, None)
-            self._metrics.event_dropped("full")
+            _DROPPED.labels("full").inc()
             return
         event = self._build(series, regarding, type, reason, action, note)
         if related is not None:
@@ -149,7 +158,7 @@ class EventRecorder:
                     await self._flush()
             except TimeoutError:
                 for _ in self._waiting:
-                    self._metrics.event_dropped("failed")
+                    _DROPPED.labels("failed").inc()
 
     async def _flush(self) -> None:
         """Write all waiting Events; an Event that the API server refuses is counted and dropped."""
@@ -164,7 +173,7 @@ class EventRecorder:
                 self._waiting.setdefault(key, event)
                 raise
             except KubeError as error:
-                self._metrics.event_dropped("failed")
+                _DROPPED.labels("failed").inc()
                 log.info(
                     "Event not recorded",
                     extra={

@@ -11,13 +11,14 @@ import random
 import socket
 import ssl
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 from urllib.parse import urlencode
 
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.credentials import anonymous
-from hyperjob_core.kube.instruments import ClientMetrics
 from hyperjob_core.kube.transport import Params, Response
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ _TRIES = 3
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
+
+REQUESTS: Final[Counter[tuple[str, str, str]]] = Counter()
+"""The requests of this process by code (`<error>` without an answer), method and host."""
 
 
 Warn = Callable[[str, str], None]
@@ -68,11 +72,8 @@ def why_no_connection(error: OSError) -> str:
 class Exchange(ABC):
     """The base of HttpTransport, without its connections: tests replace these by a script."""
 
-    def __init__(
-        self, connection: Connection, *, metrics: ClientMetrics, warn: Warn = log_warning
-    ) -> None:
+    def __init__(self, connection: Connection, *, warn: Warn = log_warning) -> None:
         self._connection = connection
-        self._metrics = metrics
         self._base = connection.server
         self._host = connection.host
         self._report = warn
@@ -168,7 +169,7 @@ class Exchange(ABC):
                 self._report(line, warning)
 
     def _count(self, code: str, method: str) -> None:
-        self._metrics.request_done(code=code, method=method, host=self._host)
+        REQUESTS[code, method, self._host] += 1
 
 
 def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> float | None:

@@ -24,7 +24,6 @@ from hyperjob_core.kube import errors
 from hyperjob_core.kube.bodies import hang_up, read_body
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.exchange import Exchange, Warn, log_warning, why_no_connection
-from hyperjob_core.kube.instruments import SILENT, ClientMetrics
 from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Response
 
 _TURNS_TO_CLOSE = 100
@@ -53,10 +52,9 @@ class HttpTransport(Exchange):
         *,
         user_agent: str,
         connections: int = CONNECTIONS,
-        metrics: ClientMetrics = SILENT,
         warn: Warn = log_warning,
     ) -> None:
-        super().__init__(connection, metrics=metrics, warn=warn)
+        super().__init__(connection, warn=warn)
         self._owns_session = True
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(

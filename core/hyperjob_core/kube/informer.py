@@ -17,7 +17,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, NotFound
-from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
@@ -86,7 +85,6 @@ class Informer:
         page_size: int = 500,
         idle_limit: float = IDLE_LIMIT,
         backoff: Backoff | None = None,
-        metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         faulty: Faulty | None = None,
         in_turn: InTurn = untimed,
@@ -115,7 +113,6 @@ class Informer:
             idle_limit=idle_limit,
             backoff=backoff,
             report=self._report,
-            metrics=metrics,
             sleep=sleep,
         )
         self._store = Store(indexers)

@@ -10,15 +10,17 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from prometheus_client import Gauge
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.kube.errors import KubeError, NotFound
-from hyperjob_core.kube.instruments import SILENT, LeaderMetrics
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
 from hyperjob_core.kube.resources import LEASES, Resource
+from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,13 @@ RENEW_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 _JITTER = 0.2
 _RELEASE_SECONDS = 5.0
+
+_LEADING: Final = Gauge(
+    "leader_election_master_status",
+    "1 while this process leads, else 0",
+    ("name",),
+    registry=REGISTRY,
+)
 
 
 class Leases(Protocol):
@@ -67,7 +76,6 @@ class LeaderElector:
         lease_seconds: int = LEASE_SECONDS,
         renew_seconds: float = RENEW_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
-        metrics: LeaderMetrics = SILENT,
         overdue: Callable[[], None] | None = None,
         annotations: Callable[[], Mapping[str, str]] = dict,
         manager: str = "",
@@ -91,7 +99,6 @@ class LeaderElector:
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
         self._retry_seconds = retry_seconds
-        self._metrics = metrics
         self._overdue = overdue
         self._wall = wall
         self._annotations = annotations
@@ -99,7 +106,7 @@ class LeaderElector:
         self._sight: Sight | None = None
         self._held_since = 0.0
         self._sure = False
-        metrics.leader_changed(name, leading=False)
+        self._lead(leading=False)
 
     @property
     def leader(self) -> str:
@@ -286,7 +293,7 @@ class LeaderElector:
             log.info("Could not give the lease up", extra=self._about(error=str(error)))
 
     def _lead(self, *, leading: bool) -> None:
-        self._metrics.leader_changed(self._name, leading=leading)
+        _LEADING.labels(self._name).set(1 if leading else 0)
 
     def _pause(self) -> float:
         return self._retry_seconds * (1 + random.uniform(0, _JITTER))

@@ -8,6 +8,7 @@ ended at once it waits, each time longer, whether the API server failed or just 
 import asyncio
 import math
 import random
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Final, Protocol
@@ -16,7 +17,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
-from hyperjob_core.kube.instruments import SILENT, InformerMetrics
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.resources import Resource
 
@@ -27,6 +27,11 @@ Report = Callable[[KubeError | None], None]
 _HEALTHY_SECONDS: Final = 10.0
 _RESUMES: Final = 3
 _WATCH_SECONDS: Final = (300, 600)
+
+LISTS: Final[Counter[str]] = Counter()
+WATCHES: Final[Counter[str]] = Counter()
+SHORT_WATCHES: Final[Counter[str]] = Counter()
+"""The lists, ended watches, and watches that ended at once without an event, by resource."""
 
 
 class ListerWatcher(Protocol):
@@ -92,7 +97,6 @@ class Reflector:
         backoff: Backoff | None = None,
         report: Report = silent,
         opened: Callable[[], None] = lambda: None,
-        metrics: InformerMetrics = SILENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Call `opened` for each watch that the server accepts.
@@ -116,7 +120,6 @@ class Reflector:
         self._tell_opened = opened
         self._backoff = backoff or Backoff()
         self._report = report
-        self._metrics = metrics
         self._sleep = sleep
         self._opened = math.inf
         self._changes = 0
@@ -148,9 +151,8 @@ class Reflector:
             if healthy or brought:
                 self._recovered()
             if self._opened < math.inf:
-                self._metrics.informer_watch(
-                    self._resource.group_resource, short=not healthy and not brought
-                )
+                WATCHES[self._resource.group_resource] += 1
+                SHORT_WATCHES[self._resource.group_resource] += not healthy and not brought
             if not healthy:
                 await self._sleep(self._backoff.next())
 
@@ -164,7 +166,10 @@ class Reflector:
             field_selector=self._field_selector,
             transform=self._transform,
         )
-        self._metrics.informer_list(self._resource.group_resource)
+        LISTS[self._resource.group_resource] += 1
+        SHORT_WATCHES[self._resource.group_resource] += (
+            0  # an alert needs it before its first count
+        )
         return listed
 
     def _watch(self) -> AsyncGenerator[WatchEvent, None]:

@@ -13,15 +13,55 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from prometheus_client import Counter, Gauge, Histogram
+
 from hyperjob_core.kube.clock import Cancellable, Clock, LoopClock
-from hyperjob_core.kube.instruments import SILENT, QueueMetrics
 from hyperjob_core.kube.ratelimit import DefaultLimiter, RateLimiter
+from hyperjob_core.registry import REGISTRY
 from hyperjob_core.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
 PATIENCE: Final = 10
 """An item of low priority comes after at most so many later items."""
+
+_LABELS: Final = ("name", "controller")
+_BUCKETS: Final = tuple(1e-8 * 10**power for power in range(12))
+_ADDS: Final = Counter(
+    "workqueue_adds_total", "Items added to the workqueue", _LABELS, registry=REGISTRY
+)
+_RETRIES: Final = Counter(
+    "workqueue_retries_total", "Items requeued with a delay", _LABELS, registry=REGISTRY
+)
+_WAITS: Final = Histogram(
+    "workqueue_queue_duration_seconds",
+    "Time that items wait in the workqueue",
+    _LABELS,
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
+_WORKS: Final = Histogram(
+    "workqueue_work_duration_seconds",
+    "Processing time of items",
+    _LABELS,
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
+_DEPTH: Final = Gauge(
+    "workqueue_depth", "Items that wait in the workqueue", _LABELS, registry=REGISTRY
+)
+_UNFINISHED: Final = Gauge(
+    "workqueue_unfinished_work_seconds",
+    "Total processing time so far of items in process",
+    _LABELS,
+    registry=REGISTRY,
+)
+_LONGEST: Final = Gauge(
+    "workqueue_longest_running_processor_seconds",
+    "Processing time so far of the oldest item in process",
+    _LABELS,
+    registry=REGISTRY,
+)
 
 
 class WorkQueue(Generic[K]):
@@ -39,7 +79,6 @@ class WorkQueue(Generic[K]):
         *,
         limiter: RateLimiter[K] | None = None,
         clock: Clock | None = None,
-        metrics: QueueMetrics = SILENT,
         namespace: Callable[[K], str] = lambda _: "",
         most: int | None = None,
     ) -> None:
@@ -50,7 +89,6 @@ class WorkQueue(Generic[K]):
         self.name = name
         self._clock = clock or LoopClock()
         self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
-        self._metrics = metrics
         self._namespace = namespace
         # A dirty item waits in one of the two queues, or is in processing and waits after that.
         self._dirty: set[K] = set()
@@ -66,7 +104,11 @@ class WorkQueue(Generic[K]):
         self._order = itertools.count()
         self._timer: Cancellable | None = None
         self._timer_at = 0.0
-        metrics.queue_started(name, self)
+        _DEPTH.labels(name, name).set_function(self.depth)
+        _UNFINISHED.labels(name, name).set_function(self.unfinished_seconds)
+        _LONGEST.labels(name, name).set_function(self.longest_running_seconds)
+        self._adds, self._retries = (each.labels(name, name) for each in (_ADDS, _RETRIES))
+        self._waits, self._works = (each.labels(name, name) for each in (_WAITS, _WORKS))
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._low)
@@ -82,7 +124,7 @@ class WorkQueue(Generic[K]):
                 del self._low[item]
                 self._queue.put(self._namespace(item), item)
             return
-        self._metrics.queue_added(self.name)
+        self._adds.inc()
         self._dirty.add(item)
         self._added[item] = self._clock.now()
         if item in self._processing:
@@ -95,7 +137,7 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, item: K, delay: float) -> None:
         """Queue an item `delay` seconds from now; of several times the earliest counts."""
-        self._metrics.queue_retried(self.name)
+        self._retries.inc()
         if delay <= 0:
             self.add(item)
             return
@@ -142,7 +184,7 @@ class WorkQueue(Generic[K]):
         now = self._clock.now()
         self._processing[item] = now
         self._dirty.discard(item)
-        self._metrics.queue_waited(self.name, now - self._added.pop(item, now))
+        self._waits.observe(now - self._added.pop(item, now))
         return item
 
     def done(self, item: K) -> None:
@@ -150,7 +192,7 @@ class WorkQueue(Generic[K]):
         started = self._processing.pop(item, None)
         if started is None:
             return
-        self._metrics.queue_worked(self.name, self._clock.now() - started)
+        self._works.observe(self._clock.now() - started)
         self._queue.release(self._namespace(item))
         if item in self._dirty:
             self._push(item)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
+from hyperjob_core.registry import REGISTRY
 from hyperjob_core.serving.addresses import parse_address
 from hyperjob_core.serving.listener import HTTP_LOG, Listener, in_line
 from hyperjob_core.telemetry.health import Checks
@@ -61,23 +62,23 @@ async def serve(
     *,
     healthz: Checks,
     readyz: Checks,
-    registry: CollectorRegistry,
     health_address: str,
     metrics_address: str,
     debug: Mapping[str, Handler] = MappingProxyType({}),
     debug_address: str = "0",
     protection: Protection | None = None,
+    computed: Collector | None = None,
 ) -> AsyncIterator[Addresses]:
     """Serve for the length of the block; equal addresses share a listener. Raises ListenError.
 
     `debug` has the handlers of the debug paths, which show objects. With `protection` the address
-    of /metrics must be its own: ValueError.
+    of /metrics must be its own: ValueError. It shows the metrics of `computed` too.
     """
     if protection is not None and metrics_address in (health_address, debug_address):
         raise ValueError("--metrics-cert-dir needs an address of its own: --metrics-bind-address")
     routes: dict[str, dict[str, Handler]] = {}
     routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
-    routes.setdefault(metrics_address, {}).update(metrics_routes(registry, protection))
+    routes.setdefault(metrics_address, {}).update(metrics_routes(protection))
     routes.setdefault(debug_address, {}).update(debug)
     flags = {
         debug_address: "--debug-bind-address",
@@ -85,6 +86,9 @@ async def serve(
         health_address: "--health-probe-bind-address",
     }
     async with AsyncExitStack() as stack:
+        if computed is not None:
+            REGISTRY.register(computed)
+            stack.callback(REGISTRY.unregister, computed)
         found = {
             address: await stack.enter_async_context(
                 _listen(
@@ -107,16 +111,14 @@ def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
     return routes
 
 
-def metrics_routes(
-    registry: CollectorRegistry, protection: Protection | None = None
-) -> dict[str, Handler]:
+def metrics_routes(protection: Protection | None = None) -> dict[str, Handler]:
     """Return the handler of /metrics."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         if protection is not None:
             await protection.admit(request)
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response = web.Response(body=encode(REGISTRY), headers={"Content-Type": content_type})
         response.enable_compression()
         return response
 

@@ -11,7 +11,6 @@ from aiohttp import web
 from hyperjob_certs.metrics import ProtectionError, protection
 from hyperjob_core.telemetry.endpoints import serve
 from hyperjob_core.telemetry.health import Checks
-from hyperjob_core.telemetry.metrics import Metrics
 from tests.support.stack import issue_certificates
 
 USERS = {"scraper": "system:serviceaccount:monitoring:prometheus", "other": "someone"}
@@ -73,7 +72,6 @@ async def get(certificates, authority):
         serve(
             healthz=Checks("healthz"),
             readyz=Checks("readyz"),
-            registry=Metrics().registry,
             health_address="127.0.0.1:0",
             metrics_address="localhost:0",
             protection=protected,

@@ -10,17 +10,18 @@ from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
 from hyperjob_certs.source import FileSource
 from hyperjob_certs.store import DirectoryStore, Stored
 from hyperjob_certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
+from tests.support.counts import Counts
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)
 
 
-class Counter:
-    def __init__(self):
-        self.reads = []
+NAME = "certwatcher_read_certificate"
 
-    def certificate_read(self, *, failed=False):
-        self.reads.append("failed" if failed else "read")
+
+def reads(counts):
+    """Return how often a pair was read since then, and how many of them could not be served."""
+    return counts(f"{NAME}_total"), counts(f"{NAME}_errors_total")
 
 
 class Files:
@@ -30,7 +31,7 @@ class Files:
         self.certificate, self.key = directory / "tls.crt", directory / "tls.key"
         self.ca = issue_ca(common_name="ca", lifetime=100 * DAY, now=NOW)
         self.now = NOW
-        self.observer = Counter()
+        self.counts = Counts()
         self.write(self.pair())
 
     def pair(self, lifetime=DAY):
@@ -47,7 +48,6 @@ class Files:
             self.certificate,
             self.key,
             poll_seconds=0.01,
-            observer=self.observer,
             clock=lambda: self.now,
         )
 
@@ -107,7 +107,7 @@ def test_nothing_happens_while_the_files_stay(files):
     source.load()
     assert not source.refresh()
     assert source.problem is None
-    assert files.observer.reads == ["read"]
+    assert reads(files.counts) == (1, 0)
 
 
 def spoil_mismatch(files):
@@ -160,7 +160,7 @@ async def test_the_old_pair_is_served_on_when_the_new_one_is(spoil, text, files,
     assert not source.refresh()
     assert text in source.problem
     assert (await served_by(source, files.ca))[0] == serial
-    assert files.observer.reads == ["read", "failed", "failed"]
+    assert reads(files.counts) == (3, 2)
     complaints = [record for record in caplog.records if "cannot be served" in record.message]
     assert len(complaints) == 1, "said once, not at every look"
 

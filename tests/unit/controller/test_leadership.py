@@ -8,6 +8,7 @@ import pytest
 
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.options import Options
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
@@ -24,9 +25,9 @@ from hyperjob_core.kube.errors import KubeError, from_status, make_status
 from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import LEASES
-from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.counts import Counts
 
 
 class Records:
@@ -66,21 +67,17 @@ class Server:
         return {"metadata": {"name": name}}
 
 
-def leadership(
-    server: Server | Kube, *records: Records, metrics: Metrics | None = None
-) -> Leadership:
+def leadership(server: Server | Kube, *records: Records) -> Leadership:
     admission, handover = records or (Records(), Records())
-    metrics = metrics or Metrics()
     return Leadership(
         server,  # type: ignore[arg-type] # what a leader asks of a Kube
         Options(),
         admission,  # type: ignore[arg-type] # what it records
         handover,  # type: ignore[arg-type]
-        wall=Wall(lambda _: None, metrics=metrics, now=utc_now, wake=lambda _: None),
+        wall=Wall(lambda _: None, now=utc_now, wake=lambda _: None),
         namespace="hyperjob-system",
         identity="me",
         mode=lambda: QueueAdmission.BUILTIN,
-        metrics=metrics,
     )
 
 
@@ -120,7 +117,7 @@ async def test_only_a_leader_records_what_the_next_one_needs() -> None:
 @pytest.mark.parametrize("broken", ["admission", "handover"])
 def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str) -> None:
     """Neither the restoring nor the recording of one ends the work, or keeps the other away."""
-    admission, handover, metrics = Records(), Records(), Metrics()
+    admission, handover, counts = Records(), Records(), Counts()
     (admission if broken == "admission" else handover).error = ZeroDivisionError("a bug")
     worked = asyncio.Event()
 
@@ -136,7 +133,7 @@ def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str
                 await asyncio.sleep(60)  # virtual: renewals in between
                 worked.set()
 
-            await leadership(kube, admission, handover, metrics=metrics).run(work)
+            await leadership(kube, admission, handover).run(work)
             return await kube.get(LEASES, LEASE_NAME, namespace="hyperjob-system")
 
     left = run(main())["metadata"]["annotations"]
@@ -144,9 +141,7 @@ def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str
     assert (admission.restored, handover.restored) == (["ending"], ["claims"])
     kept = {"admission": ("ending", "recorded"), "handover": ("recorded", "claims")}
     assert (left[ENDING_PODS], left[CLAIMS]) == kept[broken]
-    counted = metrics.registry.get_sample_value(
-        "hyperjob_internal_errors_total", {"place": Place.LEASE}
-    )
+    counted = counts("hyperjob_internal_errors_total", place=Place.LEASE)
     assert counted
     assert counted > 2
 

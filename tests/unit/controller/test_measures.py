@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.insight.accelerators import accelerator_samples
 from hyperjob_controller.insight.measures import (
     Meter,
     StatusChange,
@@ -12,11 +11,12 @@ from hyperjob_controller.insight.measures import (
     opened_after,
     placed,
 )
+from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_core.kube.client import EventType
-from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_core.telemetry.training import TrainingMetrics, show_accelerators
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
+from tests.support.counts import Counts, value
 from tests.unit.controller.builders import GPU, NOW, cluster, hyperjob, observed
 
 Object = dict[str, Any]
@@ -127,68 +127,67 @@ def test_a_pass_tells_whether_it_found_places() -> None:
     assert placed(Plan(actions=(again,))) is None, "its policy was lost; its place was not"
 
 
-@pytest.fixture
-def metrics() -> Metrics:
-    return Metrics()
+def scrape(
+    meter: Meter, clusters: tuple[Cluster, ...] = (), reserved: dict[str, Any] | None = None
+) -> Scrape:
+    return Scrape(
+        lambda _: (clusters, reserved or {}), meter=meter, mode=lambda: "builtin", now=lambda: NOW
+    )
 
 
-def value(metrics: Metrics, name: str, /, **labels: str) -> float | None:
-    return metrics.registry.get_sample_value(name, labels)
-
-
-def test_phases_are_followed_through_a_life(metrics: Metrics) -> None:
-    meter = Meter(TrainingMetrics(metrics.families))
+def test_phases_are_followed_through_a_life() -> None:
+    meter = Meter()
     first, running = hyperjob(), hyperjob(status=state("Running", jobs=[entry(0, "Running")]))
     meter.seen(EventType.ADDED, None, first)
-    assert value(metrics, "hyperjob_hyperjobs", phase="Pending") == 1
+    assert value(scrape(meter), "hyperjob_hyperjobs", phase="Pending") == 1
     meter.seen(EventType.MODIFIED, first, running)
-    assert value(metrics, "hyperjob_hyperjobs", phase="Pending") == 0
-    assert value(metrics, "hyperjob_hyperjobs", phase="Running") == 1
-    assert value(metrics, "hyperjob_jobs", phase="Running") == 1
+    assert value(scrape(meter), "hyperjob_hyperjobs", phase="Pending") == 0
+    assert value(scrape(meter), "hyperjob_hyperjobs", phase="Running") == 1
+    assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 1
     meter.seen(EventType.DELETED, running, None)
-    assert value(metrics, "hyperjob_hyperjobs", phase="Running") == 0
-    assert value(metrics, "hyperjob_jobs", phase="Running") == 0
+    assert value(scrape(meter), "hyperjob_hyperjobs", phase="Running") == 0
+    assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 0
 
 
-def test_the_phase_of_a_hyperjob_is_followed_while_its_sub_jobs_stay_in_theirs(
-    metrics: Metrics,
-) -> None:
-    meter = Meter(TrainingMetrics(metrics.families))
+def test_the_phase_of_a_hyperjob_is_followed_while_its_sub_jobs_stay_in_theirs() -> None:
+    meter = Meter()
     before, after = (
         hyperjob(status=state(phase, jobs=[entry(0, "Running")]))
         for phase in ("Degraded", "Running")
     )
     meter.seen(EventType.ADDED, None, before)
     meter.seen(EventType.MODIFIED, before, after)
-    found = [value(metrics, "hyperjob_hyperjobs", phase=each) for each in ("Degraded", "Running")]
+    found = [
+        value(scrape(meter), "hyperjob_hyperjobs", phase=each) for each in ("Degraded", "Running")
+    ]
     assert found == [0, 1]
-    assert value(metrics, "hyperjob_jobs", phase="Running") == 1
+    assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 1
 
 
-def test_what_was_written_and_done_arrives_in_the_series(metrics: Metrics) -> None:
-    meter = Meter(TrainingMetrics(metrics.families))
+def test_what_was_written_and_done_arrives_in_the_series() -> None:
+    counts, meter = Counts(), Meter()
     for old, new, _ in CHANGES.values():
         meter.written(observed(hyperjob(status=old)).hyperjob, new, now=NOW)
     meter.carried_out(observed(hyperjob()).hyperjob, [GATE], now=NOW)
     meter.passed(plan(observed(hyperjob(), clusters=(cluster("a", 0),))))
     meter.refused("Invalid")
-    assert value(metrics, "hyperjob_queue_wait_seconds_sum") == 245
-    assert value(metrics, "hyperjob_gang_wait_seconds_count", outcome="gave_back") == 1
-    assert value(metrics, "hyperjob_gang_wait_seconds_count", outcome="opened") == 1
-    assert value(metrics, "hyperjob_restarts_total") == 1
-    assert value(metrics, "hyperjob_job_attempts_total") == 3
-    assert value(metrics, "hyperjob_finished_total", phase="Failed") == 1
-    assert value(metrics, "hyperjob_finished_total", phase="Completed") == 1
-    assert value(metrics, "hyperjob_placement_attempts_total", result="no_room") == 1
-    assert value(metrics, "hyperjob_placement_attempts_total", result="placed") == 0
-    assert value(metrics, "hyperjob_refusals_total", reason="Invalid") == 1
+    assert counts("hyperjob_queue_wait_seconds_sum") == 245
+    assert counts("hyperjob_gang_wait_seconds_count", outcome="gave_back") == 1
+    assert counts("hyperjob_gang_wait_seconds_count", outcome="opened") == 1
+    assert counts("hyperjob_restarts_total") == 1
+    assert counts("hyperjob_job_attempts_total") == 3
+    assert counts("hyperjob_finished_total", phase="Failed") == 1
+    assert counts("hyperjob_finished_total", phase="Completed") == 1
+    assert counts("hyperjob_placement_attempts_total", result="no_room") == 1
+    assert counts("hyperjob_placement_attempts_total", result="placed") == 0
+    assert counts("hyperjob_refusals_total", reason="Invalid") == 1
 
 
-def test_accelerators_are_shown_by_cluster_and_type(metrics: Metrics) -> None:
+def test_accelerators_are_shown_by_cluster_and_type() -> None:
     members = (cluster("a", 4, total=16), cluster("b", 0))
     reserved = {"a": {GPU: 8 * 10**9, "cpu": 10**9}}
-    show_accelerators(metrics.families, accelerator_samples(lambda: members, lambda: reserved))
+    shown = scrape(Meter(), members, reserved)
     for kind, expected in (("allocatable", 16), ("free", 4), ("reserved", 8)):
-        assert value(metrics, f"hyperjob_accelerators_{kind}", cluster="a", type=GPU) == expected
-    assert value(metrics, "hyperjob_accelerators_reserved", cluster="b", type=GPU) == 0
-    assert value(metrics, "hyperjob_accelerators_free", cluster="a", type="cpu") is None
+        assert value(shown, f"hyperjob_accelerators_{kind}", cluster="a", type=GPU) == expected
+    assert value(shown, "hyperjob_accelerators_reserved", cluster="b", type=GPU) == 0
+    assert value(shown, "hyperjob_accelerators_free", cluster="a", type="cpu") is None

@@ -16,6 +16,7 @@ from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.member import LONGEST_AGE, Member
 from hyperjob_controller.members.reader import Members
+from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError
@@ -23,7 +24,6 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.kube.transport import Params
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_engine.members.fold import MemberFold
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.walls import Cpu

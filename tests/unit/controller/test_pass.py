@@ -11,9 +11,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from prometheus_client.metrics import MetricWrapperBase
 
 from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.candidates import Candidates
 from hyperjob_controller.memory.reservations import Reservations
@@ -31,7 +33,6 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
@@ -40,7 +41,7 @@ from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, Kube, Metrics, Parsed, Candidates)
+OTHERS = (Informer, Kube, MetricWrapperBase, Scrape, Parsed, Candidates)
 
 
 def member(name: str, gpus: int) -> Object:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_controller.place import Place
 from hyperjob_controller.training.reader import Reader, Trouble
 from hyperjob_controller.training.schedule import Lane, Schedule
 from hyperjob_controller.training.watch import (
@@ -25,12 +26,12 @@ from hyperjob_controller.training.watch import (
 from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.errors import unreachable
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
+from tests.support.counts import Counts
 from tests.support.walls import Cpu
 from tests.unit.controller.builders import binding, hyperjob, job, labels, observed, pod, template
 
@@ -343,16 +344,14 @@ class Logs:
             await self.holding.wait()
 
 
-class Results(Counter[str]):
-    def read(self, result: str) -> None:
-        self[result] += 1
+READS = "hyperjob_progress_reads_total"
 
 
 class Bench:
     """A reader over made-up logs."""
 
     def __init__(self, *, qps: float = 1000, interval: float = 0.05) -> None:
-        self.logs, self.results, self.woken = Logs(), Results(), list[tuple[str, float]]()
+        self.logs, self.counts, self.woken = Logs(), Counts(), list[tuple[str, float]]()
         self.cpu = Cpu()
         self.faults: list[BaseException] = []
         self.reader = Reader(
@@ -361,7 +360,6 @@ class Bench:
             interval=interval,
             now=lambda: NOW,
             wake=lambda key, seconds: self.woken.append((key, seconds)),
-            counts=self.results,
             faulty=self.faults.append,
             in_turn=partial(self.cpu.watchdog.turn, Place.PROGRESS, most=LONGEST),
         )
@@ -468,7 +466,7 @@ async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.reader.trainings(KEY))
-        assert bench.results["missing"] == 1
+        assert bench.counts(READS, result="missing") == 1
 
 
 async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
@@ -507,7 +505,7 @@ async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) ->
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = fault
         jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(50)]
         bench.planned(seen(*jobs))
-        await bench.until(lambda: bench.results["unreachable"])
+        await bench.until(lambda: bench.counts(READS, result="unreachable"))
         await bench.reads_another(5)
         asked = [name for name in bench.logs.asked if name.startswith("a/")]
         assert len(asked) <= 33, "those on their way when it was found out, and no more"

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from hyperjob_controller import wall as module
+from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.kube.informer import RestoredError
-from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.virtualtime import run
 from tests.unit.controller.builders import NOW, Object
 
@@ -33,7 +33,6 @@ class Surroundings:
         self.fails_aside = False
         self.wall = Wall(
             self.objects.get,
-            metrics=Metrics(),
             now=lambda: NOW,
             wake=self.woken.append,
             set_aside=self._set_aside,

@@ -16,12 +16,13 @@ from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.memory import capacity
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.observe import Observer
+from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.watchdog import CUT, LONGEST, Of, SlowTurnError, Watchdog
-from hyperjob_core.telemetry.metrics import Metrics, Place
 from hyperjob_core.virtualtime import VirtualLoop
 from hyperjob_engine.queueing import round as rounds
+from tests.support.counts import Counts
 from tests.support.walls import Cpu
 from tests.unit.controller.test_wall import key_in
 from tests.unit.controller.wholeworld import World, scenario_of, submission
@@ -156,7 +157,7 @@ def endless_loop() -> object:
 def test_a_turn_without_end_ends_by_the_timer_of_the_process(
     endless: Callable[[], object],
 ) -> None:
-    watchdog = Watchdog(Metrics())
+    watchdog = Watchdog()
     with watchdog.ticking():
         slow_in(watchdog, "member east", endless, most=0.3)
 
@@ -171,7 +172,7 @@ class StandingLoop(VirtualLoop):
 def test_a_standstill_outside_of_all_turns_is_counted_with_the_longest_turn_meanwhile(
     cpu: Cpu, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watchdog = cpu.watchdog
+    watchdog, counts = cpu.watchdog, Counts()
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -197,8 +198,7 @@ def test_a_standstill_outside_of_all_turns_is_counted_with_the_longest_turn_mean
         runner.run(main())
     (said,) = caplog.records
     assert said.__dict__["longest"] == "clusters east"
-    value = cpu.metrics.registry.get_sample_value("hyperjob_slow_turns_total", {"place": "loop"})
-    assert value == 1
+    assert counts("hyperjob_slow_turns_total", place="loop") == 1
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.ratelimit import DefaultLimiter
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.logs import JsonFormatter
-from hyperjob_core.telemetry.metrics import Metrics
+from tests.support.counts import Counts
 
 LIMIT = 10.0
 
@@ -23,25 +23,24 @@ async def work(
     until: asyncio.Event,
     *,
     workers: int = 2,
-) -> Metrics:
-    metrics = Metrics()
-    task = asyncio.create_task(run_workers(queue, reconcile, workers=workers, metrics=metrics))
+) -> Counts:
+    counts = Counts()
+    task = asyncio.create_task(run_workers(queue, reconcile, workers=workers))
     async with asyncio.timeout(LIMIT):
         await until.wait()
     await asyncio.sleep(0)  # the pass that set it ends
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return metrics
+    return counts
 
 
 def quick() -> WorkQueue[str]:
     return WorkQueue("q", limiter=DefaultLimiter(base=0.001, qps=1000))
 
 
-def sample(metrics: Metrics, result: str) -> float | None:
-    return metrics.registry.get_sample_value(
-        "controller_runtime_reconcile_total", {"controller": "hyperjob", "result": result}
-    )
+def sample(counts: Counts, result: str) -> float | None:
+    name = "controller_runtime_reconcile_total"
+    return counts(name, controller="hyperjob", result=result)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +71,10 @@ async def test_a_failed_key_comes_back_and_others_do_not_wait(
     queue = quick()
     queue.add("ns/bad")
     queue.add("ns/good")
-    metrics = await work(queue, reconcile, done)
+    counts = await work(queue, reconcile, done)
     assert seen.count("ns/good") == 1
-    assert sample(metrics, "error") == 2
-    assert sample(metrics, "success") == 2
+    assert sample(counts, "error") == 2
+    assert sample(counts, "success") == 2
     assert queue.failures("ns/bad") == 0
 
 
@@ -141,8 +140,8 @@ async def test_a_key_is_looked_at_again_when_it_says_so(again: timedelta, result
 
     queue = quick()
     queue.add("ns/x")
-    metrics = await work(queue, reconcile, done)
-    assert sample(metrics, result) == 1
+    counts = await work(queue, reconcile, done)
+    assert sample(counts, result) == 1
 
 
 async def test_keys_are_worked_on_side_by_side_but_one_key_never_twice_at_once() -> None:
@@ -167,8 +166,7 @@ async def test_keys_are_worked_on_side_by_side_but_one_key_never_twice_at_once()
     queue = quick()
     queue.add("ns/x")
     queue.add("ns/y")
-    metrics = Metrics()
-    task = asyncio.create_task(run_workers(queue, reconcile, workers=4, metrics=metrics))
+    task = asyncio.create_task(run_workers(queue, reconcile, workers=4))
     async with asyncio.timeout(LIMIT):
         await done.wait()
     task.cancel()

@@ -14,15 +14,16 @@ from hyperjob.simulate.workload import Failures, Scenario, Submission
 from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.place import Place
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.kube.transport import Params, Response
-from hyperjob_core.telemetry.metrics import Place
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.counts import Counts
 from tests.support.walls import Cpu
 from tests.unit.controller.builders import GPU, group, hyperjob
 
@@ -84,6 +85,7 @@ class World:
         self._tuning = tuning or Tuning(writes=1, failure_causes=False, trainjobs_asked=None)
         self._workers = workers
         self._cpu = cpu or Cpu()
+        self._counts = Counts()
 
     def play(self, while_it_runs: Callable[[], Any] | None = None, *, hours: float = 30.0) -> None:
         logger = logging.getLogger("hyperjob_controller")
@@ -104,7 +106,6 @@ class World:
             self.manager = Manager(
                 kube,
                 options,
-                metrics=self._cpu.metrics,
                 watchdog=self._cpu.watchdog,
                 now=now,
                 clock=asyncio.get_running_loop().time,
@@ -124,10 +125,7 @@ class World:
 
     def counted(self, name: str = "hyperjob_internal_errors_total") -> dict[str, float]:
         """Return the metric of internal errors, or another, by place, without zeros."""
-        values = {
-            str(place): self.manager.metrics.registry.get_sample_value(name, {"place": str(place)})
-            for place in Place
-        }
+        values = {str(place): self._counts(name, place=str(place)) for place in Place}
         assert None not in values.values()
         return {place: value for place, value in values.items() if value}
 

@@ -9,7 +9,6 @@ ROOT = Path(__file__).parents[3]
 REPEATED = {
     "core": {
         "logs.py": "the logs of containers, and the logs of our processes",
-        "training.py": "the API of the progress lines, and the metrics of trainings",
     },
     "engine": {
         "members.py": "the sub-jobs that exist, and the clusters as their API servers show them",

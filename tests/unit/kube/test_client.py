@@ -15,7 +15,7 @@ from aiohttp import web
 
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
-from hyperjob_core.kube.exchange import why_no_connection, why_not_trusted
+from hyperjob_core.kube.exchange import REQUESTS, why_no_connection, why_not_trusted
 from hyperjob_core.kube.http import why_not_connected
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
 from tests.support.rawlog import raw_lines
@@ -421,19 +421,14 @@ async def test_calls_share_a_connection(server, kube):
 
 
 async def test_every_call_is_counted(server):
-    counted = Counter()
-
-    class Metrics:
-        def request_done(self, *, code, method, host):
-            counted[code, method, host] += 1
-
     broken = [server.reset()] * 2  # aiohttp repeats a read on a reused connection by itself
     server.on(JOB, server.reply(LLM), *broken, server.failure(404, "NotFound"))
-    async with Kube.connect(kubeconfig=server.kubeconfig, metrics=Metrics()) as kube:
-        host = kube.host
+    async with Kube.connect(kubeconfig=server.kubeconfig) as kube:
+        host, before = kube.host, Counter(REQUESTS)
         await kube.get(HYPERJOBS, "llm", namespace="default")
         with pytest.raises(errors.NotFound):
             await kube.get(HYPERJOBS, "llm", namespace="default")
+    counted = REQUESTS - before
     assert counted["200", "GET", host] == 1
     assert counted["404", "GET", host] == 1
     assert counted["<error>", "GET", host] >= 1

@@ -13,6 +13,7 @@ from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.events import EventRecorder, reference
 from hyperjob_core.kube.resources import EVENTS
+from tests.support.counts import Counts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 JOB = {
@@ -54,12 +55,11 @@ class Server:
             raise self.fails.pop(0)
 
 
-class Metrics:
-    def __init__(self):
-        self.dropped = Counter()
-
-    def event_dropped(self, reason):
-        self.dropped[reason] += 1
+def dropped(counts):
+    """Return the Events that were dropped since then, by reason."""
+    name = "hyperjob_events_dropped_total"
+    found = {reason: counts(name, reason=reason) for reason in ("full", "spam", "failed")}
+    return {reason: count for reason, count in found.items() if count}
 
 
 @asynccontextmanager
@@ -195,25 +195,25 @@ def test_a_series_whose_event_was_swept_away_begins_anew(virtual):
 
 
 def test_what_the_server_refuses_is_counted_and_holds_nothing_up(virtual):
-    server, metrics = Server(), Metrics()
+    server, counts = Server(), Counts()
     server.fails = [errors.Forbidden({"code": 403}), errors.unreachable("POST", "down")]
 
     async def main():
-        async with recording(server, metrics=metrics) as recorder:
+        async with recording(server) as recorder:
             for note in ("one", "two", "three"):
                 happened(recorder, note=note)
             await asyncio.sleep(1)
 
     virtual(main())
     assert [event["note"] for event in server.events.values()] == ["three"]
-    assert metrics.dropped == {"failed": 2}
+    assert dropped(counts) == {"failed": 2}
 
 
 def test_one_object_cannot_flood_the_others(virtual):
-    server, metrics = Server(), Metrics()
+    server, counts = Server(), Counts()
 
     async def main():
-        async with recording(server, metrics=metrics) as recorder:
+        async with recording(server) as recorder:
             for count in range(100):
                 happened(recorder, note=f"note {count}")
             happened(recorder, {**JOB, "metadata": {"name": "other", "namespace": "ml"}})
@@ -225,7 +225,7 @@ def test_one_object_cannot_flood_the_others(virtual):
     virtual(main())
     names = Counter(event["regarding"]["name"] for event in server.events.values())
     assert names == {"llm": 26, "other": 1}
-    assert metrics.dropped == {"spam": 75}
+    assert dropped(counts) == {"spam": 75}
 
 
 def test_what_is_remembered_is_bounded(virtual):
@@ -247,15 +247,15 @@ def test_what_is_remembered_is_bounded(virtual):
 
 
 def test_what_does_not_fit_is_dropped_and_counted(virtual):
-    server, metrics = Server(), Metrics()
+    server, counts = Server(), Counts()
 
     async def main():
-        recorder = EventRecorder(server, "hyperjob-controller", metrics=metrics)
+        recorder = EventRecorder(server, "hyperjob-controller")
         for number in range(1200):
             happened(recorder, {"kind": "Job", "metadata": {"name": f"j{number}"}})
 
     virtual(main())
-    assert metrics.dropped == {"full": 200}
+    assert dropped(counts) == {"full": 200}
 
 
 def test_what_waits_at_the_end_is_written_still(virtual):
@@ -271,10 +271,10 @@ def test_what_waits_at_the_end_is_written_still(virtual):
 
 
 def test_the_end_does_not_wait_for_a_dead_server(virtual):
-    server, metrics = Server(), Metrics()
+    server, counts = Server(), Counts()
 
     async def main():
-        async with recording(server, metrics=metrics) as recorder:
+        async with recording(server) as recorder:
             server.slow = 3600
             happened(recorder)
             happened(recorder, note="another")
@@ -283,7 +283,7 @@ def test_the_end_does_not_wait_for_a_dead_server(virtual):
         assert asyncio.get_running_loop().time() - before <= 2
 
     virtual(main())
-    assert metrics.dropped == {"failed": 2}
+    assert dropped(counts) == {"failed": 2}
 
 
 def test_a_long_note_is_cut_at_a_whole_character(virtual):
@@ -383,7 +383,7 @@ def test_a_reference_leaves_out_what_the_object_lacks():
 
 
 def test_the_bucket_of_an_object_is_forgotten_after_4096_others(virtual):
-    server, metrics = Server(), Metrics()
+    server, counts = Server(), Counts()
 
     async def others(recorder, kind, count):
         for number in range(count):
@@ -394,13 +394,13 @@ def test_the_bucket_of_an_object_is_forgotten_after_4096_others(virtual):
 
     async def full(recorder):
         """Tell whether one more event of the first object is dropped."""
-        before = metrics.dropped["spam"]
+        before = dropped(counts).get("spam", 0)
         happened(recorder, note=f"news {len(server.writes)}")
         await asyncio.sleep(0.1)
-        return metrics.dropped["spam"] > before
+        return dropped(counts).get("spam", 0) > before
 
     async def main():
-        async with recording(server, metrics=metrics) as recorder:
+        async with recording(server) as recorder:
             for count in range(25):
                 happened(recorder, note=f"note {count}")
             await others(recorder, "Job", 4095)

@@ -1,6 +1,7 @@
 """A live copy that survives everything a server can do, and tells exactly what changed."""
 
 import asyncio
+import itertools
 import logging
 from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
@@ -15,6 +16,7 @@ from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.informer import Informer, RestoredError, end_when_restored
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.paging import ObjectList
+from hyperjob_core.kube.reflector import SHORT_WATCHES, WATCHES
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 from hyperjob_core.virtualtime import now, run
 
@@ -499,37 +501,24 @@ def test_a_watch_that_brings_something_each_time_keeps_the_shortest_pause(virtua
     assert set(pauses(kube.watches)) == {0.8}
 
 
-class Watches:
-    """Counts what the informer reports of its watches."""
-
-    def __init__(self):
-        self.short = []
-
-    def informer_list(self, resource):
-        pass
-
-    def informer_watch(self, resource, *, short):
-        self.short.append(short)
-
-
 def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watch(virtual):
+    before = []  # the counts at the begin of each watch: short ones, all
+
     async def by_turns(count):
+        before.append((SHORT_WATCHES["nodes"], WATCHES["nodes"]))
         if count % 3 == 0:
             yield WatchEvent(EventType.MODIFIED, node("a", str(count + 1)))
         elif count % 3 == 1:
             await asyncio.sleep(60)
 
-    metrics = Watches()
-
     async def main():
-        informer = Informer(
-            Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0), metrics=metrics
-        )
+        informer = Informer(Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0))
         async with running(informer):
             await asyncio.sleep(100)
 
     virtual(main())
-    assert metrics.short[:3] == [False, True, False], "idle but healthy, empty, brought a change"
+    more = [(now[0] - was[0], now[1] - was[1]) for was, now in itertools.pairwise(before)]
+    assert more[:3] == [(0, 1), (1, 1), (0, 1)], "idle but healthy, empty, brought a change"
 
 
 def test_health_resets_the_pauses(virtual):

@@ -14,6 +14,7 @@ from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
+from hyperjob_core.registry import REGISTRY
 from hyperjob_core.virtualtime import run
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -396,16 +397,21 @@ def test_the_metric_shows_who_leads(virtual):
     stage = Stage()
     shown = []
 
-    class Metrics:
-        def leader_changed(self, name, *, leading):
-            shown.append((name, leading))
+    def look():
+        labels = {"name": "hyperjob"}
+        shown.append(REGISTRY.get_sample_value("leader_election_master_status", labels))
+
+    async def body():
+        look()
 
     async def main():
-        elector, _ = stage.candidate("a", metrics=Metrics())
-        await elector.run(stage.body("a", lasts=5))
+        elector, _ = stage.candidate("a")
+        look()
+        await elector.run(body)
+        look()
 
     virtual(main())
-    assert shown == [("hyperjob", False), ("hyperjob", True), ("hyperjob", False)]
+    assert shown == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
 from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
+from tests.support.counts import Counts
 
 
 class Hand:
@@ -297,30 +298,23 @@ def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first(clock)
 
 
 def test_metrics_follow_the_items(clock):
-    class Recorder:
-        def __init__(self):
-            self.seen = []
-
-        def __getattr__(self, name):
-            return lambda *args: self.seen.append((name, *args))
-
-    metrics = Recorder()
-    queue = WorkQueue("jobs", clock=clock, metrics=metrics)
+    counts, labels = Counts(), {"name": "counted", "controller": "counted"}
+    queue = WorkQueue("counted", clock=clock)
+    seconds = ("workqueue_queue_duration_seconds_sum", "workqueue_work_duration_seconds_sum")
+    shown = ("workqueue_depth", "workqueue_unfinished_work_seconds")
+    shown = (*shown, "workqueue_longest_running_processor_seconds")
     queue.add("a")
     clock.advance(2)
     taken(queue)
     clock.advance(3)
-    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (3, 3)
+    queue.add("b")
+    assert [counts(name, **labels) for name in shown] == [1, 3, 3]
     queue.done("a")
     queue.add_after("a", 1)
-    assert metrics.seen == [
-        ("queue_started", "jobs", queue),
-        ("queue_added", "jobs"),
-        ("queue_waited", "jobs", 2.0),
-        ("queue_worked", "jobs", 3.0),
-        ("queue_retried", "jobs"),
-    ]
-    assert (queue.depth(), queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0, 0)
+    assert [counts(name, **labels) for name in seconds] == [2, 3]
+    assert counts("workqueue_adds_total", **labels) == 2
+    assert counts("workqueue_retries_total", **labels) == 1
+    assert [counts(name, **labels) for name in shown] == [1, 0, 0]
 
 
 class QueueMachine(RuleBasedStateMachine):

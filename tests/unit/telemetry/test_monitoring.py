@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.generators.metrics import families, render
-from hyperjob_core.telemetry.metrics import Metrics
-from hyperjob_core.telemetry.training import TrainingMetrics
+from docs.generators.metrics import computed, families, render
+from hyperjob_core.registry import REGISTRY
+from tests.support.counts import value
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "hyperjob" / "files"
@@ -123,9 +123,9 @@ COUNTED_LATER = {
 @pytest.mark.parametrize("rule", ALERTS, ids=[rule["alert"] for rule in ALERTS])
 def test_what_an_alert_counts_is_shown_before_the_first_count(rule: dict[str, Any]) -> None:
     # Prometheus sees no increase in a series that begins with its first count.
-    metrics = Metrics()
-    TrainingMetrics(metrics.families)
-    shown = {sample.name for family in metrics.registry.collect() for sample in family.samples}
+    collectors = (REGISTRY, *computed())
+    found = (family for collector in collectors for family in collector.collect())
+    shown = {sample.name for family in found for sample in family.samples}
     counted = set(re.findall(r"(?:increase|rate)\(\s*([a-z_]+)", rule["expr"]))
     assert counted - COUNTED_LATER <= shown
 
@@ -171,7 +171,5 @@ def test_the_page_of_metrics_is_current() -> None:
 
 
 def test_phases_that_no_hyperjob_is_in_are_shown_as_zero() -> None:
-    metrics = Metrics()
-    TrainingMetrics(metrics.families)
-    value = metrics.registry.get_sample_value("hyperjob_hyperjobs", {"phase": "Degraded"})
-    assert value == 0
+    _, scrape = computed()
+    assert value(scrape, "hyperjob_hyperjobs", phase="Degraded") == 0

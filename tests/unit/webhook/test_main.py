@@ -19,7 +19,6 @@ import aiohttp
 import pytest
 
 from hyperjob_certs.x509 import issue_ca, issue_serving
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
@@ -90,10 +89,10 @@ async def test_objects_are_watched_where_a_kubeconfig_is_given_alone(
     options: Options, tmp_path: Path
 ):
     async with AsyncExitStack() as stack:
-        assert await process._look_around(stack, options, Metrics()) is None
+        assert await process._look_around(stack, options) is None
         wrong = replace(options, kubeconfig=str(tmp_path / "none"))
         with pytest.raises(CannotStart, match=r"none: no such file; give a kubeconfig"):
-            await process._look_around(stack, wrong, Metrics())
+            await process._look_around(stack, wrong)
 
 
 @pytest.mark.parametrize(

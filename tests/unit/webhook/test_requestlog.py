@@ -6,12 +6,13 @@ from pathlib import Path
 
 import orjson
 import pytest
+from prometheus_client import CollectorRegistry, Histogram
 
 from hyperjob_core.telemetry.logs import JsonFormatter
-from hyperjob_core.telemetry.metrics import Metrics
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import Reply, admit, refuse
 from hyperjob_webhook.requestlog import RequestLog
+from tests.support.counts import value
 
 REVIEW = next(
     line
@@ -43,7 +44,7 @@ def said(caplog):
 
 
 def test_a_decision_names_user_object_operation_outcome_and_time(caplog):
-    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, REVIEW), 0.0012345678)
+    RequestLog().done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, REVIEW), 0.0012345678)
     level, line = said(caplog)
     assert level == "INFO"
     assert line["HyperJob"] == {"namespace": "default", "name": "llm-training"}
@@ -60,10 +61,10 @@ def test_an_allowed_mutation_is_logged_at_debug_alone(caplog, webhook, review):
     reply = admit(webhook, review)
     assert reply.decision is not None
     assert reply.decision.allowed
-    RequestLog(Metrics()).done(webhook, reply, 0.001)
+    RequestLog().done(webhook, reply, 0.001)
     assert not caplog.records
     caplog.set_level(logging.DEBUG, logger="hyperjob_webhook")
-    RequestLog(Metrics()).done(webhook, reply, 0.001)
+    RequestLog().done(webhook, reply, 0.001)
     level, line = said(caplog)
     assert level == "DEBUG"
     assert line["webhook"] == webhook
@@ -71,7 +72,7 @@ def test_an_allowed_mutation_is_logged_at_debug_alone(caplog, webhook, review):
 
 
 def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
-    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, refused(), 0.001)
+    RequestLog().done(VALIDATE_HYPERJOB, refused(), 0.001)
     _, line = said(caplog)
     assert line["allowed"] is False
     assert line["errors"] == 1
@@ -80,7 +81,7 @@ def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
 
 
 def test_what_is_no_review_is_a_warning(caplog):
-    RequestLog(Metrics()).done("unknown", refuse(404, "no webhook here"), 0.001)
+    RequestLog().done("unknown", refuse(404, "no webhook here"), 0.001)
     level, line = said(caplog)
     assert level == "WARNING"
     assert (line["code"], line["reason"]) == (404, "no webhook here")
@@ -89,7 +90,7 @@ def test_what_is_no_review_is_a_warning(caplog):
 def test_a_bug_is_an_error_with_its_trace(caplog):
     request = admit(VALIDATE_HYPERJOB, REVIEW).request
     bug = Reply(500, b"", request, problem="failed", bug=RuntimeError("boom"))
-    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, bug, 0.001)
+    RequestLog().done(VALIDATE_HYPERJOB, bug, 0.001)
     level, line = said(caplog)
     assert level == "ERROR"
     assert "RuntimeError: boom" in line["stacktrace"]
@@ -97,41 +98,55 @@ def test_a_bug_is_an_error_with_its_trace(caplog):
 
 
 def test_requests_are_counted_by_webhook_and_status():
-    metrics = Metrics()
-    report = RequestLog(metrics)
+    report = RequestLog()
     for code in (200, 200, 400):
         report.started(VALIDATE_HYPERJOB)
         report.done(VALIDATE_HYPERJOB, refuse(code, "x"), 0.002)
     report.started(VALIDATE_HYPERJOB)
 
-    def value(name, **labels):
-        return metrics.registry.get_sample_value(
-            f"controller_runtime_webhook_{name}", {"webhook": VALIDATE_HYPERJOB, **labels}
-        )
+    def counted(name, **labels):
+        name = f"controller_runtime_webhook_{name}"
+        return value(report, name, webhook=VALIDATE_HYPERJOB, **labels)
 
-    assert value("requests_total", code="200") == 2
-    assert value("requests_total", code="400") == 1
-    assert value("latency_seconds_count") == 3
-    assert value("requests_in_flight") == 1
+    assert counted("requests_total", code="200") == 2
+    assert counted("requests_total", code="400") == 1
+    assert counted("latency_seconds_count") == 3
+    assert counted("requests_in_flight") == 1
+
+
+def test_latencies_are_counted_as_the_prometheus_client_counts_them():
+    name, report, theirs = (
+        "controller_runtime_webhook_latency_seconds",
+        RequestLog(),
+        CollectorRegistry(),
+    )
+    bounds = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+    histogram = Histogram(name, "", ["webhook"], buckets=bounds, registry=theirs)
+    for seconds in (0.0, 0.001, 0.3, 10.0, 11.0):
+        histogram.labels(VALIDATE_HYPERJOB).observe(seconds)
+        report.started(VALIDATE_HYPERJOB)
+        report.done(VALIDATE_HYPERJOB, refuse(400, "x"), seconds)
+    for sample in next(iter(theirs.collect())).samples:
+        assert value(report, sample.name, **sample.labels) == sample.value
 
 
 def test_nothing_is_logged_above_info(caplog):
     caplog.set_level(logging.WARNING, logger="hyperjob_webhook")
-    report = RequestLog(Metrics())
+    report = RequestLog()
     report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)
     assert not caplog.records
 
 
 @pytest.mark.parametrize("path", [MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB])
 def test_a_review_that_cannot_be_read_is_reported_without_an_object(path, caplog):
-    RequestLog(Metrics()).done(path, admit(path, b"{"), 0.001)
+    RequestLog().done(path, admit(path, b"{"), 0.001)
     _, line = said(caplog)
     assert line["code"] == 400
     assert "user" not in line
 
 
 def test_the_line_of_a_request_that_got_no_decision_has_its_time_and_its_webhook(caplog):
-    RequestLog(Metrics()).done("unknown", refuse(404, "none"), 0.0012345678)
+    RequestLog().done("unknown", refuse(404, "none"), 0.0012345678)
     _, line = said(caplog)
     assert (line["webhook"], line["duration"]) == ("unknown", 0.001235)
 
@@ -139,6 +154,6 @@ def test_the_line_of_a_request_that_got_no_decision_has_its_time_and_its_webhook
 def test_a_decision_without_warnings_or_patch_does_not_count_them(caplog):
     review = json.loads(REVIEW)
     review["request"]["operation"] = "DELETE"
-    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, orjson.dumps(review)), 0)
+    RequestLog().done(VALIDATE_HYPERJOB, admit(VALIDATE_HYPERJOB, orjson.dumps(review)), 0)
     _, line = said(caplog)
     assert not {"patched", "warnings", "errors", "reason", "dryRun"} & line.keys()

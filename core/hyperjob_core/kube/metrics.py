@@ -1,0 +1,35 @@
+"""The metrics of requests and informers, from the counts of `exchange` and `reflector`.
+
+A process that shows metrics imports this module. The counts are plain numbers: commands that count
+nothing must not import the Prometheus client.
+"""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from hyperjob_core.kube.exchange import REQUESTS
+from hyperjob_core.kube.reflector import LISTS, SHORT_WATCHES, WATCHES
+from hyperjob_core.registry import REGISTRY, filled
+
+
+class _Counts(Collector):
+    def collect(self) -> Iterator[Metric]:
+        text, labels = "Requests to the API server by status code", ("code", "method", "host")
+        requests = CounterMetricFamily("rest_client_requests_total", text, labels=labels)
+        yield filled(requests, REQUESTS.items())
+        for name, text, counts in (
+            ("hyperjob_informer_lists_total", "Lists by informers", LISTS),
+            ("hyperjob_informer_watches_total", "Watches that ended", WATCHES),
+            (
+                "hyperjob_informer_short_watches_total",
+                "Watches that ended at once without an event",
+                SHORT_WATCHES,
+            ),
+        ):
+            family = CounterMetricFamily(name, text, labels=("resource",))
+            yield filled(family, (((resource,), count) for resource, count in counts.items()))
+
+
+REGISTRY.register(_Counts())
