@@ -4,21 +4,21 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable
 
-from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import Failures, Outage
+from hyperjob.simulate.world import Simulation
 
 _HOUR = 3600.0
 
 
 class Breakage:
-    """Fails and repairs pods, nodes and clusters of a scene, independently of each other."""
+    """Fails and repairs pods, nodes and clusters of a simulation, independently of each other."""
 
-    def __init__(self, scene: Scene, failures: Failures, *, seed: int) -> None:
-        self._scene = scene
+    def __init__(self, world: Simulation, failures: Failures, *, seed: int) -> None:
+        self._world = world
         self._failures = failures
         self._draw = random.Random(f"failures {seed}")
         self._nodes = [
-            (name, node) for name, member in scene.members.items() for node in member.nodes.all
+            (name, node) for name, member in world.members.items() for node in member.nodes.all
         ]
 
     def begin(self, outages: Iterable[Outage]) -> None:
@@ -27,7 +27,7 @@ class Breakage:
         for mean, strike in (
             (failures.pod / max(1, len(self._nodes)), self._pod),
             (failures.node / max(1, len(self._nodes)), self._node),
-            (failures.cluster / max(1, len(self._scene.members)), self._cluster),
+            (failures.cluster / max(1, len(self._world.members)), self._cluster),
         ):
             if mean and self._nodes:
                 self._again(mean * _HOUR, strike)
@@ -49,23 +49,23 @@ class Breakage:
         """Fail a pod on a random node, if a pod runs there."""
         _, node = self._draw.choice(self._nodes)
         if node.held:
-            self._scene.fail(self._draw.choice(list(node.held)), cause="pod")
+            self._world.fail(self._draw.choice(list(node.held)), cause="pod")
 
     def _node(self) -> None:
         cluster, node = self._draw.choice(self._nodes)
         if not node.out:
-            self._scene.set_node(cluster, node, out=True)
+            self._world.set_node(cluster, node, out=True)
             repair = self._failures.node_repair * _HOUR
             asyncio.get_running_loop().call_later(
-                repair, lambda: self._scene.set_node(cluster, node, out=False)
+                repair, lambda: self._world.set_node(cluster, node, out=False)
             )
 
     def _cluster(self) -> None:
-        cluster = self._draw.choice(list(self._scene.members))
-        if not self._scene.members[cluster].down:
+        cluster = self._draw.choice(list(self._world.members))
+        if not self._world.members[cluster].down:
             self._set_cluster(cluster, True)
             repair = self._failures.cluster_repair * _HOUR
             asyncio.get_running_loop().call_later(repair, self._set_cluster, cluster, False)
 
     def _set_cluster(self, cluster: str, down: bool) -> None:
-        self._scene.set_cluster(cluster, down=down)
+        self._world.set_cluster(cluster, down=down)

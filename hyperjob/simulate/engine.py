@@ -9,9 +9,7 @@ from typing import Final
 
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.history import History
-from hyperjob.simulate.policies import OURS, POLICIES, STATIC
-from hyperjob.simulate.scene import Scene
-from hyperjob.simulate.static import StaticWeights
+from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.workload import Scenario
 from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
@@ -39,9 +37,8 @@ def simulate(
 ) -> History:
     """Run a scenario with a policy until every job has ended, or no job can make progress."""
     _, change = POLICIES[policy]
-    play = _run_static if policy == STATIC else _run_controller
     with _rare_collections(), _without_warnings():
-        return run(play(change(scenario), progress))
+        return run(_run(change(scenario), progress))
 
 
 @contextmanager
@@ -67,11 +64,7 @@ def _without_warnings() -> Iterator[None]:
         log.setLevel(before)
 
 
-async def _run_static(scenario: Scenario, progress: Progress) -> History:
-    return await _run_to_end(StaticWeights(scenario), progress, None)
-
-
-async def _run_controller(scenario: Scenario, progress: Progress) -> History:
+async def _run(scenario: Scenario, progress: Progress) -> History:
     """Run the controller's manager on an API server in memory, in the simulated world."""
     plane = MemoryServer(now=now)
     options = Options(
@@ -91,14 +84,12 @@ async def _run_controller(scenario: Scenario, progress: Progress) -> History:
         return await _run_to_end(Simulation(scenario, plane), progress, manager)
 
 
-async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> History:
-    """Run a scene until it ends; an error of the manager ends it too."""
-    scene.begin()
-    Breakage(scene, scene.scenario.failures, seed=scene.scenario.seed).begin(scene.scenario.outages)
-    tasks: list[asyncio.Task[None]] = [asyncio.create_task(_watch(scene, progress))]
-    if manager is not None:
-        tasks.append(asyncio.create_task(manager.run()))
-    ended: asyncio.Task[object] = asyncio.create_task(scene.ended.wait())
+async def _run_to_end(world: Simulation, progress: Progress, manager: Manager) -> History:
+    """Run a simulation until it ends; an error of the manager ends it too."""
+    world.begin()
+    Breakage(world, world.scenario.failures, seed=world.scenario.seed).begin(world.scenario.outages)
+    tasks = [asyncio.create_task(_watch(world, progress)), asyncio.create_task(manager.run())]
+    ended: asyncio.Task[object] = asyncio.create_task(world.ended.wait())
     try:
         await asyncio.wait({*tasks, ended}, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -106,16 +97,16 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
                 task.result()
     finally:
         await cancel([*tasks, ended])
-    return scene.history
+    return world.history
 
 
-async def _watch(scene: Scene, progress: Progress) -> None:
+async def _watch(world: Simulation, progress: Progress) -> None:
     """Report the progress once an hour; end a simulation without progress."""
     loop, idle = asyncio.get_running_loop(), 0
-    while not scene.ended.is_set():
+    while not world.ended.is_set():
         await asyncio.sleep(_REPORT_SECONDS)
-        progress(*scene.progress, loop.time())
-        idle = idle + 1 if scene.is_idle else 0
+        progress(*world.progress, loop.time())
+        idle = idle + 1 if world.is_idle else 0
         if idle > _STANDSTILL:
-            scene.history.end = loop.time()
-            scene.ended.set()
+            world.history.end = loop.time()
+            world.ended.set()

@@ -115,7 +115,7 @@ class Steps:
 class History:
     """All records of a simulation.
 
-    `end` is the time of the last end, or of a standstill: no `Life.ended` is later. The page and
+    `end` is the time of the last end, or of a standstill: no `Life.ended` is later. The series and
     the waits of jobs that never started are measured against it.
     """
 

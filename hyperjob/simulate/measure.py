@@ -186,7 +186,7 @@ def _by_size(lives: Sequence[Life], waits: Mapping[int, float]) -> dict[str, Spr
 def _series(
     history: History, used: Mapping[str, Steps], total: int, *, end: float
 ) -> dict[str, dict[str, list[float]]]:
-    """Return the plots of the page: means of PARTS parts of the time up to `end`.
+    """Return means of PARTS parts of the time up to `end`.
 
     Those of clusters are parts of their accelerators, those of queues and free accelerators parts
     of all `total` accelerators; those of waiting jobs are numbers of accelerators.

@@ -40,10 +40,7 @@ class Member:
         nodes: Nodes,
         *,
         placed: Callable[[Pods], None],
-        reorder: Callable[[list[Pods]], None] = lambda _: None,
     ) -> None:
-        """Create a member; `reorder` changes the order in which it tries waiting vcjobs."""
-        self._reorder = reorder
         self.name = name
         self.nodes = nodes
         self.down = False
@@ -76,7 +73,6 @@ class Member:
             return
         failed: set[tuple[tuple[tuple[tuple[str, int], ...], int], ...]] = set()
         waiting = list(self._waiting.values())
-        self._reorder(waiting)
         for pods in waiting:
             key = pods.key
             shape = tuple((tuple(group.request.items()), group.number) for group in pods.groups)

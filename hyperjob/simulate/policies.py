@@ -1,7 +1,6 @@
-"""The policies to compare: HyperJob's, HyperJob's without a feature, and others. Pure.
+"""The policies to compare: HyperJob's own and its rivals. Pure.
 
-A policy changes the objects of a scenario, on which the controller runs. Only `static-weights`
-runs without the controller: it represents Karmada alone.
+A policy changes the objects of a scenario, on which the controller runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +12,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
 
 OURS: Final = "hyperjob"
-STATIC: Final = "static-weights"
 _LINE: Final = "everybody"
 
 
@@ -21,22 +19,9 @@ def _unchanged(scenario: Scenario) -> Scenario:
     return scenario
 
 
-def _without_preemption(scenario: Scenario) -> Scenario:
-    return replace(scenario, queues=[_unpreempted(queue) for queue in scenario.queues])
-
-
-def _without_reclaim(scenario: Scenario) -> Scenario:
-    return replace(
-        scenario,
-        queues=[
-            {**queue, "spec": {**queue["spec"], "reclaimable": False}} for queue in scenario.queues
-        ],
-    )
-
-
 def _best_effort(scenario: Scenario) -> Scenario:
     """Return the scenario in which nothing is stopped or kept free for another, as Kueue admits."""
-    return _without_preemption(_without_reclaim(scenario))
+    return replace(scenario, queues=[_yielding(queue) for queue in scenario.queues])
 
 
 def _one_cluster(scenario: Scenario) -> Scenario:
@@ -59,11 +44,8 @@ def _fifo(scenario: Scenario) -> Scenario:
 POLICIES: Final[Mapping[str, tuple[str, Callable[[Scenario], Scenario]]]] = {
     OURS: ("HyperJob's controller", _unchanged),
     "best-effort": ("each job that fits starts, and none is stopped for another", _best_effort),
-    "no-preemption": ("without preemption within a queue", _without_preemption),
-    "no-reclaim": ("without reclaiming accelerators lent to other queues", _without_reclaim),
     "one-cluster": ("each job on one cluster only, as MultiKueue places", _one_cluster),
     "fifo": ("one queue in order of arrival, without priorities and shares", _fifo),
-    STATIC: ("Karmada's static weights, no queue and no gang", _unchanged),
 }
 
 
@@ -86,7 +68,12 @@ def _in_line(spec: Object) -> Object:
     return {**spec, "replicatedJobs": groups}
 
 
-def _unpreempted(queue: Object) -> Object:
+def _yielding(queue: Object) -> Object:
+    """Return a queue that neither takes back what it lent nor stops a job for a more urgent one."""
     metadata = queue["metadata"]
     annotations = {**(metadata.get("annotations") or {}), PREEMPTION: DISABLED}
-    return {**queue, "metadata": {**metadata, "annotations": annotations}}
+    return {
+        **queue,
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": {**queue["spec"], "reclaimable": False},
+    }

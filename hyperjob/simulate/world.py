@@ -1,13 +1,15 @@
 """The simulated world around HyperJob's real controller, which sees only the control plane."""
 
 import asyncio
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-from hyperjob.simulate.history import Life, StartForecast
+from hyperjob.simulate.history import History, Life, StartForecast, Steps
 from hyperjob.simulate.karmada import Karmada
-from hyperjob.simulate.member import Pods
-from hyperjob.simulate.runs import SubJob
-from hyperjob.simulate.scene import Scene
+from hyperjob.simulate.member import Member, Pods
+from hyperjob.simulate.nodes import Node, Nodes
+from hyperjob.simulate.runs import Runs, SubJob
 from hyperjob.simulate.workload import DURATION, Scenario, Submission
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
@@ -28,11 +30,30 @@ CLEAN_UP: Final = 60.0
 """Seconds from the end of a HyperJob until it is deleted."""
 
 
-class Simulation(Scene):
-    """A simulation with a control plane, in which the controller decides."""
+class Simulation:
+    """The members, the jobs and the control plane of a simulation, in which the controller decides.
+
+    `ended` is set once every job has ended.
+    """
 
     def __init__(self, scenario: Scenario, plane: MemoryServer) -> None:
-        super().__init__(scenario)
+        self.scenario = scenario
+        self.ended = asyncio.Event()
+        self.members = {
+            site.name: Member(
+                site.name,
+                Nodes(site.nodes),
+                placed=partial(self._placed, site.name),
+            )
+            for site in scenario.sites
+        }
+        sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
+        self.history = History(sizes, used={name: Steps() for name in sizes})
+        self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
+        self.owners: dict[str, str] = {}  # the job of each vcjob, by their keys
+        self._left = self._coming = len(scenario.jobs)  # jobs that have not ended, or not arrived
+        # By cluster: free accelerators, and free accelerators on nodes in partial use.
+        self._levels: dict[str, tuple[int, int]] = {}
         self.plane = plane
         self.karmada = Karmada(
             plane,
@@ -44,6 +65,22 @@ class Simulation(Scene):
         )
         plane.listen(self._changed)
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Return the number of ended jobs and of all jobs."""
+        total = len(self.scenario.jobs)
+        return total - self._left, total
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all jobs have arrived and no job makes progress."""
+        return self._coming == 0 and not self.runs.any_progress
+
+    @staticmethod
+    def time() -> float:
+        """Return the virtual seconds since the start."""
+        return asyncio.get_running_loop().time()
+
     def begin(self) -> None:
         """Create Clusters and Queues in the control plane, and schedule the arrivals."""
         for site in self.scenario.sites:
@@ -52,7 +89,21 @@ class Simulation(Scene):
             self.plane.create(QUEUES, queue)
         for each in self.scenario.priority_classes:
             self.plane.create(PRIORITY_CLASSES, each)
-        super().begin()
+        for name in self.members:
+            self._level(name)
+        self._next(iter(sorted(self.scenario.jobs, key=lambda job: (job.arrival, job.key))))
+        if not self._left:
+            self.ended.set()
+
+    def set_node(self, cluster: str, node: Node, *, out: bool) -> None:
+        """Fail a node with its pods, or bring it back."""
+        node.out = out
+        if out:
+            for key in list(node.held):
+                self.fail(key, cause="node")
+        self.members[cluster].schedule()
+        self._level(cluster)
+        self.karmada.touch(cluster)
 
     def fail(self, key: str, *, cause: str) -> None:
         """End a vcjob as Failed."""
@@ -75,17 +126,6 @@ class Simulation(Scene):
                 self.karmada.report(key, JobPhase.FAILED, pods=1, state="failed")
             member.schedule()
         self._level(cluster)
-        self.karmada.touch(cluster)
-
-    def _reorder(self, waiting: list[Pods]) -> None:
-        """Keep the order."""
-
-    def _arrived(self, job: Submission) -> None:
-        life = self.history.lives[job.key]
-        self.runs.begin(life, minimum=integer(at(job.hyperjob, "spec", "minAvailable")))
-        self.plane.create(HYPERJOBS, job.hyperjob)
-
-    def _touch(self, cluster: str) -> None:
         self.karmada.touch(cluster)
 
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
@@ -189,6 +229,87 @@ class Simulation(Scene):
             if cause:
                 run.broken.setdefault(key, cause)
             self._settle(owner, cause=cause)
+
+    def _next(self, jobs: Iterator[Submission]) -> None:
+        """Create the due jobs, and schedule the next arrival."""
+        for job in jobs:
+            if job.arrival > self.time():
+                asyncio.get_running_loop().call_at(job.arrival, self._submit_and_next, job, jobs)
+                return
+            self._submit(job)
+
+    def _submit_and_next(self, job: Submission, jobs: Iterator[Submission]) -> None:
+        self._submit(job)
+        self._next(jobs)
+
+    def _submit(self, job: Submission) -> None:
+        self._coming -= 1
+        life = self.history.lives[job.key] = Life(job)
+        self._asked(job, job.gpus)
+        self.runs.begin(life, minimum=integer(at(job.hyperjob, "spec", "minAvailable")))
+        self.plane.create(HYPERJOBS, job.hyperjob)
+
+    def _asked(self, job: Submission, change: int) -> None:
+        """Record that a job begins or ceases to wait for its accelerators."""
+        self.history.asked.setdefault(job.queue, Steps()).add(self.time(), change)
+
+    def _settle(self, owner: str, *, cause: str = "") -> None:
+        """Update the progress of a job; record its first start."""
+        run = self.runs.get(owner)
+        if run is None:
+            return
+        waited = run.life.started is None
+        self.runs.update(owner, cause=cause)
+        if waited and run.life.started is not None:
+            self._asked(run.life.job, -run.life.job.gpus)
+
+    def _over(self, life: Life, outcome: str) -> None:
+        """Record the end of a job, once for each; after the last one the caller sets `ended`."""
+        self.runs.end(life.job.key)
+        life.ended, life.outcome = self.time(), outcome
+        if life.started is None:
+            self._asked(life.job, -life.job.gpus)
+        self._left -= 1
+        self.history.end = max(self.history.end, life.ended)
+
+    def _placed(self, cluster: str, pods: Pods) -> None:
+        """Record pods that got nodes; they train after their start-up time."""
+        self._note_use(cluster, pods, 1)
+        self._level(cluster)
+        self.karmada.touch(cluster)
+        asyncio.get_running_loop().call_later(
+            self.scenario.startup, self._running, pods.key, pods.uid, cluster
+        )
+
+    def _release(self, key: str, cluster: str) -> Pods | None:
+        """Remove pods from their nodes; return them, or None if absent."""
+        member = self.members[cluster]
+        known = member.jobs.get(key)
+        if known is None:
+            return None
+        if known.spots:
+            self._note_use(cluster, known, -1)
+        member.drop(key)
+        self._level(cluster)
+        self.karmada.touch(cluster)
+        return known
+
+    def _level(self, cluster: str) -> None:
+        """Record the free accelerators of a cluster, and those on nodes in partial use."""
+        nodes, before = self.members[cluster].nodes, self._levels.get(cluster, (0, 0))
+        down = self.members[cluster].down
+        after = (0, 0) if down else (nodes.free(), nodes.splinters())
+        self._levels[cluster] = after
+        self.history.free.add(self.time(), after[0] - before[0])
+        self.history.splinters.add(self.time(), after[1] - before[1])
+
+    def _note_use(self, cluster: str, pods: Pods, sign: int) -> None:
+        """Record the accelerators of pods that got nodes (1) or lost them (-1)."""
+        change, time = sign * pods.devices, self.time()
+        self.history.used[cluster].add(time, change)
+        life = self.history.lives.get(self.owners.get(pods.key, ""))
+        if life is not None:
+            self.history.queues.setdefault(life.job.queue, Steps()).add(time, change)
 
 
 def _owner(job: Object | None) -> str:

@@ -12,10 +12,10 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.progress import progress
 from hyperjob.cli.simulate import view
+from hyperjob.cli.simulate.picture import canvas, draw
 from hyperjob.cli.simulate.scenario import ScenarioFile, scenario_of
 from hyperjob.simulate import readers
 from hyperjob.simulate.generate import Demand, generate
-from hyperjob.simulate.history import History
 from hyperjob.simulate.jobs import submission
 from hyperjob.simulate.measure import SimulationReport, measure
 from hyperjob.simulate.policies import OURS, POLICIES
@@ -24,6 +24,7 @@ from hyperjob.simulate.workload import Scenario, WorkloadError
 from hyperjob_core.api.meta import Object
 
 _TABLE = "table"
+_CSV = "csv"
 _JOBS = 500
 
 
@@ -82,11 +83,11 @@ class GeneratedSize:
     f" workload: {', '.join(POLICIES)}.",
 )
 @file_option(
-    "--html",
-    text="Also write a self-contained HTML page with plots.",
+    "--picture",
+    text="Also draw use and waiting over time with matplotlib, as PNG, SVG or PDF by the name.",
     writable=True,
 )
-@out.output(_TABLE, out.JSON, out.YAML)
+@out.output(_TABLE, out.JSON, out.YAML, _CSV)
 def simulate(
     clusters: Path | None,
     files: Sequence[str],
@@ -97,7 +98,7 @@ def simulate(
     load: float,
     seed: int,
     policies: str,
-    html: Path | None,
+    picture: Path | None,
     form: str,
 ) -> None:
     """Simulate a workload on clusters with the controller's own decisions, in virtual time.
@@ -113,6 +114,7 @@ def simulate(
     # The import is slow, and --help does not need the engine.
     from hyperjob.simulate.engine import simulate as play
 
+    figure = None if picture is None else canvas()
     try:
         size = GeneratedSize(jobs=jobs, days=days, load=load, seed=seed)
         workload = _scenario(clusters, files, trace, scenario_of(scenario), size)
@@ -120,7 +122,6 @@ def simulate(
         raise FailureError(str(error), code=Code.USAGE) from None
     chosen = _policies(policies)
     reports: list[SimulationReport] = []
-    histories: list[History] = []
     shares = shares_of(workload)
     with progress(shown=True) as tell:
         for name in chosen:
@@ -130,26 +131,18 @@ def simulate(
 
             history = play(workload, policy=name, progress=report_progress)
             reports.append(measure(history, policy=name, shares=shares))
-            histories.append(history)
-    if html is not None:
-        from hyperjob.simulate.page import page  # jinja2 takes long to import
-
-        _write_page(html, page(reports, histories))
+    if figure is not None and picture is not None:
+        draw(figure, reports, picture)
     _print(reports, form)
     first = reports[0]
     sys.exit(Code.NEVER if first.never_started + first.unfinished else Code.OK)
 
 
-def _write_page(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FailureError(f"{path}: {error.strerror or error}") from None
-
-
 def _print(reports: Sequence[SimulationReport], form: str) -> None:
     if form in (out.JSON, out.YAML):
         out.dump({"policies": [view.value(report) for report in reports]}, form)
+    elif form == _CSV:
+        click.echo(view.csv_of(reports), nl=False)
     elif len(reports) == 1:
         out.say(view.one(reports[0]))
     else:

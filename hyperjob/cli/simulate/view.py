@@ -1,5 +1,7 @@
-"""Reports as tables and as values. Pure."""
+"""Reports as tables, as values and as CSV. Pure."""
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -23,6 +25,29 @@ def sizes(sites: Iterable[Site]) -> dict[str, int]:
 def value(report: SimulationReport) -> dict[str, Any]:
     """Return a report as JSON values: times in seconds, shares between 0 and 1, rounded."""
     found: dict[str, Any] = _rounded(asdict(report))
+    return found
+
+
+def csv_of(reports: Iterable[SimulationReport]) -> str:
+    """Return reports as CSV, a row for each: the numbers of `value` with a path of names."""
+    rows = [_flat(value(report)) for report in reports]
+    text = io.StringIO()
+    # Queues and causes of stops may differ between policies.
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flat(item: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested objects by their paths; lists and texts of jobs are left out."""
+    found: dict[str, Any] = {}
+    for name, each in item.items():
+        if isinstance(each, dict) and name not in ("series", "stuck"):
+            found |= _flat(each, f"{prefix}{name}.")
+        elif not isinstance(each, dict):
+            found[prefix + name] = each
     return found
 
 

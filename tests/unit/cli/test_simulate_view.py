@@ -1,5 +1,6 @@
 """The texts and values of reports of `hyperjob simulate`."""
 
+import csv
 from typing import Any
 
 import pytest
@@ -83,6 +84,20 @@ def test_values_have_json_names_and_six_digits() -> None:
     assert found["series"] == {"inUse": {"east": [0.123457, 1]}}
     assert found["queues"]["gold"]["wait"]["p50"] == 21
     assert found["forecasts"]["error"]["count"] == 0
+
+
+def test_csv_has_a_row_for_each_report_and_all_columns_of_both() -> None:
+    two = report(
+        policy="fifo", stops={"node": 2}, series={"free": {"all": (1,)}}, stuck={"a/b": "x"}
+    )
+    header, *rows = csv.reader(view.csv_of([report(), two]).splitlines())
+    assert header[:2] == ["policy", "jobs"]
+    assert {"wait.p50", "queues.gold.wait.max", "sizes.2-8.mean", "stops.node"} <= {*header}
+    assert not [name for name in header if name.startswith(("series", "stuck"))]
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [each["policy"] for each in found] == ["hyperjob", "fifo"]
+    assert [each["stops.node"] for each in found] == ["", "2"]
+    assert found[0]["queues.gold.share"] == "0.75"
 
 
 def test_a_report_names_its_policy_and_describes_use_and_stops() -> None:

@@ -10,7 +10,7 @@ from hyperjob.cli.simulate import simulate
 simulate.main(sys.argv[1:], standalone_mode=False)
 """
 ARGUMENTS = (
-    *("--jobs", "40", "--days", "0.3", "--load", "0.65", "--policy", "hyperjob,static-weights"),
+    *("--jobs", "40", "--days", "0.3", "--load", "0.65", "--policy", "hyperjob,fifo"),
     *("--seed", "3", "-o", "json"),
 )
 SCENARIO = """

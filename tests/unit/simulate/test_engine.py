@@ -8,7 +8,7 @@ from hyperjob.simulate.engine import simulate
 from hyperjob.simulate.history import History
 from hyperjob.simulate.measure import measure
 from hyperjob.simulate.policies import POLICIES
-from hyperjob.simulate.sites import queue, shares_of, site
+from hyperjob.simulate.sites import queue, shares_of
 from hyperjob.simulate.workload import Failures, Outage
 from hyperjob_core.kube.patches import merged
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
@@ -61,7 +61,7 @@ def test_an_urgent_job_preempts_and_the_other_goes_on_from_its_checkpoint() -> N
     assert 5 * MINUTE * 8 < low.lost < 15 * MINUTE * 8
     assert low.outcome == high.outcome == "Completed"
     without = simulate(
-        scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE), policy="no-preemption"
+        scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE), policy="best-effort"
     )
     assert without.lives["default/j0"].stops == {}
 
@@ -90,7 +90,7 @@ def test_the_end_of_sub_jobs_that_make_way_for_a_restart_counts_as_the_failure()
         failures=Failures(pod=20),
         seed=3,
     )
-    stops = [life.stops for life in simulate(given, policy="no-preemption").lives.values()]
+    stops = [life.stops for life in simulate(given, policy="best-effort").lives.values()]
     assert any(stops), "some pod fails while the other sub-jobs go on"
     assert {cause for each in stops for cause in each} == {"pod"}
 
@@ -107,23 +107,6 @@ def test_nodes_and_pods_fail_at_random_and_every_job_ends_all_the_same() -> None
     assert report.completed == 20
     assert sum(report.stops.values()) > 0
     assert report.goodput < report.use
-
-
-def test_without_gangs_jobs_hold_parts_and_wait_for_each_other_for_ever() -> None:
-    """Jobs of 24 that come while all 32 accelerators are in use: each gets some, none gets all."""
-    first = [(0.0, 10 * MINUTE * place, 8) for place in range(1, 5)]
-    given = scenario(clusters(2, 2), jobs(*first, *((60.0, HOUR, 24) for _ in range(6))))
-    stuck = measure(simulate(given, policy="static-weights"), policy="static-weights", shares={})
-    ours = measure(simulate(given), policy="hyperjob", shares={})
-    assert stuck.never_started >= 4
-    assert (ours.completed, ours.never_started) == (10, 0)
-
-
-def test_without_accelerators_the_weights_of_clusters_are_equal() -> None:
-    sites = [site(name, [("cpu", {"cpu": "8", "pods": "110"}, 1)]) for name in ("a", "b")]
-    given = scenario(sites, jobs((0.0, HOUR, 0)))
-    report = measure(simulate(given, policy="static-weights"), policy="static-weights", shares={})
-    assert report.completed == 1
 
 
 def test_queues_get_their_shares_while_both_ask() -> None:
