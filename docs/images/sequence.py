@@ -7,11 +7,12 @@ call, `A --> B: TEXT` an answer or a watch event, and `A: TEXT` a note.
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hyperjob.html import Shape, drawing
+from markupsafe import escape
 
 COLUMN: Final = 190
 MARGIN: Final = 95
@@ -28,6 +29,23 @@ _STYLE: Final = (
     ".note{fill:#fff8e1;stroke:#c9a227}.chapter{fill:#f1f3f5}"
     ".t{font-weight:600;fill:#112}.s{font-size:12.5px;fill:#334}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An element of an SVG: its name, attributes and text, and the elements in it."""
+
+    name: str
+    at: Mapping[str, str | int]
+    text: str = ""
+    inside: Iterable["Shape"] = ()
+
+    def __str__(self) -> str:
+        at = "".join(f' {name}="{escape(value)}"' for name, value in self.at.items())
+        inside = "".join(map(str, self.inside))
+        return f"<{self.name}{at}>{escape(self.text)}{inside}</{self.name}>"
+
+
 _TIP: Final = Shape(
     "marker",
     {"id": "tip", "viewBox": "0 0 10 10", "refX": 9, "refY": 5, "markerWidth": 7}
@@ -79,8 +97,9 @@ def draw(sequence: Sequence) -> str:
         ]
     for number, line in enumerate(sequence.lines):
         shapes += _line(line, where, TOP + ROW * number + 18, width)
-    font = {"font-family": "system-ui, sans-serif", "font-size": 14}
-    return f"{drawing(shapes, viewBox=f'0 0 {width} {height}', **font)}\n"
+    box = f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="14"'
+    drawn = "\n".join(map(str, shapes))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>\n{drawn}\n</svg>\n'
 
 
 def _line(line: str, where: dict[str, int], y: int, width: int) -> list[Shape]:

@@ -1,5 +1,6 @@
 """Tables of a HyperJob for notebooks and terminals."""
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from markupsafe import Markup
@@ -28,11 +29,20 @@ def rows_of(summary: Summary) -> list[tuple[str, ...]]:
 
 def html_of(summary: Summary) -> str:
     """Return an HTML table for a notebook; all texts are escaped."""
-    from hyperjob.html import table
-
     head = Markup("<p><b>HyperJob {}</b></p>").format(printable(_title(summary)))
     message = Markup("<p>{}</p>").format(printable(summary.message)) if summary.message else ""
-    return str(head + _bar(summary) + message + table(_COLUMNS, rows_of(summary)))
+    return str(head + _bar(summary) + message + _table(rows_of(summary)))
+
+
+def _table(rows: Iterable[Sequence[str]]) -> Markup:
+    def row(cell: Markup, texts: Iterable[str]) -> Markup:
+        return Markup("<tr>{}</tr>").format(
+            Markup("").join(cell.format(printable(text)) for text in texts)
+        )
+
+    head = row(Markup('<th scope="col">{}</th>'), _COLUMNS)
+    body = Markup("").join(row(Markup("<td>{}</td>"), each) for each in rows)
+    return Markup("<table><thead>{}</thead><tbody>{}</tbody></table>").format(head, body)
 
 
 def _bar(summary: Summary) -> Markup:

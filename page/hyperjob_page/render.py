@@ -6,14 +6,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hyperjob import html
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import goodput_of, training_of
 from hyperjob_core.api.wire import timestamp
-from hyperjob_core.text import human_duration, shortened
+from hyperjob_core.text import human_duration, printable, shortened
 
 _SHORT: Final = {
     "nvidia.com/": "NVIDIA ",
@@ -77,10 +76,25 @@ def mark(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
 
 
+def _visible(value: object) -> object:
+    """Return plain text with escaped control characters; Markup stays unchanged."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value)
+    return value
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of the templates."""
-    made = html.environment("hyperjob_page")
+    made = Environment(
+        loader=PackageLoader("hyperjob_page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
     made.filters |= {
         "device": device,
         "hue": hue,
