@@ -6,6 +6,7 @@ controller knows its state. A member that hangs is cut off by the idle limit.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
@@ -18,7 +19,16 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
-from hyperjob_core.kube.errors import Forbidden, Gone, KubeError, NotFound, Unauthorized
+from hyperjob_core.kube.errors import (
+    Forbidden,
+    Gone,
+    KubeError,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+    make_status,
+    too_large,
+)
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
@@ -48,7 +58,12 @@ _WATCH_SECONDS: Final = (15, 25)
 _IDLE_SECONDS: Final = 35.0
 _PAGE: Final = 250
 _RENEWED: Final = timedelta(seconds=10)
-_REFUSED: Final = Forbidden | Unauthorized | NotFound
+_REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
+_MOST_BYTES: Final = 128 * 1024 * 1024
+"""What is kept of a member; 150,000 pods, the most of a cluster in Kubernetes, have less.
+
+Of odd values this takes up to five times as much memory: none of them is shared.
+"""
 _REFUSED_SECONDS: Final = (5.0, 300.0)
 _KEY, _FACT = "key", "fact"
 
@@ -103,8 +118,11 @@ class Member:
         now: Callable[[], datetime],
         heard: Callable[[str, News], None],
         in_turn: InTurn = nullcontext,
+        most: int = _MOST_BYTES,
     ) -> None:
         """Use `kube`, the member's client; `lists` bounds the concurrent lists of all members.
+
+        A member of which more than `most` bytes would be kept is not known.
 
         `heard` gets the name of the cluster and what has happened there. `in_turn` times the work
         on each object: after a turn that takes too long the member is not known.
@@ -114,7 +132,10 @@ class Member:
         self.fold = MemberFold()
         self.tried = asyncio.Event()
         self.errors: dict[Resource, KubeError] = {}
-        self._lister = _InTurn(kube, lists)
+        self._lister = _InTurn(kube, lists, begins=self._begin)
+        self._most = most
+        self._sizes: Counter[Resource] = Counter()  # of the facts since the last list
+        self._listed: set[Resource] = set()
         self._now = now
         self._tell = heard
         self._in_turn = in_turn
@@ -227,7 +248,9 @@ class Member:
 
         def kept(raw: Object) -> Object:
             with self._in_turn((words, raw)):
-                return folding.kept(raw)
+                found = folding.kept(raw)
+            self._charge(resource, found[_FACT])
+            return found
 
         def report(failure: KubeError | None) -> None:
             if failure is None:
@@ -250,12 +273,14 @@ class Member:
             async for step in steps:
                 self._alive(resource)
                 with self._in_turn(f"member {self.name}"):
-                    self._take(folding, step)
+                    self._take(resource, step)
 
-    def _take(self, folding: "_Folding", step: ObjectList | WatchEvent) -> None:
+    def _take(self, resource: Resource, step: ObjectList | WatchEvent) -> None:
         """Fold one list or event of a resource, and report what has happened with it."""
+        folding = _FOLDINGS[resource]
         if isinstance(step, ObjectList):
             folding.whole(self.fold, [item[_FACT] for item in step.items])
+            self._listed.add(resource)
         elif step.type is EventType.BOOKMARK:
             return
         elif step.type is EventType.DELETED:
@@ -263,6 +288,25 @@ class Member:
         else:
             folding.put(self.fold, step.object[_FACT])
         self._tell(self.name, self.fold.news())
+
+    def _begin(self, resource: Resource) -> None:
+        """Count what is kept of a resource from the begin of its list."""
+        self._sizes[resource] = 0
+        self._listed.discard(resource)
+
+    def _charge(self, resource: Resource, fact: Any) -> None:  # noqa: ANN401 - of any resource
+        """Count what is kept of an object; raises TooLarge in a list, and Gone after it.
+
+        The changes of a watch replace what was kept before: another list shows what is kept now.
+        """
+        self._sizes[resource] += fact.size if fact is not None else 0
+        if self._sizes.total() <= self._most:
+            return
+        if resource in self._listed:
+            status = make_status(410, "there were many changes: the next list counts them again")
+            raise Gone(status, resource.group_resource)
+        what = f"more than {self._most} bytes of this member would be kept"
+        raise too_large(resource.group_resource, what)
 
     def _alive(self, resource: Resource) -> None:
         self._signs[resource] = self._now()
@@ -297,12 +341,20 @@ class Member:
 class _InTurn:
     """The client of a member whose lists wait for their turn."""
 
-    def __init__(self, kube: Kube, turns: AbstractAsyncContextManager[object]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        turns: AbstractAsyncContextManager[object],
+        *,
+        begins: Callable[[Resource], None],
+    ) -> None:
         self.watch = kube.watch
         self._kube = kube
         self._turns = turns
+        self._begins = begins
 
     async def list(self, resource: Resource, **how: Any) -> ObjectList:  # noqa: ANN401 - Kube's
         """List all objects; the members take turns, since pages are large."""
         async with self._turns:
+            self._begins(resource)
             return await self._kube.list(resource, **how)

@@ -1,15 +1,19 @@
 """Pods, nodes and HyperNodes of a member as the small facts that the fold keeps of them.
 
 Equal labels, requests and terms of different objects are one value in memory. A malformed field
-reads as absent and never raises.
+reads as absent and never raises. What one object can make the fold keep is bounded, and `size` is
+about its bytes.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from typing import Final, TypeVar
+
+import orjson
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_KIND
@@ -23,6 +27,7 @@ from hyperjob_core.api.wire import (
     string_map,
     timestamp,
 )
+from hyperjob_core.text import shortened
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
@@ -35,7 +40,20 @@ FAILED_CREATE: Final = "FailedCreate"
 JOB_NAME: Final = "volcano.sh/job-name"
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
-_SHARED: Final = 65_536
+_SHARED: Final = 16_384
+_NAME: Final = 253
+"""The longest name of an object, as in Kubernetes."""
+_RESOURCE_NAME: Final = 317
+_RESOURCES: Final = 64
+_POD_BYTES: Final = 8 * 1024
+"""The labels, terms and amounts of a pod as JSON; of a larger one only the amounts are kept."""
+_NODE_BYTES: Final = 64 * 1024
+"""The labels, taints and amounts of a node as JSON; a larger one counts as not ready."""
+_WORDS: Final = 1024
+_OWN_BYTES: Final = 512
+"""What a fact takes beside its texts."""
+
+_TERMS: Final = ("nodeSelector", "affinity", "tolerations")
 
 T = TypeVar("T")
 
@@ -54,6 +72,7 @@ class PodFact:
     owner: str = ""
     created: datetime | None = None
     failure: ContainerFailure | None = None
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,7 @@ class NodeFact:
     labels: Labels
     taints: tuple[Taint, ...]
     heard: datetime | None = field(default=None, compare=False)
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +100,7 @@ class HyperNodeFact:
     node_patterns: tuple[str, ...] = ()
     hypernode_patterns: tuple[str, ...] = ()
     node_labels: tuple[Labels, ...] = ()
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +110,7 @@ class RefusalFact:
     key: str
     job: str
     refused: PodsRefused
+    size: int = field(default=0, compare=False)
 
 
 def refusal_fact(raw: Object) -> RefusalFact | None:
@@ -101,18 +123,23 @@ def refusal_fact(raw: Object) -> RefusalFact | None:
     last = timestamp(at(raw, "series", "lastObservedTime") or raw.get("lastTimestamp") or created)
     if first is None:
         return None
-    namespace, name = string(about.get("namespace")), string(about.get("name"))
-    refused = PodsRefused(words_of(string(raw.get("message"))), first, last or first)
-    key = f"{string(at(raw, 'metadata', 'namespace'))}/{string(at(raw, 'metadata', 'name'))}"
-    return RefusalFact(key, intern(f"{namespace}/{name}"), refused)
+    namespace, name = _name(about.get("namespace")), _name(about.get("name"))
+    words = shortened(words_of(string(raw.get("message"))), _WORDS)
+    refused = PodsRefused(words, first, last or first)
+    key = f"{_name(at(raw, 'metadata', 'namespace'))}/{_name(at(raw, 'metadata', 'name'))}"
+    return RefusalFact(key, intern(f"{namespace}/{name}"), refused, _OWN_BYTES + len(words))
 
 
 def pod_fact(raw: Object) -> PodFact:
     """Return what the fold keeps of a pod."""
     metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
-    namespace, name = intern(string(metadata.get("namespace"))), string(metadata.get("name"))
+    namespace, name = intern(_name(metadata.get("namespace"))), _name(metadata.get("name"))
     labels = string_map(metadata.get("labels"))
-    job = labels.get(JOB_NAME) or string(at(metadata, "annotations", JOB_NAME))
+    job = _name(labels.get(JOB_NAME)) or _name(at(metadata, "annotations", JOB_NAME))
+    asked = [each.get("resources") for each in objects(spec.get("containers"))]
+    size = _length(labels, asked, *(spec.get(each) for each in _TERMS))
+    if size > _POD_BYTES:
+        labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
     ended = phase in _ENDED
     held = None if ended else _held(metadata, spec, labels, namespace=namespace, job=intern(job))
@@ -123,17 +150,22 @@ def pod_fact(raw: Object) -> PodFact:
         owner=_owner(metadata) if job else "",
         created=timestamp(metadata.get("creationTimestamp")) if job else None,
         failure=first_failure([raw]) if job and phase == _FAILED else None,
+        size=_OWN_BYTES + min(size, _POD_BYTES),
     )
 
 
 def node_fact(raw: Object) -> NodeFact:
     """Return what the fold keeps of a node."""
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
+    labels, taints = at(raw, "metadata", "labels"), spec.get("taints")
+    size = _length(labels, taints, status.get("allocatable"))
+    if size > _NODE_BYTES:
+        labels, spec, status = {}, {}, {}
     return NodeFact(
-        name=intern(string(at(raw, "metadata", "name"))),
+        name=intern(_name(at(raw, "metadata", "name"))),
         state=_state(spec, status),
-        allocatable=shared_resources(parse_resources(status.get("allocatable"))),
-        labels=_labels(string_map(at(raw, "metadata", "labels"))),
+        allocatable=shared_resources(_amounts(parse_resources(status.get("allocatable")))),
+        labels=_labels(string_map(labels)),
         taints=_shared(
             tuple(
                 Taint(
@@ -143,6 +175,7 @@ def node_fact(raw: Object) -> NodeFact:
             )
         ),
         heard=timestamp(condition(status, "Ready").get("lastHeartbeatTime")),
+        size=_OWN_BYTES + min(size, _NODE_BYTES),
     )
 
 
@@ -164,7 +197,7 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         if kind == "Node" and wanted:
             labels.append(_labels(wanted))
     return HyperNodeFact(
-        name=string(at(raw, "metadata", "name")),
+        name=_name(at(raw, "metadata", "name")),
         tier=integer(spec.get("tier")) or 0,
         tier_name=string(spec.get("tierName")),
         nodes=frozenset(exact["Node"]),
@@ -172,21 +205,22 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         node_patterns=tuple(patterns["Node"]),
         hypernode_patterns=tuple(patterns["HyperNode"]),
         node_labels=tuple(labels),
+        size=_OWN_BYTES + _length(spec),
     )
 
 
 def _held(
     metadata: Object, spec: Object, labels: Mapping[str, str], *, namespace: str, job: str
 ) -> PodHeld:
-    node = intern(string(spec.get("nodeName")))
+    node = intern(_name(spec.get("nodeName")))
     wants = (
         {} if node else {"wants": _shared(parse_wants({**spec, "affinity": _of_node(spec)}, {}))}
     )
     return PodHeld(
         namespace=namespace,
-        name=string(metadata.get("name")),
+        name=_name(metadata.get("name")),
         node=node,
-        request=shared_resources({**pod_request(spec), PODS: whole(1)}),
+        request=shared_resources({**_amounts(pod_request(spec)), PODS: whole(1)}),
         job=job,
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),
@@ -203,8 +237,30 @@ def _of_node(spec: Object) -> Object:
 def _owner(metadata: Object) -> str:
     for each in objects(metadata.get("ownerReferences")):
         if each.get("controller") is True:
-            return intern(string(each.get("uid")))
+            return intern(_name(each.get("uid")))
     return ""
+
+
+def _name(value: object) -> str:
+    """Return a name; an empty one for what no API server takes as a name."""
+    found = string(value)
+    return found if len(found) <= _NAME else ""
+
+
+def _amounts(found: Mapping[str, int]) -> Mapping[str, int]:
+    """Return amounts of resources without those of which Kubernetes has none."""
+    if len(found) <= _RESOURCES and all(len(name) <= _RESOURCE_NAME for name in found):
+        return found
+    short = sorted(name for name in found if len(name) <= _RESOURCE_NAME)
+    return {name: found[name] for name in short[:_RESOURCES]}
+
+
+def _length(*parts: object) -> int:
+    """Return the bytes of values as JSON; very many for those that are nested too deep."""
+    try:
+        return len(orjson.dumps(parts))
+    except TypeError:
+        return sys.maxsize
 
 
 def _state(spec: Object, status: Object) -> NodeState:

@@ -27,6 +27,8 @@ from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000
 """The failed vcjobs of a member of which the fold knows the first failure."""
+_EVENTS: Final = 16
+"""The Events about refused pods of a vcjob that the fold keeps: the latest ones."""
 _BEGUN: Final = 10_000
 """The vcjobs without pods of which the fold knows when their last pod was created."""
 
@@ -206,7 +208,10 @@ class MemberFold:
         """Take over an Event about refused pods; None is an Event about anything else."""
         if refusal is None:
             return
-        self._refusals.setdefault(refusal.job, {})[refusal.key] = refusal
+        events = self._refusals.setdefault(refusal.job, {})
+        events[refusal.key] = refusal
+        if len(events) > _EVENTS:
+            del events[next(iter(events))]
         self._told.add(refusal.job)
         while len(self._refusals) > _FAILURES:
             del self._refusals[next(iter(self._refusals))]

@@ -20,6 +20,9 @@ _INDEX: Final = "volcano.sh/task-index"
 _OFFSET: Final = "HYPERJOB_RANK_OFFSET"
 _SIGKILL: Final = 137
 _LAST: Final = "~"  # sorts after every time
+_WORD: Final = 253
+_MESSAGE: Final = 4096
+"""The longest message of a container in bytes, by the kubelet."""
 
 
 def first_failure(pods: Iterable[Object]) -> ContainerFailure | None:
@@ -56,7 +59,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
     container that got SIGKILL without a message names its memory limit, the usual reason.
     """
     metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
-    name, task = string(metadata.get("name")), _task(metadata)
+    name, task = string(metadata.get("name"))[:_WORD], _task(metadata)[:_WORD]
     containers = [
         *objects(status.get("initContainerStatuses")),
         *objects(status.get("containerStatuses")),
@@ -72,20 +75,20 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
                 pod=name,
                 task=task,
                 rank=rank,
-                container=string(container.get("name")),
+                container=string(container.get("name"))[:_WORD],
                 exit_code=code,
-                reason=string(state.get("reason")),
-                message=string(state.get("message"))
+                reason=string(state.get("reason"))[:_WORD],
+                message=string(state.get("message"))[-_MESSAGE:]
                 or (limits.get(string(container.get("name")), "") if code == _SIGKILL else ""),
-                time=string(state.get("finishedAt")),
+                time=string(state.get("finishedAt"))[:_WORD],
             )
     if not ended and status.get("phase") == "Failed":
         yield ContainerFailure(
             pod=name,
             task=task,
             rank=rank,
-            reason=string(status.get("reason")),
-            message=string(status.get("message")),
+            reason=string(status.get("reason"))[:_WORD],
+            message=string(status.get("message"))[-_MESSAGE:],
         )
 
 
@@ -94,7 +97,7 @@ def _memory_limits(pod: Object) -> Iterator[tuple[str, str]]:
     spec = mapping(pod.get("spec"))
     for container in (*objects(spec.get("initContainers")), *objects(spec.get("containers"))):
         limit = string(at(container, "resources", "limits", "memory"))
-        yield string(container.get("name")), f"memory limit {limit}" if limit else ""
+        yield string(container.get("name")), f"memory limit {limit[:_WORD]}" if limit else ""
 
 
 def _task(metadata: Object) -> str:

@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.meta import Object
 from hyperjob_engine.members.facts import (
+    JOB_NAME,
     RefusalFact,
     hypernode_fact,
     node_fact,
     pod_fact,
 )
 from hyperjob_engine.members.fold import MemberFold
-from hyperjob_engine.model.members import MemberView, NodeState
+from hyperjob_engine.model.members import ANY_NODE, MemberView, NodeState
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import whole
 
-Object = dict[str, Any]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 
@@ -366,3 +367,73 @@ def test_the_refusals_of_a_thousand_jobs_are_kept_the_latest() -> None:
     fold.drop_refusal("e1")
     assert fold.refused("ns/j1") is None
     assert fold.refused("ns/j2") is not None
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+LONG = {f"team-{number}": "x" * 63 for number in range(200)}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"metadata": {"labels": LONG}},
+        {"spec": {"nodeSelector": LONG}},
+        {"spec": {"tolerations": [{"key": "k" * 63}] * 200}},
+        {"spec": {"affinity": {"a": "x" * 9_000}}},
+        {"spec": {"affinity": {"a": nested(500)}}},
+    ],
+)
+def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> None:
+    made = pod("p", "", 3, job="hj-a-0")
+    for part, fields in more.items():
+        made[part] |= fields
+    fact, plain = pod_fact(made), pod_fact(pod("p", "", 3, job="hj-a-0"))
+    assert fact.held is not None
+    assert plain.held is not None
+    assert fact.held.request == plain.held.request
+    assert (fact.held.labels, fact.held.wants, fact.held.apart) == ((), ANY_NODE, ())
+    assert fact.size < 10_000
+
+
+def test_a_node_that_says_too_much_is_not_ready() -> None:
+    made = node("n1")
+    made["metadata"]["labels"] = {f"k{number}": "x" * 63 for number in range(2_000)}
+    fact = node_fact(made)
+    assert (fact.state, fact.labels, fact.allocatable) == (NodeState.NOT_READY, (), {})
+
+
+def test_texts_that_no_api_server_takes_are_not_kept() -> None:
+    long = "x" * 254
+    odd = pod_fact({"metadata": {"namespace": long, "name": long, "annotations": {JOB_NAME: long}}})
+    assert (odd.key, odd.job) == ("/", "")
+    assert node_fact({"metadata": {"name": long}}).name == ""
+    assert hypernode_fact({"metadata": {"name": long}}).name == ""
+    asked = {f"r{number}": "1" for number in range(100)} | {"r" * 400: "1"}
+    held = pod_fact({"spec": {"containers": [{"resources": {"requests": asked}}]}}).held
+    assert held is not None
+    assert len(held.request) == 65  # and the pod itself
+    raw = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
+    raw["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = "x" * 1_000_000
+    failure = pod_fact(raw).failure
+    assert failure is not None
+    assert len(failure.message) == 4096
+
+
+def test_of_each_vcjob_the_latest_events_are_kept() -> None:
+    fold = MemberFold()
+    for number in range(40):
+        when = datetime(2026, 1, 2, 0, 0, number, tzinfo=UTC)
+        refused = PodsRefused(f"why {number}", when, when)
+        fold.put_refusal(RefusalFact(key=f"e{number}", job="ns/j", refused=refused))
+    found = fold.refused("ns/j")
+    assert found is not None
+    assert found.message == "why 39"
+    for number in range(24, 40):
+        fold.drop_refusal(f"e{number}")
+    assert fold.refused("ns/j") is None
