@@ -136,7 +136,7 @@ async def test_one_domain_waits_although_two_clusters_could_hold_the_split(scena
     await scenario.apply(hyperjob("narrow", auto(world, "part", pods), maxDomains=1))
     waiting = await scenario.until_phase("narrow", "Pending", "Queued")
     state = waiting["status"]["state"]
-    assert state["reason"] == "InsufficientCapacity"
+    assert state["reason"] == "ExceedsClusters"
     assert "with maxDomains 1" in state["message"]
     assert f"needs {pods * world.per_pod} {world.accelerator}" in state["message"]
     assert await scenario.children("narrow") == {}
@@ -194,7 +194,7 @@ async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
         hyperjob("huge", group(world, "all", pods=pods, accelerators=world.per_pod))
     )
     waiting = await scenario.until_phase("huge", "Pending", "Queued")
-    assert waiting["status"]["state"]["reason"] == "InsufficientCapacity"
+    assert waiting["status"]["state"]["reason"] == "ExceedsClusters"
     assert world.accelerator in waiting["status"]["state"]["message"]
     assert await scenario.children("huge") == {}
 

@@ -225,7 +225,7 @@ def _finished_plan(draft: Draft) -> Plan:
         trainers=trainers(observed.hyperjob),
         room_for=draft.placement.room_for,
         needed=draft.needed,
-        never=draft.placement.never,
+        never=draft.never,
         verdict=observed.verdict,
         suspended=observed.hyperjob.suspend,
         late=passed(observed),

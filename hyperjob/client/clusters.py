@@ -1,11 +1,7 @@
-"""What messages say of member clusters: whether one is Ready, and which device none has. Pure."""
-
-from collections.abc import Iterable
+"""Whether a member cluster is Ready, and why not. Pure."""
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import condition, mapping, string
-from hyperjob_core.hints import nearest
-from hyperjob_engine.reasons.shortage import NoDevice, no_device_text
 
 
 def is_ready(cluster: Object) -> bool:
@@ -21,8 +17,3 @@ def why_not_ready(cluster: Object) -> str:
 
 def _ready(cluster: Object) -> Object:
     return condition(mapping(cluster.get("status")), "Ready")
-
-
-def no_device(name: str, devices: Iterable[str]) -> str:
-    """Return a message that no cluster has `name`; `devices` are the devices of all clusters."""
-    return no_device_text(NoDevice(name, nearest(name, devices) or ""))

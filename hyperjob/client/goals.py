@@ -9,8 +9,7 @@ from hyperjob.client.errors import NeverError, title
 from hyperjob.client.logs.steps import prints_step
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import training_of
-from hyperjob.client.waiting import Hope, Progress, not_found, silent, summary_of, until
-from hyperjob.client.why.gather import fits_nowhere
+from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
@@ -19,7 +18,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.reason import NEVER_RUNS
 
 _CONDITIONS = {
     CONDITION_COMPLETED.lower(): Phase.COMPLETED,
@@ -43,14 +42,14 @@ class Goal:
     def is_doubtful(self, hyperjob: Object | None) -> bool:
         """Return whether the HyperJob may never reach the goal, which `holds` has not denied.
 
-        It waits for a room or a quota that may not exist, or it has completed without the step.
+        The engine says in its status that it never runs, or it has completed without the step.
         """
         if hyperjob is None or self.is_deletion or self.phases & _WITHOUT_RUNNING:
             return False
         summary = read(hyperjob)
         if self.step is not None and summary.has_ended:
             return True
-        return summary.is_current and summary.reason in _DOUBTFUL
+        return summary.is_current and summary.reason in NEVER_RUNS
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
         """Return whether the HyperJob has reached the goal; NeverError when it never can."""
@@ -76,9 +75,6 @@ class Goal:
         return False
 
 
-_NEVER: Final = frozenset({Reason.EXCEEDS_CLUSTERS, Reason.EXCEEDS_QUEUE, Reason.INVALID_SPEC})
-"""Reasons for which `hyperjob why` says that the HyperJob never runs."""
-_DOUBTFUL: Final = _NEVER | {Reason.INSUFFICIENT_CAPACITY}
 _WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.SUSPENDED})
 
 
@@ -139,13 +135,6 @@ async def reach(
             return found != known
         return goal.holds(hyperjob, name)
 
-    async def is_gone(hyperjob: Object | None) -> bool:
-        assert hyperjob is not None
-        summary = read(hyperjob)
-        if summary.has_ended or summary.reason in _NEVER:
-            return True
-        return await fits_nowhere(kube, summary)
-
     reaching = until(
         kube,
         namespace,
@@ -154,7 +143,7 @@ async def reach(
         what=goal.words,
         seconds=seconds,
         progress=progress,
-        hope=Hope(goal.is_doubtful, is_gone),
+        is_doubtful=goal.is_doubtful,
     )
     if goal.is_deletion:
         await reaching

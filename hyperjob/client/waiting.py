@@ -1,9 +1,8 @@
 """Wait until a HyperJob reaches a state."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
@@ -22,19 +21,7 @@ Progress = Callable[[str], None]
 """Shows a line about the present state of the HyperJob."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hope:
-    """Judges whether a HyperJob may start without a change of it, its queue or a cluster.
-
-    `is_doubtful` judges by the HyperJob alone, `is_gone` then confirms it with other objects.
-    """
-
-    is_doubtful: Callable[[Object | None], bool]
-    is_gone: Callable[[Object | None], Awaitable[bool]]
-
-
 HOPELESS_SECONDS: Final = 15.0
-_NEXT_SECONDS: Final = 60.0
 
 
 def silent(_text: str) -> None:
@@ -50,16 +37,15 @@ async def until(
     what: str,
     seconds: float,
     progress: Progress = silent,
-    hope: Hope | None = None,
+    is_doubtful: Holds = lambda _: False,
 ) -> Object | None:
     """Wait until `holds` is true; return the HyperJob, or None after its deletion.
 
     `seconds` 0 is no time limit. Raises NotYetError when time is up, the errors of `holds`, and
-    NeverError after the HyperJob has been without `hope` for HOPELESS_SECONDS without a break: a
-    Cluster that joins reports its nodes a moment later.
+    NeverError after the HyperJob has been doubtful for HOPELESS_SECONDS without a break: a Cluster
+    that joins reports its nodes a moment later.
     """
     last: Object | None = None
-    pause = HOPELESS_SECONDS
 
     async def follow(patience: asyncio.Timeout) -> Object | None:
         nonlocal last
@@ -68,24 +54,21 @@ async def until(
                 if holds(last):
                     return last
                 progress(f"{name} {_state_text(last)}; waiting until it {what}")
-                if hope is None or not hope.is_doubtful(last):
+                if not is_doubtful(last):
                     patience.reschedule(None)
                 elif patience.when() is None:
-                    patience.reschedule(asyncio.get_running_loop().time() + pause)
+                    patience.reschedule(asyncio.get_running_loop().time() + HOPELESS_SECONDS)
         raise AssertionError("the changes of an object do not end")
 
     try:
         async with asyncio.timeout(seconds or None):
-            while True:
-                try:
-                    async with asyncio.timeout(None) as patience:
-                        return await follow(patience)
-                except TimeoutError:
-                    if hope is None or await hope.is_gone(last):
-                        raise NeverError(
-                            f"{title(name)} {_state_text(last)}: as things are, it never {what}"
-                        ) from None
-                    pause = _NEXT_SECONDS
+            try:
+                async with asyncio.timeout(None) as patience:
+                    return await follow(patience)
+            except TimeoutError:
+                raise NeverError(
+                    f"{title(name)} {_state_text(last)}: as things are, it never {what}"
+                ) from None
     except TimeoutError:
         raise NotYetError(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"

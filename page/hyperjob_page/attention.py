@@ -14,7 +14,6 @@ from typing import Final
 
 from hyperjob.client.why.evidence import Cause, Evidence, Outcome
 from hyperjob.client.why.explain import explain
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_install.preflight import Finding, Status, preflight
@@ -126,11 +125,7 @@ class Attention:
         evidence = Evidence(
             now=datetime.now(UTC),
             summary=summary,
-            queues=world.queues_reading,
-            clusters=world.clusters,
-            priority_classes=world.classes_reading,
             lease=world.leases,
-            lease_name=f"{LEASE_NAMESPACE}/{LEASE_NAME}",
         )
         found = explain(evidence)
         if found.outcome is not Outcome.NEEDS_HELP:

@@ -165,16 +165,6 @@ class LiveState:
         return leader_of(found[0], now=datetime.now(UTC)) if found else None
 
     @property
-    def queues_reading(self) -> Reading:
-        """Return the Queues, or the error of listing them."""
-        return self._reading(self._queues)
-
-    @property
-    def classes_reading(self) -> Reading:
-        """Return the PriorityClasses, or the error of listing them."""
-        return self._reading(self._classes)
-
-    @property
     def leases(self) -> Reading:
         """Return the controller's Lease, or the error of reading it."""
         return self._reading(self._leases)

@@ -316,7 +316,7 @@ async def test_without_optional_rights_commands_say_what_they_do_not_see(world: 
     assert why.exit_code == 3, why.output
     (unseen,) = [line for line in why.stdout.splitlines() if "not visible to you" in line]
     kinds, _, told = unseen.partition("not visible to you")[2].partition(": ")
-    assert kinds.strip() == "vcjobs, resourcebindings, queues, clusters, events, lease"
+    assert kinds.strip() == "vcjobs, resourcebindings, events, lease"
     assert told.startswith("you have no right to read them")
     tree = await world.run("tree", "llm", "--pods")
     assert tree.exit_code == 0

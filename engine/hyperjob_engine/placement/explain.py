@@ -15,14 +15,13 @@ from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_t
 from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
 from hyperjob_engine.reasons.shortage import (
     ClusterOffer,
-    NoDevice,
     Overflow,
     Shortage,
     ShortageCode,
     SplitOverflow,
     SplitShortage,
 )
-from hyperjob_engine.resources import Resources, fits, is_extended, lacking, order_of
+from hyperjob_engine.resources import Resources, amount_text, fits, is_extended, lacking, order_of
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2
@@ -46,7 +45,7 @@ def explain(
         required=request.required,
         hindrances=found,
         hidden=len(names) - len(found),
-        no_device=_no_device(found, known.values()),
+        absent=_absent(request, found, known.values()),
     )
 
 
@@ -131,26 +130,37 @@ def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, 
     )
 
 
-def _no_device(found: Sequence[Hindrance], clusters: Iterable[Cluster]) -> NoDevice | None:
-    """Return an extended resource that no cluster has; None if a cluster reports no resources.
+def _absent(
+    request: PlacementRequest, found: Sequence[Hindrance], clusters: Iterable[Cluster]
+) -> str:
+    """Return which device no cluster has, or no node enough of for one pod; empty if one may have.
 
-    The first hindrance is enough: what no cluster has, the first cluster lacks too.
+    What no cluster has, the first cluster lacks too: the first hindrance is enough.
     """
-    absent = [
-        lack.resource
-        for hindrance in found[:1]
-        for lack in hindrance.lacks
-        if is_extended(lack.resource)
-    ]
-    if not absent:
-        return None
     known = tuple(clusters)
-    for name in absent:
-        if all(each.allocatable and each.allocatable.get(name, 0) <= 0 for each in known):
+    if not found or found[0].code not in (Obstacle.LACKS, Obstacle.NODES):
+        return ""
+    if not all(each.allocatable for each in known):  # a cluster reports no resources
+        return ""
+    asked = [name for name, amount in request.demand.items() if amount > 0 and is_extended(name)]
+    for name in asked:
+        if all(each.allocatable.get(name, 0) <= 0 for each in known):
             amounts = (pair for each in known for pair in each.allocatable.items())
             devices = {each for each, amount in amounts if amount > 0 and is_extended(each)}
-            return NoDevice(name, nearest(name, sorted(devices)) or "")
-    return None
+            near = nearest(name, sorted(devices))
+            return f"no cluster has {name}" + (f"; did you mean {near}?" if near else "")
+        most = max((pods.request.get(name, 0) for pods in request.pods), default=0)
+        large = [each for each in known if each.allocatable.get(name, 0) >= most]
+        if large and not any(_may_have_node(each, name, most) for each in large):
+            wanted = amount_text(name, most)
+            return f"no node has {wanted} for one pod of {request.name}: make its pods smaller"
+    return ""
+
+
+def _may_have_node(cluster: Cluster, name: str, amount: int) -> bool:
+    """Return whether a node of a cluster has an amount of a device when empty, or is not known."""
+    nodes = cluster.view.nodes if cluster.view is not None else None
+    return nodes is None or any(node.allocatable.get(name, 0) >= amount for node in nodes)
 
 
 def explain_shortfall(

@@ -5,6 +5,7 @@ A gang is placed as a whole or not at all. Calls are independent of each other.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
@@ -13,22 +14,26 @@ from hyperjob_engine.placement.explain import explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
+from hyperjob_engine.reasons.hindrance import ClusterTrouble
 from hyperjob_engine.reasons.shortage import Overflow, Shortage, ShortageCode
+
+_MAY_PASS: Final = frozenset(
+    {ClusterTrouble.NOT_READY, ClusterTrouble.NO_RESOURCE_SUMMARY, ClusterTrouble.NO_READY_NODE}
+)
+"""Troubles of a cluster whose resources are not known until they pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """The cluster of each placed sub-job, and the shortage of each other one.
 
-    `overflow` is why sub-jobs are on no preferred cluster. `never`: even empty clusters have no
-    room for as many as must be placed together.
+    `overflow` is why sub-jobs are on no preferred cluster.
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
     overflow: Mapping[str, Overflow] = field(default_factory=dict)
     unplaced: Mapping[str, Shortage] = field(default_factory=dict)
     room_for: int = 0
-    never: bool = False
 
 
 def place(
@@ -75,38 +80,38 @@ def place(
         )
         for name, cluster in done.assigned.items()
     }
-    return Placement(
-        unplaced={**short, **waiting},
-        room_for=len(done.assigned),
-        never=minimum > 1
-        and not could_hold(
-            requests, room.clusters.values(), minimum=minimum, max_domains=max_domains
-        ),
-    )
+    return Placement(unplaced={**short, **waiting}, room_for=len(done.assigned))
 
 
-def could_hold(
+def fits_never(
     requests: Sequence[PlacementRequest],
     clusters: Iterable[Cluster],
     *,
     minimum: int,
     max_domains: int | None,
 ) -> bool:
-    """Return whether `minimum` requests have room on the usable clusters when these are empty.
+    """Return whether fewer than `minimum` requests have room on the clusters when these are empty.
 
-    A Queue that a cluster has closed counts as open: its administrator may open it again.
+    It is the one answer to the question whether sub-jobs can ever run: the status has it as the
+    reason ExceedsClusters. What may change without a new cluster, a larger one or another spec
+    counts as room: a cluster that is excluded or has closed the queue, and every cluster that a
+    request may use while its resources are not known.
     """
-    known = tuple(clusters)
+    if len(requests) < minimum:
+        return False  # the others wait for something else
+    asked, known = [*map(_unhindered, requests)], tuple(clusters)
+    unknown = [each.name for each in known if each.trouble and each.trouble.code in _MAY_PASS]
+    if any(request.allows(name) for request in asked for name in unknown):
+        return False
     slots = Slots(known)
     slots.vacate(Vacating.ALL)
     free = {each.name: each.allocatable for each in known if each.usable}
     empty = FreeRoom.of(known, (), free=free, slots=slots)
-    return (
-        len(assign([*map(_opened, requests)], empty, max_domains=max_domains).assigned) >= minimum
-    )
+    return len(assign(asked, empty, max_domains=max_domains).assigned) < minimum
 
 
-def _opened(request: PlacementRequest) -> PlacementRequest:
-    if request.closed is None:
+def _unhindered(request: PlacementRequest) -> PlacementRequest:
+    """Return the request with all clusters that its spec allows."""
+    if not request.excluded:
         return request
-    return replace(request, excluded=request.excluded - request.closed.clusters, closed=None)
+    return replace(request, excluded=frozenset(), closed=None)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.state import QueueState, block_of
 from hyperjob_engine.queueing.workload import Entry, StaleMessage
-from hyperjob_engine.reasons.waiting import NEAR, MessageFacts, roughly
+from hyperjob_engine.reasons.waiting import LESS_THAN_NEVER, NEAR, MessageFacts, WaitCode, roughly
 
 
 def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage]:
@@ -46,6 +46,9 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     """
     block, free, used = block_of(state, entry), 0, 0
     code = block.code if block is not None else None
+    never, waiting = state.answers.never, entry.waiting
+    if code in LESS_THAN_NEVER and waiting is not None and never.get(waiting.shape.needs):
+        code = WaitCode.NEVER
     if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
     if entry.waiting is not None and place <= NEAR:

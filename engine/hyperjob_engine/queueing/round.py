@@ -157,6 +157,15 @@ def begin(
         state.answers.basis = eventual, layouts
         state.answers.could.clear()
         state.answers.wants.clear()
+    empty = {
+        each.name: (each.allocatable, each.trouble, each.view.layout if each.view else None)
+        for each in clusters
+    }
+    if empty != state.answers.empty:
+        if any(state.answers.never.values()):  # their messages may be wrong now
+            state.lines.changed.update(state.lines.queues())
+        state.answers.empty = empty
+        state.answers.never.clear()
     room = Space(clusters, eventual)
     reserve(state, room)
     state.messages.numbers |= state.last.open.sum != room.sum

@@ -144,7 +144,9 @@ class Answers:
     """Answers that hold for many rounds, by needs or shape.
 
     `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
-    HyperJobs, and the layout of its nodes. `exceeds` depends on the queues of `tree`.
+    HyperJobs, and the layout of its nodes. `never`, whether not even empty clusters have room,
+    depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends on
+    the queues of `tree`.
     """
 
     basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
@@ -152,6 +154,8 @@ class Answers:
     wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = field(
         default_factory=WeakKeyDictionary
     )
+    empty: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    never: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
     tree: Tree | None = None
     exceeds: WeakKeyDictionary[Shape, bool] = field(default_factory=WeakKeyDictionary)
 

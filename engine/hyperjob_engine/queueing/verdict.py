@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
-from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.placement.place import Placement, fits_never, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, is_preempted
@@ -23,10 +23,12 @@ from hyperjob_engine.reasons.hindrance import Obstacle
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.reasons.waiting import (
+    LESS_THAN_NEVER,
     OTHER_NAMESPACE,
     GangShortage,
     KeptRoom,
     NextInLine,
+    QueueTroubleCode,
     RoomDetail,
     Share,
     SplitRoom,
@@ -45,6 +47,7 @@ _REASONS: Final = {
     WaitCode.LIMIT_OF_GANG: Reason.EXCEEDS_QUEUE,
     WaitCode.GUARANTEE: Reason.QUEUE_LIMIT_REACHED,
     WaitCode.CAPACITY: Reason.INSUFFICIENT_CAPACITY,
+    WaitCode.NEVER: Reason.EXCEEDS_CLUSTERS,
     WaitCode.BEHIND: Reason.WAITING_FOR_QUEUE,
     WaitCode.RESTING: Reason.WAITING_FOR_QUEUE,
 }
@@ -74,11 +77,9 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     code, reason = _code_of(state, waiting, block)
     room: RoomDetail | None = None
     unplaced: Mapping[str, Detail] = {}
-    if code is WaitCode.CAPACITY or waiting.queue == IMPLICIT:
-        room, unplaced = _shortage(state, waiting)
-        if code is WaitCode.CAPACITY and isinstance(room, GangShortage) and room.never:
-            reason = Reason.EXCEEDS_CLUSTERS
-        elif _are_closed(unplaced.values()):
+    if code in (WaitCode.CAPACITY, WaitCode.NEVER) or waiting.queue == IMPLICIT:
+        room, unplaced = _shortage(state, waiting, never=code is WaitCode.NEVER)
+        if _are_closed(unplaced.values()):
             reason = Reason.QUEUE_NOT_OPEN
     wait = _wait_of(state, entry, waiting, code=code, room=room)
     return QueueVerdict(
@@ -110,7 +111,28 @@ def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[
     code = block.code if block is not None else WaitCode.NOT_LOOKED_AT
     if code is WaitCode.LIMIT and exceeds(state, waiting):
         code = WaitCode.LIMIT_OF_GANG
-    return code if state.known else WaitCode.QUEUES_UNKNOWN, _REASONS[code]
+    if not state.known:
+        return WaitCode.QUEUES_UNKNOWN, _REASONS[code]
+    if code in LESS_THAN_NEVER and _exceeds_clusters(state, waiting):
+        code = WaitCode.NEVER
+    trouble = block.trouble if block is not None else None
+    if trouble is not None and trouble.code is not QueueTroubleCode.NOT_OPEN:
+        return code, Reason.INVALID_QUEUE
+    return code, _REASONS[code]
+
+
+def _exceeds_clusters(state: QueueState, waiting: Pending) -> bool:
+    """Return whether not even empty clusters have room for a gang that is incomplete."""
+    needs, never = waiting.shape.needs, state.answers.never
+    known = never.get(needs) if needs.needed else False
+    if known is None:
+        known = never[needs] = fits_never(
+            [part.request for part in waiting.parts],
+            state.last.open.clusters,
+            minimum=needs.needed,
+            max_domains=needs.max_domains,
+        )
+    return known
 
 
 def _wait_of(
@@ -178,7 +200,9 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     return preempts, reclaims_from
 
 
-def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:
+def _shortage(
+    state: QueueState, waiting: Pending, *, never: bool
+) -> tuple[RoomDetail, Mapping[str, Detail]]:
     """Return why a HyperJob has no room, and what each of its sub-jobs lacks.
 
     In this order: room that is kept for a head, the lack of an automatic split, the lack of the
@@ -186,7 +210,7 @@ def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[
     """
     whole: RoomDetail | None = _kept_room(state, waiting)
     if whole is None and all(part.piece for part in waiting.parts):
-        whole = _split_shortage(state, waiting)
+        whole = _split_shortage(state, waiting, never=never)
     if whole is not None:
         return whole, {part.name: whole for part in waiting.parts}
     found, needed = _placement(state, waiting), max(1, waiting.shape.needs.needed)
@@ -201,7 +225,7 @@ def _shortage(state: QueueState, waiting: Pending) -> tuple[RoomDetail, Mapping[
     gang = GangShortage(
         needed=needed,
         room_for=found.room_for,
-        never=needed > 1 and found.never,
+        never=never,
         lacking=shown,
         hidden=len(short) - len(shown),
     )
@@ -242,7 +266,7 @@ def _placement(state: QueueState, waiting: Pending) -> Placement:
     )
 
 
-def _split_shortage(state: QueueState, waiting: Pending) -> SplitRoom | NextInLine:
+def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> SplitRoom | NextInLine:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
@@ -260,6 +284,7 @@ def _split_shortage(state: QueueState, waiting: Pending) -> SplitRoom | NextInLi
         room=sum(room.values()),
         max_domains=needs.max_domains,
         clusters=sorted(room.items())[:_CLUSTERS_SHOWN],
+        never=never,
     )
 
 

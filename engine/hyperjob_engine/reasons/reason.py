@@ -1,6 +1,7 @@
 """The reasons of a HyperJob and its sub-jobs, one CamelCase word each, for programs."""
 
 import enum
+from typing import Final
 
 
 class Reason(enum.StrEnum):
@@ -8,7 +9,7 @@ class Reason(enum.StrEnum):
 
     # no sub-job exists yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
-    EXCEEDS_CLUSTERS = "ExceedsClusters"  # the gang does not fit even on empty clusters
+    EXCEEDS_CLUSTERS = "ExceedsClusters"  # not even empty clusters have room
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
     REFUSED = "Refused"  # the API server refused an object of a sub-job
@@ -24,6 +25,7 @@ class Reason(enum.StrEnum):
     WAITING_FOR_DEPENDENCY = "WaitingForDependency"
     WAITING_FOR_QUEUE = "WaitingForQueue"
     QUEUE_NOT_OPEN = "QueueNotOpen"
+    INVALID_QUEUE = "InvalidQueue"  # it does not exist, or takes no jobs itself
     QUEUE_LIMIT_REACHED = "QueueLimitReached"
     EXCEEDS_QUEUE = "ExceedsQueue"
     DISPATCHER_SILENT = "DispatcherSilent"
@@ -60,3 +62,12 @@ class Reason(enum.StrEnum):
     MIGRATE_REQUESTED = "MigrateRequested"
     RECLAIMED = "Reclaimed"
     PREEMPTED = "Preempted"
+
+
+NEVER_RUNS: Final = frozenset(
+    {Reason.EXCEEDS_CLUSTERS, Reason.EXCEEDS_QUEUE, Reason.INVALID_QUEUE, Reason.INVALID_SPEC}
+)
+"""Reasons of a HyperJob that never runs until a person changes it, its queue or the clusters.
+
+The engine alone decides this; `plan`, `why`, `wait` and the page read it in `status.state`.
+"""

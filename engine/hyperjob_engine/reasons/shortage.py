@@ -17,24 +17,19 @@ class ShortageCode(enum.StrEnum):
     UNSETTLED = "Unsettled"  # the Cluster's status may not count new pods yet
 
 
-@dataclass(frozen=True, slots=True)
-class NoDevice:
-    """An extended resource that no cluster has; `near` is an existing one with a similar name."""
-
-    name: str
-    near: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """Why a sub-job has no place, by cluster; `hidden` is how many clusters `hindrances` omits."""
+    """Why a sub-job has no place, by cluster; `hidden` is how many clusters `hindrances` omits.
+
+    `absent` says which device no cluster or no node has: it explains the whole HyperJob.
+    """
 
     code: ShortageCode
     demand: Resources = field(default_factory=dict)
     required: bool = False
     hindrances: tuple[Hindrance, ...] = ()
     hidden: int = 0
-    no_device: NoDevice | None = None
+    absent: str = ""
     cluster: str = ""
     together: int = 0
 
@@ -91,6 +86,7 @@ class SplitOverflow:
 
 
 NEVER: Final = " and too little even on empty clusters"
+TOO_LARGE: Final = "too large for all usable clusters, even empty: "
 _RESOURCES_SHOWN: Final = 2
 
 
@@ -126,8 +122,8 @@ def _sub_job_shortage(shortage: Shortage) -> str:
         case ShortageCode.WAITS_FOR_GANG:
             number = shortage.together
             return f"has room on {cluster}, waits until {number} sub-jobs can be placed together"
-        case ShortageCode.NO_ROOM if shortage.no_device is not None:
-            return no_device_text(shortage.no_device)
+        case ShortageCode.NO_ROOM if shortage.absent:
+            return shortage.absent
         case ShortageCode.NO_ROOM:
             only = " (clusterPolicy Required)" if shortage.required else ""
             texts = _hindrance_texts(shortage.hindrances, shortage.hidden)
@@ -135,12 +131,6 @@ def _sub_job_shortage(shortage: Shortage) -> str:
             return f"needs {need_text(shortage.demand)}{only}: {reasons}"
         case _:
             assert_never(shortage.code)
-
-
-def no_device_text(found: NoDevice) -> str:
-    """Return that no cluster has an extended resource, with an existing one of similar name."""
-    hint = f"; did you mean {found.near}?" if found.near else ""
-    return f"no cluster has {found.name}{hint}"
 
 
 def _hindrance_texts(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, assert_never
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import listed
 from hyperjob_engine.reasons.hindrance import alike
-from hyperjob_engine.reasons.shortage import NEVER, Shortage, no_device_text, shortage_text
+from hyperjob_engine.reasons.shortage import NEVER, TOO_LARGE, Shortage, shortage_text
 from hyperjob_engine.resources import amount_only, amount_text
 
 MOST_LEVELS: Final = 16
@@ -98,13 +98,17 @@ class KeptRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRoom:
-    """An automatic split needs more of a resource than the clusters have free, in nano-units."""
+    """An automatic split needs more of a resource than the clusters have free, in nano-units.
+
+    `never`: even empty clusters have too little.
+    """
 
     resource: str
     wanted: int
     room: int
     max_domains: int | None
     clusters: Sequence[tuple[str, int]] = ()
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +130,15 @@ class WaitCode(enum.StrEnum):
     LIMIT_OF_GANG = "LimitOfGang"  # also with an unused queue
     GUARANTEE = "Guarantee"
     CAPACITY = "Capacity"
+    NEVER = "Never"  # not even empty clusters have room
     BEHIND = "Behind"
     RESTING = "Resting"
 
 
 _FULL: Final = frozenset({WaitCode.LIMIT, WaitCode.GUARANTEE, WaitCode.CAPACITY})
 """The rules that a HyperJob in a line meets in turns while its queue and the clusters are full."""
+LESS_THAN_NEVER: Final = _FULL | {WaitCode.BEHIND}
+"""The rules that say less than NEVER about a HyperJob for which no cluster is large enough."""
 
 
 class MessageFacts(NamedTuple):
@@ -156,10 +163,10 @@ class Wait:
     """The place of a HyperJob in a line, from 1, and why it waits.
 
     Without `queue` the line is that of all HyperJobs that wait for room. `trouble` is set for
-    NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY,
-    `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the HyperJobs that
-    make way for it. A controller that has just begun to lead stops none of them before
-    `unsure_until`.
+    NOT_OPEN, `limit` for LIMIT and LIMIT_OF_GANG, `resource` for GUARANTEE, `room` for CAPACITY
+    and NEVER, `behind` for BEHIND, `until` for RESTING. `preempts` and `reclaims_from` are the
+    HyperJobs that make way for it. A controller that has just begun to lead stops none of them
+    before `unsure_until`.
     """
 
     queue: str
@@ -309,7 +316,7 @@ def _why_text(wait: Wait) -> str:
             return _limit_text(wait.limit, of_gang=wait.code is WaitCode.LIMIT_OF_GANG)
         case WaitCode.GUARANTEE:
             return f"the {wait.resource} that is free is guaranteed to other queues"
-        case WaitCode.CAPACITY:
+        case WaitCode.CAPACITY | WaitCode.NEVER:
             return room_text(wait.room) if wait.room is not None else ""
         case WaitCode.BEHIND:
             return f"waits behind {wait.behind}: the queue's dequeueStrategy is fifo"
@@ -357,15 +364,15 @@ def _start_text(start: Start | None) -> str:
 
 def _gang_text(short: GangShortage) -> str:
     """Return which sub-jobs of a gang have no room; an absent device explains all."""
-    absent = [each.no_device for each in short.lacking.values() if each.no_device is not None]
+    absent = [each.absent for each in short.lacking.values() if each.absent]
     if absent:
-        return no_device_text(absent[0])
+        return absent[0]
     texts = list(alike((name, shortage_text(each)) for name, each in short.lacking.items()))
     if short.hidden:
         texts.append(f"and {short.hidden} more")
     text = "; ".join(texts)
     if short.needed <= 1:
-        return text
+        return f"{TOO_LARGE}{text}" if short.never else text
     room = f"{short.room_for}{NEVER if short.never else ''}"
     return f"{short.needed} sub-jobs must start together, there is room for {room}: {text}"
 
@@ -378,4 +385,5 @@ def _split_text(split: SplitRoom) -> str:
         f"{amount_only(split.resource, amount)} on {cluster}" for cluster, amount in split.clusters
     )
     fits = f"{amount_only(split.resource, split.room)}{limit}" + (f": {where}" if where else "")
-    return f"its automatic split needs {wanted}, there is room for {fits}"
+    text = f"its automatic split needs {wanted}, there is room for {fits}"
+    return f"{TOO_LARGE}{text}" if split.never else text

@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339, string
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_opened, is_released
 from hyperjob_engine.lifecycle.decisions import End
@@ -253,12 +253,17 @@ def _end_message(end: End) -> str:
     return f"ended with the HyperJob{why}"
 
 
-def _unanswered(queue: str) -> str:
-    """Return that Volcano Global has not released a sub-job of a queue, and what to check."""
+def _unanswered(template: Object) -> str:
+    """Return that Volcano Global has not released a sub-job, and what to check.
+
+    Its dispatcher passes over a PriorityClass that does not exist, without a word.
+    """
+    named = string(template.get("priorityClassName"))
+    exists = f"PriorityClass {named} exists and " if named else ""
     return (
-        f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s:"
-        " check that its dispatcher runs, and read the dispatcher's log (kubectl get pods -n"
-        " volcano-global, in the host cluster)"
+        f"queue {queue_of(template)} has the quota for it, and Volcano Global has not released it"
+        f" for 30 s: check that {exists}its dispatcher runs, and read the dispatcher's log (kubectl"
+        " get pods -n volcano-global, in the host cluster)"
     )
 
 
@@ -275,9 +280,9 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding is None:
         return PLACED, Reason.DISPATCHING, "waits for Karmada"
     if binding.scheduling_suspended and child.name in observed.unanswered:
-        return QUEUED, Reason.DISPATCHER_SILENT, _unanswered(queue)
+        return QUEUED, Reason.DISPATCHER_SILENT, _unanswered(outlook.sub_job.size.template)
     if binding.scheduling_suspended:
-        return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
+        return QUEUED, *_queued(observed, queue)
     if binding.apply_error:
         return PLACED, *apply_failure(binding.cluster, binding.apply_error)
     if binding.unscheduled_reason:
@@ -330,15 +335,15 @@ def _training_entry(training: JobTraining | None) -> Object | None:
     }
 
 
-def _queued(observed: Observed, queue: str) -> str:
-    """Return why a queue has not admitted a sub-job."""
+def _queued(observed: Observed, queue: str) -> tuple[Reason, str]:
+    """Return why Volcano Global has not admitted a sub-job of a queue."""
     if observed.queues is not None:
         state = observed.queues.get(queue)
         if state is None:
-            return f"queue {queue} does not exist"
+            return Reason.INVALID_QUEUE, f"queue {queue} does not exist"
         if state != "Open":
-            return f"queue {queue} is {state or 'not Open yet'}"
-    return f"queue {queue} has not admitted it yet"
+            return Reason.QUEUE_NOT_OPEN, f"queue {queue} is {state or 'not Open yet'}"
+    return Reason.WAITING_FOR_QUEUE, f"queue {queue} has not admitted it yet"
 
 
 def left_out_text(rejections: Iterable[Rejection]) -> str:

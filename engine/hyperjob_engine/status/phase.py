@@ -14,7 +14,7 @@ from hyperjob_engine.model.stalls import StallRecord
 from hyperjob_engine.reasons.hindrance import alike
 from hyperjob_engine.reasons.outcomes import DeadlinePassed, end_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import NEVER
+from hyperjob_engine.reasons.shortage import NEVER, TOO_LARGE
 from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
 from hyperjob_engine.status.outlook import Outlooks
@@ -165,8 +165,9 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
             f"{outlooks.needed} sub-jobs must be placed together, there is room for"
             f" {outlooks.room_for}{NEVER if outlooks.never else ''}: {text}"
         )
-    never = outlooks.needed > 1 and outlooks.never
-    reason = Reason.EXCEEDS_CLUSTERS if never else Reason.INSUFFICIENT_CAPACITY
+    elif outlooks.never:
+        text = f"{TOO_LARGE}{text}"
+    reason = Reason.EXCEEDS_CLUSTERS if outlooks.never else Reason.INSUFFICIENT_CAPACITY
     return _state(Phase.PENDING, reason, text)
 
 
@@ -178,7 +179,12 @@ def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> St
     verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
         return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
-    for reason in (Reason.DISPATCHER_SILENT, Reason.INSUFFICIENT_CAPACITY):
+    for reason in (
+        Reason.INVALID_QUEUE,
+        Reason.QUEUE_NOT_OPEN,
+        Reason.DISPATCHER_SILENT,
+        Reason.INSUFFICIENT_CAPACITY,
+    ):
         concerned = [job for job in queued if job.reason == reason]
         if concerned:
             return _state(Phase.QUEUED, reason, _each(concerned))

@@ -13,6 +13,7 @@ _QUEUE: Final = frozenset(
     {
         Reason.WAITING_FOR_QUEUE,
         Reason.QUEUE_NOT_OPEN,
+        Reason.INVALID_QUEUE,
         Reason.QUEUE_LIMIT_REACHED,
         Reason.EXCEEDS_QUEUE,
         Reason.DISPATCHER_SILENT,

@@ -33,7 +33,8 @@ class Draft:
     `blocked` has reason and details by sub-job. `standing` are (group, cluster) of the sub-jobs
     that stay. `silent_counts` are the numbers of sub-jobs without a report or progress. `secured`
     is the number of sub-jobs that need no place. `needed` of the missing sub-jobs must fit
-    together; `sought` are their requests. The plugins' step recreates the `outdated` sub-jobs.
+    together; `sought` are their requests. `never`: even empty clusters have no room for so many.
+    The plugins' step recreates the `outdated` sub-jobs.
     """
 
     observed: Observed
@@ -53,6 +54,7 @@ class Draft:
     needed: int = 0
     sought: Sequence[PlacementRequest] = ()
     placement: Placement = field(default_factory=Placement)
+    never: bool = False
     review: Review = field(default_factory=Review)
     outdated: frozenset[str] = frozenset()
     opening: frozenset[str] = frozenset()

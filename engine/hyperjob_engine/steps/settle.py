@@ -17,7 +17,7 @@ from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
-from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.place import fits_never, place
 from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
 from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
@@ -42,6 +42,12 @@ def place_missing(draft: Draft) -> None:
         standing=_stays(draft),
         max_domains=observed.hyperjob.max_domains,
         minimum=draft.needed,
+    )
+    draft.never = draft.placement.room_for < draft.needed and fits_never(
+        draft.sought,
+        observed.clusters,
+        minimum=draft.needed,
+        max_domains=observed.hyperjob.max_domains,
     )
     for name, cluster in draft.placement.assigned.items():
         sub_job, child = unplaced[name]

@@ -91,7 +91,7 @@ def plan(
     Exit code 0: every HyperJob of the files would start now; 1: the API server does not answer; 2:
     admission would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would wait for
     free accelerators or in its queue; 4: a HyperJob cannot run: it is too large for empty clusters
-    or for its queue, its queue is not Open, or it has ended.
+    or for its queue, its queue takes no jobs, or it has ended.
 
     Example: kubectl hyperjob plan -f job.yaml
 

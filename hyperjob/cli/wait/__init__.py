@@ -66,8 +66,9 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
     """Wait for a phase, a condition, a step of the training or deletion of HyperJobs.
 
     Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
-    server does not answer; 3: time is up; 4: a HyperJob can never reach the goal, since it has
-    ended in another phase, was deleted, or is too large for all clusters or for its queue.
+    server does not answer; 3: time is up; 4: a HyperJob can never reach the goal: it has ended in
+    another phase, was deleted, or its status says that it never runs as things are, by the reason
+    ExceedsClusters, ExceedsQueue, InvalidQueue or InvalidSpec.
 
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """

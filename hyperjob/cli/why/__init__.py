@@ -30,9 +30,10 @@ _CODES = {
 def why(name: str, access: Access, form: str) -> None:
     """Explain why a HyperJob is not running, and print the command to type next.
 
-    The command reads the HyperJob's status, ResourceBindings and events, Queues, Clusters, the
-    controller's Lease and, where pods do not start, the pods. It names the objects that you may
-    not read and explains without them. The name trainjob/NAME is that of a TrainJob.
+    The command prints the HyperJob's status with a command for each reason. It also reads vcjobs,
+    ResourceBindings, events, the controller's Lease and, where pods do not start, the pods. It
+    names the objects that you may not read and explains without them. The name trainjob/NAME is
+    that of a TrainJob.
 
     Exit code 0: the HyperJob runs or has completed; 3: it waits for free accelerators or in its
     queue; 4: a person must act.

@@ -6,12 +6,10 @@ The module calls the webhook's validation, and the controller on an API server i
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from hyperjob.client import summary
 from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.pieces import Piece, pieces, places
-from hyperjob.client.plan.prospect import Gang, has_room, impossible, too_large
 from hyperjob.client.plan.rehearsal import Answer, Rehearsal, rehearsing
 from hyperjob.client.plan.world import World
 from hyperjob_core.api.meta import Object
@@ -22,8 +20,14 @@ from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob, queue_of
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.verdict import share_of
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.waiting import Share, WaitCode, after_its_name
+from hyperjob_engine.reasons.reason import NEVER_RUNS
+from hyperjob_engine.reasons.waiting import (
+    GangShortage,
+    Share,
+    SplitRoom,
+    WaitCode,
+    after_its_name,
+)
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import (
     Context,
@@ -34,8 +38,6 @@ from hyperjob_rules.validation.context import (
 )
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.update import inspect_update
-
-_TOO_LARGE: Final = "too large for all usable clusters, even empty"
 
 
 class Verdict(enum.StrEnum):
@@ -145,9 +147,8 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
 def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: World) -> Judgement:
     """Return the judgement of a HyperJob that admission accepts, from the controller's decision.
 
-    It fits unless it is Pending, or Queued in a line of a queue. A HyperJob that waits cannot run
-    where a device or a node for a pod is missing, where it is too large for empty clusters or for
-    its queue, or where a queue takes no jobs; else it waits.
+    It fits unless it is Pending, or Queued in a line of a queue; the reason of its status then says
+    whether it waits or can never run.
     """
     observed, decided, draft = answer.observed, answer.decision.plan, answer.decision.draft
     if draft is None:
@@ -156,23 +157,16 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
     wanted = [sub_job for sub_job, _ in draft.children]
     queues, shares = _queue_problems(wanted, rehearsal.queues, observed.admission)
     line = _line_position(answer, queues)
-    gang = _gang(rehearsal.queues, observed.hyperjob.key)
     held_back = line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back
-    large = gang is not None and too_large(gang, observed.clusters)
-    free = not large and (gang is None or has_room(gang, observed.clusters))
+    room = observed.verdict.wait.room if observed.verdict and observed.verdict.wait else None
+    free = not isinstance(room, GangShortage | SplitRoom)
     found = pieces(draft, decided, wanted, answer.created, has_room=free)
     verdict, message = Verdict.FITS, places(found)
-    if waits and (why := impossible(wanted, observed.clusters)):
-        verdict, message = Verdict.CANNOT_RUN, why
-        # The HyperJob's message already says that no cluster has the device.
-        found = [replace(piece, message="", elsewhere={}) for piece in found]
-    elif waits:
-        stuck = large or state.get("reason") == Reason.EXCEEDS_QUEUE or any(queues.values())
-        verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
+    if waits:
+        never = state.get("reason") in NEVER_RUNS
+        verdict = Verdict.CANNOT_RUN if never else Verdict.WAITS
         message = string(state.get("message"))
-        if large and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
-            message = f"{_TOO_LARGE}: {message}"
     expected = expected_start(decided.status or {}) if verdict is Verdict.WAITS else None
     return replace(
         judgement,
@@ -215,21 +209,6 @@ def _line_position(answer: Answer, queues: Mapping[str, str]) -> LinePosition | 
     if wait is None or wait.queue not in queues or wait.code is WaitCode.QUEUES_UNKNOWN:
         return None
     return LinePosition(queue=wait.queue, place=wait.place, length=wait.length)
-
-
-def _gang(state: QueueState, key: str) -> Gang | None:
-    """Return the sub-jobs of a HyperJob for which the queue engine waits; None without any."""
-    entry = state.entries.get(key)
-    waiting = entry.waiting if entry is not None else None
-    if waiting is None or not state.known:
-        return None
-    needs = waiting.shape.needs
-    return Gang(
-        requests=tuple(part.request for part in waiting.parts),
-        needed=needs.needed,
-        standing=needs.standing,
-        max_domains=needs.max_domains,
-    )
 
 
 def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:

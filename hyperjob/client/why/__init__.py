@@ -1,5 +1,5 @@
-"""Explain why a HyperJob is not running: evidence in, an explanation out.
+"""Explain why a HyperJob is not running: its status, the commands to type next, what members show.
 
-`gather` reads the objects, the rules decide from these objects alone, and the command's view
-prints the result.
+The module decides nothing of its own: the controller has written into the status why a HyperJob
+waits and whether it can ever run.
 """

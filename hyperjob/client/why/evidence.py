@@ -10,7 +10,7 @@ from hyperjob.client.reading import Reading, items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import timestamp
+from hyperjob_core.api.wire import string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 
@@ -28,22 +28,17 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The objects of a HyperJob; an error in place of objects that the user may not read.
+    """A HyperJob and the objects around it; an error in place of objects that cannot be read.
 
-    `lacks_defaults`: the HyperJob was stored without the defaults of HyperJob's webhook.
+    `pods`, `pod_groups` and `pods_refused` are what members have, by sub-job.
     """
 
     now: datetime
     summary: Summary
     vcjobs: Reading = field(default_factory=list)
     bindings: Reading = field(default_factory=list)
-    queues: Reading = field(default_factory=list)
-    clusters: Reading = field(default_factory=list)
-    priority_classes: Reading = field(default_factory=list)
     events: Reading = field(default_factory=list)
     lease: Reading = field(default_factory=list)
-    lease_name: str = ""
-    lacks_defaults: bool = False
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
@@ -55,25 +50,23 @@ class Evidence:
         found = items(self.lease)
         return leader_of(found[0], now=self.now) if found else None
 
-    def vcjob(self, name: str) -> Object | None:
-        """Return the vcjob of a sub-job; None if there is none."""
-        return _named(items(self.vcjobs), name)
+    def is_old(self, time: str) -> bool:
+        """Return whether a change is so old that a controller would have acted on it."""
+        moment = timestamp(time)
+        return moment is not None and self.now - moment > _PATIENCE
 
-    def binding(self, name: str) -> Object | None:
-        """Return a ResourceBinding by name; None if there is none."""
-        return _named(items(self.bindings), name)
-
-    def queue(self, name: str) -> Object | None:
-        """Return a Queue by name; None if there is none."""
-        return _named(items(self.queues), name)
+    def created(self, job: SubJob) -> str:
+        """Return when the vcjob of a sub-job was created; empty without a vcjob."""
+        times = {
+            each["metadata"]["name"]: each["metadata"].get("creationTimestamp")
+            for each in items(self.vcjobs)
+        }
+        return string(times.get(job.name))
 
     def unstarted(self) -> list[SubJob]:
         """Return the sub-jobs that neither run nor have ended."""
-        return [
-            job
-            for job in self.summary.jobs
-            if not job.has_ended and job.phase not in ("Running", "Completing")
-        ]
+        started = ("Running", "Completing")
+        return [job for job in self.summary.jobs if not job.has_ended and job.phase not in started]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +101,3 @@ class Explanation:
             for cause in self.causes
         ]
         return "\n".join((self.headline, *causes))
-
-
-def is_older(time: str, now: datetime) -> bool:
-    """Return whether a change is so old that the explanation mentions its delay."""
-    moment = timestamp(time)
-    return moment is not None and now - moment > _PATIENCE
-
-
-def _named(objects: Sequence[Object], name: str) -> Object | None:
-    return next((item for item in objects if item["metadata"]["name"] == name), None)

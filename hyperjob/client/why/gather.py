@@ -9,28 +9,12 @@ from hyperjob.client.members import pod_groups_of_all, pods_of_all, refusals_of_
 from hyperjob.client.reading import lease, listed
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
-from hyperjob.client.why.waiting import too_large
-from hyperjob_core.api.names import LABEL_HYPERJOB, LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import (
-    CLUSTERS,
-    HYPERJOBS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    RESOURCE_BINDINGS,
-    VCJOBS,
-)
-from hyperjob_rules.defaulting import default
+from hyperjob_core.kube.resources import HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
 
 _JOBS_LOOKED_INTO: Final = 4
-
-
-async def fits_nowhere(kube: Kube, summary: Summary) -> bool:
-    """Return whether sub-jobs that wait for room have none on empty clusters either."""
-    clusters = await listed(kube, CLUSTERS)
-    evidence = Evidence(now=datetime.now(UTC), summary=summary, clusters=clusters)
-    return bool(too_large(evidence, evidence.unstarted()))
 
 
 async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
@@ -38,19 +22,15 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
     summary = read(hyperjob)
     selector = f"{LABEL_HYPERJOB}={name}"
-    named = any(each.priority_class for each in summary.groups)
+    inspected = _with_pods(summary)
+    unstarted = [job for job in inspected if job.phase != JobPhase.RUNNING]
     async with asyncio.TaskGroup() as group:
         start = group.create_task
         vcjobs = start(listed(kube, VCJOBS, namespace=namespace, label_selector=selector))
         bindings = start(listed(kube, RESOURCE_BINDINGS, namespace=namespace))
-        queues = start(listed(kube, QUEUES))
-        clusters = start(listed(kube, CLUSTERS))
         leases = start(lease(kube))
-        classes = start(listed(kube, PRIORITY_CLASSES)) if named else None
         events = start(events_of(kube, hyperjob))
-        inspected = _with_pods(summary)
         pods = start(pods_of_all(kube, namespace, inspected))
-        unstarted = [job for job in inspected if job.phase != JobPhase.RUNNING]
         groups = start(pod_groups_of_all(kube, namespace, name, unstarted))
         refusals = start(refusals_of_all(kube, namespace, unstarted))
     found, errors = pods.result()
@@ -59,13 +39,8 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         summary=summary,
         vcjobs=vcjobs.result(),
         bindings=bindings.result(),
-        queues=queues.result(),
-        clusters=clusters.result(),
-        priority_classes=[] if classes is None else classes.result(),
         events=events.result(),
         lease=leases.result(),
-        lease_name=f"{LEASE_NAMESPACE}/{LEASE_NAME}",
-        lacks_defaults=default(hyperjob) is not hyperjob,
         pods=found,
         pod_errors=errors,
         pod_groups=groups.result(),

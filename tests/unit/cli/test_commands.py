@@ -27,7 +27,8 @@ def fleet() -> Fleet:
     server = Fleet()
     server.hyperjob(running())
     server.hyperjob(hyperjob("Completed"), "done")
-    server.hyperjob(hyperjob("Queued", sub_job(), spec={"suspend": True}), "held")
+    suspended = hyperjob("Suspended", sub_job(), reason="Suspended", spec={"suspend": True})
+    server.hyperjob(suspended, "held")
     return server
 
 

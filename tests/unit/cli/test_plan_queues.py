@@ -112,16 +112,22 @@ def test_a_priority_class_puts_it_before_those_that_wait(priority: str, verdict:
 
 
 @pytest.mark.parametrize(
-    ("queues", "message"),
+    ("queues", "verdict", "message"),
     [
-        ([], "queue default does not exist"),
-        ([queue(state="Closed")], "queue default is Closed"),
-        ([queue(), queue("child", parent="default")], "queue default has child queues"),
+        ([], Verdict.CANNOT_RUN, "queue default does not exist"),
+        ([queue(state="Closed")], Verdict.WAITS, "queue default is Closed"),
+        (
+            [queue(), queue("child", parent="default")],
+            Verdict.CANNOT_RUN,
+            "queue default has child queues",
+        ),
     ],
 )
-def test_a_queue_that_takes_no_jobs_is_named(queues: list[Object], message: str) -> None:
+def test_a_queue_that_takes_no_jobs_is_named(
+    queues: list[Object], verdict: Verdict, message: str
+) -> None:
     (found,) = planned(live(queues=queues), job())
-    assert found.verdict is Verdict.CANNOT_RUN
+    assert found.verdict is verdict
     assert message in found.message
     assert f"queue default {found.queues['default']}".startswith(message)
 

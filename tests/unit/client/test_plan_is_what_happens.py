@@ -39,6 +39,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.reasons.reason import NEVER_RUNS
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
@@ -203,6 +204,9 @@ def differences(found: Judgement, status: Object, *, freed: bool) -> list[str]:
     if freed and not waits and found.verdict is Verdict.WAITS:
         return wrong
     if waits is (found.verdict is Verdict.FITS):
+        wrong.append(f"{found.verdict}, and the controller: {state}")
+    never = state["reason"] in NEVER_RUNS
+    if not freed and waits and never is not (found.verdict is Verdict.CANNOT_RUN):
         wrong.append(f"{found.verdict}, and the controller: {state}")
     if where != placed(status.get("jobs", ())):
         wrong.append(f"{where}, and the controller: {placed(status.get('jobs', ()))}")

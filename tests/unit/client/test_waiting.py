@@ -11,8 +11,9 @@ from hyperjob.client.waiting import HOPELESS_SECONDS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.virtualtime import now, run
+from hyperjob_engine.reasons.reason import NEVER_RUNS
 
 
 def state(phase: str, reason: str) -> Object:
@@ -22,55 +23,13 @@ def state(phase: str, reason: str) -> Object:
 TOO_LARGE = state("Pending", "ExceedsClusters")
 
 
-NEEDS_NINE = {
-    "replicatedJobs": [
-        {
-            "name": "trainer",
-            "replicas": 1,
-            "templateSpec": {
-                "tasks": [
-                    {
-                        "name": "worker",
-                        "replicas": 1,
-                        "template": {
-                            "spec": {
-                                "containers": [
-                                    {"name": "a", "resources": {"limits": {"nvidia.com/gpu": 9}}}
-                                ]
-                            }
-                        },
-                    }
-                ]
-            },
-        }
-    ]
-}
-
-
-def cluster(accelerators: int) -> Object:
-    return {
-        "metadata": {"name": "east"},
-        "status": {
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "resourceSummary": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
-        },
-    }
-
-
-def waits(goal: str, *times: tuple[float, Object], seconds: float = 0, room: int = 0) -> float:
-    """Wait for a goal while the status changes at these times; return how long it took.
-
-    The HyperJob needs 9 accelerators, and the only cluster has `room` for them.
-    """
+def waits(goal: str, *times: tuple[float, Object], seconds: float = 0) -> float:
+    """Wait for a goal while the status changes at these times; return how long it took."""
 
     async def act() -> float:
         plane = MemoryServer(now=now)
         kube = Kube(plane)
-        await kube.create(
-            HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": NEEDS_NINE}
-        )
-        if room:
-            await kube.create(CLUSTERS, cluster(room))
+        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
         loop = asyncio.get_running_loop()
         for at, status in times:
             loop.call_later(
@@ -83,7 +42,7 @@ def waits(goal: str, *times: tuple[float, Object], seconds: float = 0, room: int
     return run(act())
 
 
-@pytest.mark.parametrize("reason", ["ExceedsClusters", "ExceedsQueue", "InvalidSpec"])
+@pytest.mark.parametrize("reason", sorted(NEVER_RUNS))
 def test_a_hyperjob_that_never_runs_ends_the_wait(reason: str) -> None:
     with pytest.raises(NeverError, match="is Pending: why: as things are, it never is Completed"):
         waits("phase=Completed", (1, state("Pending", reason)), seconds=3600)
@@ -111,25 +70,6 @@ def test_a_deletion_is_reached_when_another_hyperjob_has_the_name() -> None:
     assert run(act()) is None
 
 
-NO_ROOM = {
-    **state("Queued", "InsufficientCapacity"),
-    "jobs": [{"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Queued"}],
-}
-
-
-def test_a_hyperjob_of_one_sub_job_that_is_too_large_for_every_cluster_ends_the_wait() -> None:
-    with pytest.raises(NeverError, match="as things are, it never is Completed"):
-        waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=8)
-    with pytest.raises(NotYetError):
-        waits("phase=Completed", (1, NO_ROOM), seconds=3600, room=9)
-
-
-def test_without_a_sub_job_in_the_status_nothing_is_too_large() -> None:
-    status = state("Pending", "InsufficientCapacity")
-    with pytest.raises(NotYetError):
-        waits("phase=Completed", (1, status), seconds=3600, room=8)
-
-
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
     job = {"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Running"}
@@ -137,9 +77,7 @@ def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
     async def act() -> float:
         plane = MemoryServer(now=now)
         kube = Kube(plane)
-        await kube.create(
-            HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": NEEDS_NINE}
-        )
+        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
         jobs = [job] * before
         plane.change(HYPERJOBS, "a/one", {"status": {"jobs": jobs}}, status=True)
         asked = await ask(kube, "a", "one", restart())

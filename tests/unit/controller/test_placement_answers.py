@@ -12,7 +12,6 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import (
-    _no_device,
     alternatives,
     explain,
     explain_overflow,
@@ -28,8 +27,7 @@ from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.scores import default_score
 from hyperjob_engine.placement.share import SplitShare, Wish
 from hyperjob_engine.reasons.crowded import NodeShortage, NodeSum
-from hyperjob_engine.reasons.hindrance import Crowding, Hindrance, Lack, Obstacle
-from hyperjob_engine.reasons.shortage import NoDevice
+from hyperjob_engine.reasons.hindrance import Crowding, Hindrance, Obstacle
 from tests.unit.controller.builders import GPU, cluster, request
 from tests.unit.controller.views import held, job, node, task, view
 
@@ -297,36 +295,6 @@ def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_c
         replace(wanted, preferred=tuple("abcdefg")), many, room, max_domains=None
     )
     assert ([each.cluster for each in over.hindrances], over.hidden) == (list("abcde"), 2)
-
-
-@pytest.mark.parametrize(
-    ("resource", "elsewhere", "missing"),
-    [
-        pytest.param("rdma/hca", {}, NoDevice("rdma/hca", ""), id="nothing is named alike"),
-        pytest.param("nvidia.com/gpus", {}, NoDevice("nvidia.com/gpus", GPU), id="one is"),
-        pytest.param(
-            "nvidia.com/gpus",
-            {"nvidia.com/gpus": 0},
-            NoDevice("nvidia.com/gpus", GPU),
-            id="another cluster reports 0 of it",
-        ),
-        pytest.param("amd.com/gpu", {"amd.com/gpu": 8}, None, id="another cluster has it"),
-        pytest.param(GPU, {}, None, id="this cluster has it"),
-        pytest.param("memory", {}, None, id="memory is no device"),
-    ],
-)
-def test_a_device_is_missing_if_no_cluster_has_it(
-    resource: str, elsewhere: dict[str, int], missing: NoDevice | None
-) -> None:
-    clusters = [
-        replace(cluster("a"), allocatable={GPU: 8}),
-        replace(cluster("b"), allocatable={"cpu": 8, **elsewhere}),
-    ]
-    whole = clusters[0].allocatable.get(resource, 0)
-    lack = Lack(resource, 1, 0, whole, 1)
-    found = [Hindrance(cluster="a", code=Obstacle.LACKS, lacks=(lack,))]
-    assert _no_device(found, clusters) == missing
-    assert _no_device([], clusters) is None
 
 
 def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str = "") -> Wish:

@@ -23,18 +23,27 @@ def test_a_sub_job_on_a_cluster_that_is_gone_stays_settled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "has", "absent"),
+    ("wanted", "has", "elsewhere", "absent"),
     [
-        ({GPU: "1"}, {"cpu": "8"}, GPU),
-        ({GPU: "1"}, {GPU: "0", "cpu": "8"}, GPU),
-        ({GPU: "9"}, {GPU: "8"}, None),
-        ({"memory": "1Gi"}, {"cpu": "8"}, None),
-        ({GPU: "1"}, {}, None),
+        ({GPU: "1"}, {"cpu": "8"}, {"cpu": "8"}, f"no cluster has {GPU}"),
+        ({GPU: "1"}, {GPU: "0", "cpu": "8"}, {"cpu": "8"}, f"no cluster has {GPU}"),
+        (
+            {f"{GPU}s": "1"},
+            {"cpu": "8"},
+            {GPU: "8", f"{GPU}s": "0"},
+            f"no cluster has {GPU}s; did you mean {GPU}?",
+        ),
+        ({GPU: "1"}, {"cpu": "8"}, {GPU: "8"}, ""),
+        ({GPU: "9"}, {GPU: "8"}, {"cpu": "8"}, ""),
+        ({"memory": "1Gi"}, {"cpu": "8"}, {"cpu": "8"}, ""),
+        ({GPU: "1"}, {"cpu": "8"}, {}, ""),
     ],
 )
-def test_a_device_that_no_cluster_has_is_named(wanted, has, absent) -> None:
-    amounts = parse_resources(has)
-    one = replace(cluster("a"), free=amounts, allocatable=amounts)
+def test_a_device_that_no_cluster_has_is_named(wanted, has, elsewhere, absent) -> None:
+    clusters = [
+        replace(cluster(name), free=parse_resources(each), allocatable=parse_resources(each))
+        for name, each in (("a", has), ("b", elsewhere))
+    ]
     asked = replace(request("j"), demand=parse_resources(wanted))
-    found = explain(asked, [one], FreeRoom.of([one], ()), max_domains=None).no_device
-    assert (found and found.name) == absent
+    found = explain(asked, clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    assert found.absent == absent

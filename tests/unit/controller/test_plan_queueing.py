@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
+import pytest
+
+from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.plan import plan
@@ -18,6 +20,8 @@ from tests.unit.controller.builders import (
     observed,
     policy,
     request,
+    task,
+    template,
     vcjob_status,
 )
 from tests.unit.controller.test_auto import auto
@@ -234,17 +238,40 @@ def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> N
 
 
 def test_a_binding_that_volcano_global_should_have_released_says_where_to_look() -> None:
+    silent = replace(held_by_volcano_global(), unanswered=frozenset({"hj-trainer-0"}))
+    told = status(plan(silent))["state"]
+    assert (told["phase"], told["reason"]) == ("Queued", "DispatcherSilent")
+    assert "check that its dispatcher runs" in told["message"]
+    urgent = held_by_volcano_global(priorityClassName="urgent")
+    told = status(plan(replace(urgent, unanswered=frozenset({"hj-trainer-0"}))))["state"]
+    assert "check that PriorityClass urgent exists and its dispatcher runs" in told["message"]
+
+
+def held_by_volcano_global(**fields: Any) -> Observed:
     held = binding(gate="held", suspension={"scheduling": True, "dispatching": True})
+    spec = {**template(task()), **fields}
     seen = observed(
-        hyperjob(group(replicas=1)),
+        hyperjob(group(replicas=1, templateSpec=spec)),
         *(job(), policy(suspended=True), held),
         clusters=(cluster("a"),),
         admission=QueueAdmission.VOLCANO_GLOBAL,
     )
-    verdict = QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
-    waits = status(plan(replace(seen, verdict=verdict)))
-    assert waits["state"]["reason"] == "WaitingForQueue"
-    silent = replace(seen, verdict=verdict, unanswered=frozenset({"hj-trainer-0"}))
-    told = status(plan(silent))["state"]
-    assert (told["phase"], told["reason"]) == ("Queued", "DispatcherSilent")
-    assert "check that its dispatcher runs" in told["message"]
+    return replace(seen, verdict=QueueVerdict(admitted=frozenset({"hj-trainer-0"})))
+
+
+@pytest.mark.parametrize(
+    ("queues", "reason", "message"),
+    [
+        (None, "WaitingForQueue", "1 needed sub-jobs are admitted; waits for queue default"),
+        ({"default": "Open"}, "WaitingForQueue", "waits for queue default"),
+        ({"default": "Closed"}, "QueueNotOpen", "queue default is Closed"),
+        ({"default": ""}, "QueueNotOpen", "queue default is not Open yet"),
+        ({}, "InvalidQueue", "queue default does not exist"),
+    ],
+)
+def test_a_queue_that_volcano_global_cannot_admit_to_is_the_reason(
+    queues: dict[str, str] | None, reason: str, message: str
+) -> None:
+    told = status(plan(replace(held_by_volcano_global(), queues=queues)))["state"]
+    assert (told["phase"], told["reason"]) == ("Queued", reason)
+    assert message in told["message"]

@@ -341,6 +341,45 @@ def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
     assert made.verdict("never").reason is Reason.EXCEEDS_CLUSTERS
 
 
+@pytest.mark.parametrize(
+    ("waits", "reason"),
+    [
+        (unit("solo", 41, age=2), Reason.EXCEEDS_CLUSTERS),
+        (unit("solo", 40, age=2), Reason.QUEUE_LIMIT_REACHED),
+        (unit("solo", 49, age=2), Reason.EXCEEDS_QUEUE),
+        (unit("solo", 17, only_on=("b",), age=2), Reason.EXCEEDS_CLUSTERS),
+        (unit("solo", 8, only_on=("nowhere",), age=2), Reason.EXCEEDS_CLUSTERS),
+        (unit("pair", 24, 24, max_domains=1, age=2), Reason.EXCEEDS_CLUSTERS),
+        (unit("one of two", 41, 40, minimum=1, age=2), Reason.QUEUE_LIMIT_REACHED),
+    ],
+)
+def test_what_no_cluster_can_ever_hold_says_so_behind_a_full_queue_too(
+    waits: QueuedHyperJob, reason: Reason
+) -> None:
+    made = world([unit("on", 40, only_on=("c",))], queue("default", gpus=48), a=32, b=16, c=40)
+    made.decide()
+    made.submit(waits)
+    made.decide()
+    assert made.verdict(waits.key.removeprefix("ns/")).reason is reason
+
+
+def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
+    made = world([unit("on", 8)], a=8)
+    made.decide()
+    line = [unit(f"w{number:02}", 16, age=number) for number in range(1, 31)]
+    made.submit(*line, unit("small", 8, age=31))
+    made.decide()
+    for each in (*line, unit("small", 8)):
+        made.message(each.key.removeprefix("ns/"))
+    assert made.verdict("w30").reason is Reason.EXCEEDS_CLUSTERS
+    assert list(stale_messages(made.state, now=made.now)) == []
+    made.gpus["a"] = 16
+    made.decide()
+    stale = [each.key for each in stale_messages(made.state, now=made.now) if not each.wait]
+    assert stale == [each.key for each in line]
+    assert made.verdict("w30").reason is Reason.INSUFFICIENT_CAPACITY
+
+
 def test_without_clusters_a_queue_is_entitled_to_nothing() -> None:
     made = QueueWorld({})
     made.set_queues(queue("default"))

@@ -15,7 +15,7 @@ from hyperjob_engine.model.training import JobTraining, parse_training
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import preempts, priority_of
 from hyperjob_engine.reasons.outcomes import AllCompleted, OneCompleted, end_text
-from hyperjob_engine.reasons.shortage import NoDevice, Shortage, ShortageCode
+from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.reasons.waiting import GangShortage, Wait, WaitCode, wait_text
 from hyperjob_engine.resources import fits, parse_resources
 from hyperjob_engine.status.transitions import status_events
@@ -98,10 +98,11 @@ def test_the_end_says_what_the_success_policy_asked_for() -> None:
 
 
 def test_a_gang_whose_device_no_cluster_has_waits_for_that_device() -> None:
-    short = Shortage(code=ShortageCode.NO_ROOM, no_device=NoDevice("x.io/gpus", "x.io/gpu"))
+    why = "no cluster has x.io/gpus; did you mean x.io/gpu?"
+    short = Shortage(code=ShortageCode.NO_ROOM, absent=why)
     room = GangShortage(needed=2, room_for=0, never=True, lacking={"hj-a-0": short})
     wait = Wait(queue="q", place=1, length=1, code=WaitCode.CAPACITY, room=room)
-    assert wait_text(wait).endswith("no cluster has x.io/gpus; did you mean x.io/gpu?")
+    assert wait_text(wait).endswith(f"in queue q: {why}")
 
 
 def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:

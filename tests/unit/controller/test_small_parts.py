@@ -37,15 +37,12 @@ from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission,
 from hyperjob_engine.model.record import Rejection
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.capacity import summarise
-from hyperjob_engine.placement.explain import _no_device
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.workload import Entry
-from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
 from hyperjob_engine.reasons.outcomes import Loss, Requested
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import NoDevice
 from hyperjob_engine.status.derive import _joined
 from tests.unit.controller.builders import (
     GPU,
@@ -176,22 +173,6 @@ def test_what_this_pass_has_placed_counts_as_a_domain_of_those_that_are_reviewed
     apart = replace(seen, clusters=(cluster("a", 4), cluster("b", -4), cluster("c", 8)))
     found = review_places(apart, [place], standing=[], placed=[(request, "a")])
     assert not found.moves, "c would be a second domain"
-
-
-def test_a_resource_that_every_cluster_lacks_is_a_missing_device_only_if_it_is_a_device() -> None:
-    def lacks(resource: str, whole: int = 0) -> list[Hindrance]:
-        lack = Lack(resource, 1, 0, whole, 1)
-        return [Hindrance(cluster="a", code=Obstacle.LACKS, lacks=(lack,))]
-
-    clusters = [replace(cluster("a"), allocatable={"nvidia.com/gpu": 8})]
-    assert _no_device(lacks("nvidia.com/gpus"), clusters) == NoDevice(
-        "nvidia.com/gpus", "nvidia.com/gpu"
-    )
-    assert _no_device(lacks("memory"), clusters) is None
-    assert _no_device(lacks("nvidia.com/gpu", 8), clusters) is None
-    assert _no_device(lacks("amd.com/gpu"), [*clusters, replace(cluster("b"), allocatable={})]) is (
-        None
-    ), "a cluster that reports nothing may have it"
 
 
 # Times.

@@ -1,7 +1,6 @@
 """No decision hangs on the words of a message: programs compare reasons, codes and numbers."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -196,87 +195,3 @@ def test_a_match_statement_on_a_message_is_found() -> None:
 )
 def test_what_only_shows_a_message_is_not(source: str) -> None:
     assert matches(source) == []
-
-
-DECIDING = (
-    *("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model"),
-    *("splitting", "training"),
-)
-"""Rooms of the engine that decide: `hyperjob_engine.reasons` has the sentences."""
-REASONS = "hyperjob_engine.reasons"
-RENDERERS = {
-    "again_text": "plan.py hands it to the step that records why a sub-job is recreated",
-    "unkept_text": "keeping.py writes the entry of the status that has it",
-}
-"""Functions that render a reason and that a deciding room names."""
-
-
-def prose(source: str) -> Iterator[str]:
-    """Yield the texts of several words but docstrings, log lines and errors that are raised."""
-    tree = ast.parse(source)
-    raised = {
-        id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Raise)
-        for part in ast.walk(node)
-    }
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    docs |= {id(node.annotation) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
-    errors = {
-        id(part)
-        for node in ast.walk(tree)
-        if _makes_error(node) or _logs(node)
-        for part in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        match node:
-            case ast.Constant(value=str(text)) if id(node) not in raised | docs | errors:
-                if " " in text.strip():
-                    yield text
-
-
-def _makes_error(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id.endswith("Error")
-    )
-
-
-def _logs(node: ast.AST) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="log" | "_log"))):
-            return True
-    return False
-
-
-def files_of(room: str) -> list[Path]:
-    """Return the modules of a room of the engine, which may be one file."""
-    path = ROOT / "engine" / "hyperjob_engine" / room
-    return [path] if path.is_file() else sorted(path.rglob("*.py"))
-
-
-def test_a_decision_renders_no_reason() -> None:
-    found = {
-        alias.name
-        for room in (*DECIDING, "plan.py")
-        for path in files_of(room)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(REASONS)
-        for alias in node.names
-        if alias.name.endswith("_text")
-    }
-    assert found == RENDERERS.keys()
-
-
-@pytest.mark.parametrize("room", [*DECIDING, "plan.py", "resources.py"])
-def test_decisions_have_no_words(room: str) -> None:
-    files = files_of(room)
-    assert {str(each.relative_to(ROOT)): list(prose(each.read_text())) for each in files} == {
-        str(each.relative_to(ROOT)): [] for each in files
-    }
-
-
-def test_words_in_a_decision_are_found() -> None:
-    assert list(prose('why = f"{name} is lost on {where}"')) == [" is lost on "]
-    assert list(prose('"""A line of docs."""\nraise SpecError("no tasks at all")')) == []
