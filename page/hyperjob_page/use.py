@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from hyperjob.client.thinning import Thinned
 from hyperjob.client.usage import ClusterUse, QueueUse
 
-SAMPLES: Final = 240
+SAMPLES: Final = 120
 
 Key: TypeAlias = tuple[str, str]
 """The name of a cluster or a queue, and an accelerator."""
@@ -41,7 +41,7 @@ class _Sample:
 
 
 class UseMemory:
-    """At most 240 samples, evenly chosen over the whole time: they get sparser as it grows."""
+    """At most 120 samples, evenly chosen over the whole time: they get sparser as it grows."""
 
     def __init__(self) -> None:
         self.begin: datetime | None = None
