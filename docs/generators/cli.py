@@ -1,7 +1,7 @@
 """The reference of the command line: `python -m docs.generators.cli FILE` makes it."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +11,7 @@ from docs.generators.markdown import row, table
 from docs.generators.rights import RIGHTS, Right
 from hyperjob.cli import GROUPS, main
 from hyperjob.cli.kubectl.exits import MEANINGS
+from hyperjob_core.kube.resources import HYPERJOBS
 
 _WIDTH = 96
 _HEAD = """<!-- Made by `python -m docs.generators.cli docs/reference/cli.md`. -->
@@ -40,6 +41,22 @@ also prints Volcano's reasons for pods that do not start. `install`, `uninstall`
 `smoke-test` need the rights of an administrator ([install](../install.md)); the other commands
 make no request.
 """
+_ROLES = """
+Two ClusterRoles have the least rights with which a user submits and inspects HyperJobs. Bind the
+first one in each namespace of the user, and the second one for the whole Karmada API server:
+
+```console
+$ kubectl create rolebinding ann --clusterrole=hyperjob-user --user=ann --namespace=team-a
+$ kubectl create clusterrolebinding ann --clusterrole=hyperjob-user-cluster --user=ann
+```
+
+They have no right to read objects of other namespaces, and none to read Secrets. `plan` then does
+not count what HyperJobs of other namespaces hold and does not look for the Secrets of the pods, and
+prints what it has left out; `top` counts the HyperJobs of one namespace. Give `list` on the
+resources of `plan` in all namespaces to users who may know the whole fleet. `hyperjob-user` in a
+namespace lets its user run pods with the Secrets of that namespace, as `create pods` does
+([security](../security.md)).
+"""
 
 
 def render() -> str:
@@ -64,8 +81,8 @@ def _parts() -> Iterator[str]:
     yield _RIGHTS
     yield from table("command", "resource", "verbs", "when")
     yield from (_right(name, right) for name in RIGHTS for right in RIGHTS[name])
-    yield "\nA ClusterRole for users who submit and inspect HyperJobs:\n"
-    yield f"```yaml\n{yaml.safe_dump(role(), sort_keys=False)}```\n"
+    yield _ROLES
+    yield f"```yaml\n{yaml.safe_dump_all(user_roles(), sort_keys=False)}```\n"
 
 
 def _command(
@@ -88,22 +105,33 @@ def _right(name: str, right: Right) -> str:
     return row(f"`{name}`", f"`{right.title}`{star}", ", ".join(right.verbs), right.when)
 
 
-def role() -> dict[str, object]:
-    """Return a ClusterRole with the rights of every command."""
-    verbs: dict[tuple[str, str], list[str]] = {}
-    for rights in RIGHTS.values():
-        for right in rights:
-            known = verbs.setdefault((right.group, right.resource), [])
-            known += [verb for verb in right.verbs if verb not in known]
-    hyperjobs = next(key for key in verbs if key[1] == "hyperjobs")
-    verbs[hyperjobs] += ["create", "delete"]
+def user_roles() -> list[dict[str, object]]:
+    """Return the ClusterRoles of a user: for a namespace, and for what is in no namespace."""
+    own = [right for rights in RIGHTS.values() for right in rights if not right.shared]
+    submit = Right(group=HYPERJOBS.group, resource=HYPERJOBS.plural, verbs=("create", "delete"))
+    at_home = [right for right in own if right.namespaced and not right.name]
+    wide = [right for right in own if not right.namespaced or right.name]
+    return [role("hyperjob-user", [submit, *at_home]), role("hyperjob-user-cluster", wide)]
+
+
+def role(name: str, rights: Iterable[Right]) -> dict[str, object]:
+    """Return a ClusterRole with these rights."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for right in rights:
+        known = verbs.setdefault((right.group, right.resource, right.name), [])
+        known += [verb for verb in right.verbs if verb not in known]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": {"name": "hyperjob-user"},
+        "metadata": {"name": name},
         "rules": [
-            {"apiGroups": [group], "resources": [resource], "verbs": found}
-            for (group, resource), found in verbs.items()
+            {
+                "apiGroups": [group],
+                "resources": [resource],
+                **({"resourceNames": [only]} if only else {}),
+                "verbs": found,
+            }
+            for (group, resource, only), found in verbs.items()
         ],
     }
 

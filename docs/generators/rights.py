@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,
@@ -30,13 +31,20 @@ from hyperjob_core.kube.resources import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """Verbs on a resource; with `optional` the command works without them and prints a remark."""
+    """Verbs on a resource; with `optional` the command works without them and prints a remark.
+
+    `name` is the only object that the command reads. `shared` rights show objects of others, and
+    the roles of users have none of them.
+    """
 
     group: str
     resource: str
     verbs: Sequence[str]
+    namespaced: bool = True
+    name: str = ""
     when: str = ""
     optional: bool = False
+    shared: bool = False
 
     @property
     def title(self) -> str:
@@ -46,10 +54,24 @@ class Right:
 
 
 def _right(
-    resource: Resource, *verbs: str, sub: str = "", when: str = "", optional: bool = False
+    resource: Resource,
+    *verbs: str,
+    sub: str = "",
+    name: str = "",
+    when: str = "",
+    optional: bool = False,
+    shared: bool = False,
 ) -> Right:
-    name = f"{resource.plural}/{sub}" if sub else resource.plural
-    return Right(group=resource.group, resource=name, verbs=verbs, when=when, optional=optional)
+    return Right(
+        group=resource.group,
+        resource=f"{resource.plural}/{sub}" if sub else resource.plural,
+        verbs=verbs,
+        namespaced=resource.namespaced,
+        name=name,
+        when=when,
+        optional=optional,
+        shared=shared,
+    )
 
 
 _EVENTS: Final = Right(group="", resource="events", verbs=("list",), optional=True)
@@ -64,6 +86,7 @@ _ASKED: Final = (
     _right(HYPERJOBS, "list", "watch", when="without --no-wait"),
 )
 _VCJOBS: Final = _right(VCJOBS, "list", optional=True)
+_LEASE: Final = _right(LEASES, "get", name=LEASE_NAME, when="in karmada-system", optional=True)
 
 RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
     "get": (*_SHOWN, _WATCHED),
@@ -79,7 +102,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _VCJOBS,
         _right(RESOURCE_BINDINGS, "list", optional=True),
         _EVENTS,
-        _right(LEASES, "get", when="in karmada-system", optional=True),
+        _LEASE,
         _right(CLUSTERS, "get", sub="proxy", when="while pods do not start", optional=True),
     ),
     "describe": (*_SHOWN, _EVENTS),
@@ -94,8 +117,8 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(CLUSTERS, "list", optional=True),
         _right(QUEUES, "list", optional=True),
         _right(CLUSTER_RESOURCE_BINDINGS, "list", optional=True),
-        _right(LEASES, "get", when="in karmada-system", optional=True),
-        _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True),
+        _LEASE,
+        _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True, shared=True),
         _right(CLUSTERS, "get", sub="proxy", when="with --nodes", optional=True),
     ),
     "wait": (
@@ -110,14 +133,15 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
     "plan": (
         _right(CLUSTERS, "list", when="without --clusters"),
         *(
-            _right(resource, "list", when="in all namespaces", optional=True)
-            for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS, QUEUES)
+            _right(resource, "list", when="in all namespaces", optional=True, shared=True)
+            for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
         ),
+        _right(QUEUES, "list", optional=True),
         _right(CLUSTER_RESOURCE_BINDINGS, "list", optional=True),
-        _right(MUTATING_WEBHOOKS, "list", optional=True),
+        _right(MUTATING_WEBHOOKS, "list", optional=True, shared=True),
         _right(PRIORITY_CLASSES, "list", optional=True),
-        _right(LEASES, "get", when="in karmada-system", optional=True),
-        _right(DEPLOYMENTS, "list", when="beside Volcano Global", optional=True),
+        _LEASE,
+        _right(DEPLOYMENTS, "list", when="beside Volcano Global", optional=True, shared=True),
         _right(
             CLUSTERS,
             "get",
@@ -127,8 +151,9 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         ),
         *(
             _right(resource, "get", when="where the pods name one", optional=True)
-            for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
+            for resource in (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
         ),
+        _right(SECRETS, "get", when="where the pods name one", optional=True, shared=True),
     ),
 }
 """By command. Commands that are absent make no request, or need an administrator's rights."""

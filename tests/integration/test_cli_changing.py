@@ -283,7 +283,7 @@ async def test_a_plan_that_may_not_see_what_pods_need_says_so(
     world: CliWorld, tmp_path: Path
 ) -> None:
     rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list"]}]
-    await world.kube.patch(CLUSTER_ROLES, "hyperjob-user", {"rules": rules}, kind=PatchType.MERGE)
+    await world.kube.patch(CLUSTER_ROLES, "all-rights", {"rules": rules}, kind=PatchType.MERGE)
     done = await world.run("plan", "-f", str(needy(tmp_path)))
     for left_out in ("secrets", "serviceaccounts", "persistentvolumeclaims", "priorityclasses"):
         assert f"{left_out}" in done.stderr, done.stderr
@@ -311,7 +311,7 @@ async def test_without_optional_rights_commands_say_what_they_do_not_see(world: 
     rules = [
         {"apiGroups": ["training.volcano.sh"], "resources": ["hyperjobs"], "verbs": ["get", "list"]}
     ]
-    await world.kube.patch(CLUSTER_ROLES, "hyperjob-user", {"rules": rules}, kind=PatchType.MERGE)
+    await world.kube.patch(CLUSTER_ROLES, "all-rights", {"rules": rules}, kind=PatchType.MERGE)
     why = await world.run("why", "queued")
     assert why.exit_code == 3, why.output
     (unseen,) = [line for line in why.stdout.splitlines() if "not visible to you" in line]

@@ -16,6 +16,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from docs.generators.cli import role
+from docs.generators.rights import RIGHTS, Right
 from hyperjob.cli import main
 from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.client import Kube, PatchType
@@ -391,7 +392,9 @@ def _condition(kind: str, truth: str) -> Object:
 
 
 async def _allow(kube: Kube) -> None:
-    await kube.create(CLUSTER_ROLES, role())
+    rights = [right for rights in RIGHTS.values() for right in rights]
+    submit = Right(group=HYPERJOBS.group, resource=HYPERJOBS.plural, verbs=("create", "delete"))
+    await kube.create(CLUSTER_ROLES, role("all-rights", [submit, *rights]))
     await kube.create(
         CLUSTER_ROLE_BINDINGS,
         {
@@ -401,7 +404,7 @@ async def _allow(kube: Kube) -> None:
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
-                "name": "hyperjob-user",
+                "name": "all-rights",
             },
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         },
