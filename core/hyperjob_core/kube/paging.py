@@ -1,6 +1,6 @@
 """The pages of a list, and what a client accepts of them: bounds on objects, bytes and time.
 
-A list without an end must neither fill the memory nor hold its reader for ever.
+A list without an end fills no memory, and holds its reader for a bounded time.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ LONGEST_VERSION: Final = 128
 LONGEST_TOKEN: Final = 4096
 """The longest token of a page, which is a part of the next address."""
 _SMALLER: Final = 8
-"""By what the limit of a page is divided after one that was too large."""
+"""By what the limit of a page is divided after a page that was too large."""
 
 
 @dataclass(frozen=True, slots=True)
