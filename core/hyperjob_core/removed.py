@@ -60,7 +60,6 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "--raw": "output into a pipe is unchanged: hyperjob logs NAME | cat",
         "--max-log-requests": "the command follows up to 200 logs",
     },
-    "smoke-test": {"--keep": "apply examples/smoke-test.yaml to keep the HyperJob"},
     "simulate": {
         "--format": "set trace.format in the file of --scenario",
         "--limit": "set trace.limit in the file of --scenario",

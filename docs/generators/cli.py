@@ -37,9 +37,9 @@ The table lists the rights in the Karmada API server that a user of each command
 marked with \\* are optional: without them the command works and names the objects that it could
 not read. `clusters/proxy` gives access to members: Karmada impersonates the user there, who needs
 `list` on `pods` and `get` on `pods/log` in each member; with `list` on `podgroups` there, `why`
-also prints Volcano's reasons for pods that do not start. `install`, `uninstall`, `preflight` and
-`smoke-test` need the rights of an administrator ([install](../install.md)); the other commands
-make no request.
+also prints Volcano's reasons for pods that do not start. `install`, `uninstall` and
+`preflight` need the rights of an administrator ([install](../install.md)); the other commands make
+no request.
 """
 _ROLES = """
 Two ClusterRoles have the least rights with which a user submits and inspects HyperJobs. Bind the

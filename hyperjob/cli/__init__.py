@@ -62,13 +62,11 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "hyperjob.cli.after_restore",
             "Compare the members with a Karmada put back from a backup.",
         ),
-        "smoke-test": ("hyperjob.cli.smoke_test", "Run a small HyperJob on two clusters."),
         "queue": ("hyperjob.cli.queue", "Close and open a Queue in all clusters."),
         "credentials": (
             "hyperjob.cli.credentials",
             "Renew the tokens of the controller and the webhook.",
         ),
-        "debug": ("hyperjob.cli.debug", "Print the controller's view of a HyperJob."),
         "uninstall": (
             "hyperjob.cli.uninstall",
             "Delete the objects that `hyperjob install` created.",

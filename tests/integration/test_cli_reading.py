@@ -210,8 +210,6 @@ kubectl_complete()' "$@"
         (["migrate", "llm", "--from", ""], "east"),
         (["logs", "llm", "--cluster", "e"], "east"),
         (["logs", "nope", "--job", ""], ""),
-        (["smoke-test", "--cluster", ""], "east"),
-        (["smoke-test", "--queue", ""], "default"),
         (["get", "-n", ""], ""),  # she may not list namespaces
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -40,25 +40,17 @@ class CheckedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A file, its HyperJobs, why it could not be read, and whether `--fix` wrote defaults to it."""
+    """A file, its HyperJobs, and why it could not be read."""
 
     name: str
     documents: tuple[CheckedDocument, ...] = ()
     problem: str = ""
-    others: int = 0
-    source: ManifestFile | None = None
-    written: bool = False
 
 
 def check(source: ManifestFile) -> Checked:
-    """Return the findings for the HyperJobs of a file; other objects are only counted."""
-    ours = [document for document in source.documents if is_hyperjob(document.content)]
-    return Checked(
-        source.name,
-        tuple(map(_checked_document, ours)),
-        others=len(source.documents) - len(ours),
-        source=source,
-    )
+    """Return the findings for the HyperJobs of a file."""
+    ours = (document for document in source.documents if is_hyperjob(document.content))
+    return Checked(source.name, tuple(map(_checked_document, ours)))
 
 
 def is_hyperjob(content: Object) -> bool:

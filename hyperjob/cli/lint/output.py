@@ -10,27 +10,25 @@ import click
 from hyperjob.cli.lint.check import Checked, CheckedDocument
 
 
-def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
+def print_text(results: Sequence[Checked]) -> None:
     """Print one line for each finding, with file and line as compilers do, and a summary."""
     for result in results:
         name = "<stdin>" if result.name == "-" else result.name
         for document in result.documents:
-            _print_document(name, document, err=err)
-        if result.written and result.name != "-":
-            click.echo(f"{name}: defaults written", err=err)
+            _print_document(name, document)
         if result.problem:
             click.echo(f"error: {name}: {result.problem}", err=True)
 
 
-def _print_document(name: str, document: CheckedDocument, *, err: bool) -> None:
+def _print_document(name: str, document: CheckedDocument) -> None:
     for kind, findings in (("error", document.errors), ("warning", document.warnings)):
         for found in findings:
-            click.echo(f"{name}:{found.line}: {kind}: {found.text} [{found.rule}]", err=err)
+            click.echo(f"{name}:{found.line}: {kind}: {found.text} [{found.rule}]")
             if found.remedy:
-                click.echo(f"    remedy: {found.remedy}", err=err)
+                click.echo(f"    remedy: {found.remedy}")
     what = f"{name}:{document.line}: HyperJob {document.name or '(no name)'}"
     verdict = "would be refused" if document.errors else "would be accepted"
-    click.echo(f"{what}: {verdict}{_counts(document)}", err=err)
+    click.echo(f"{what}: {verdict}{_counts(document)}")
 
 
 def _counts(document: CheckedDocument) -> str:
@@ -42,7 +40,7 @@ def _counts(document: CheckedDocument) -> str:
     return f", {', '.join(counts)}" if counts else ""
 
 
-def print_json(results: Sequence[Checked], *, err: bool = False) -> None:
+def print_json(results: Sequence[Checked]) -> None:
     """Print the results as one JSON object."""
     documents = [document for result in results for document in result.documents]
     answer = {
@@ -50,7 +48,7 @@ def print_json(results: Sequence[Checked], *, err: bool = False) -> None:
         "warnings": sum(len(document.warnings) for document in documents),
         "files": [_file(result) for result in results],
     }
-    click.echo(json.dumps(answer, indent=2, ensure_ascii=False), err=err)
+    click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
 def _file(result: Checked) -> dict[str, Any]:

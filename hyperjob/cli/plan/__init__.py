@@ -17,14 +17,12 @@ from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import head_errors, is_hyperjob
 from hyperjob.cli.lint.documents import ManifestFile
 from hyperjob.cli.manifests import manifest_of
-from hyperjob.cli.plan import view, whatif
-from hyperjob.cli.plan.sources import from_control_plane, from_file, with_clusters_of
+from hyperjob.cli.plan import view
+from hyperjob.cli.plan.sources import from_control_plane, from_file
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
-from hyperjob.client.plan.whatif import Prospect
-from hyperjob.client.plan.whatif import what_if as predicted
 from hyperjob.client.plan.world import World
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.resources import CLUSTERS, QUEUES, key_of
+from hyperjob_core.kube.resources import QUEUES
 
 _TABLE, _TREE = "table", "tree"
 # The exit code is that of the first of these verdicts that a HyperJob has.
@@ -40,27 +38,7 @@ _CODES = {
 @click.command()
 @manifests_option(
     "File with HyperJobs, and with Queues that the plan treats as created; - is standard input."
-    " May be given more than once; required without --what-if."
-)
-@click.option(
-    "--what-if",
-    is_flag=True,
-    help="Show which HyperJobs of the control plane would start, wait, move or stop after"
-    " changes: the Queues of the files, --drain and --add-clusters.",
-)
-@click.option(
-    "--drain",
-    "drained",
-    metavar="CLUSTER",
-    multiple=True,
-    help="With --what-if: a cluster that runs no sub-jobs after the change. May be given more"
-    " than once.",
-)
-@file_option(
-    "--add-clusters",
-    "added",
-    text="With --what-if: a clusters file whose idle clusters are added; each replaces a cluster"
-    " of the control plane with the same name.",
+    " May be given more than once."
 )
 @file_option(
     "--clusters",
@@ -68,15 +46,7 @@ _CODES = {
 )
 @access()
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)
-def plan(
-    files: Sequence[str],
-    what_if: bool,
-    drained: Sequence[str],
-    added: Path | None,
-    clusters: Path | None,
-    access: Access,
-    form: str,
-) -> None:
+def plan(files: Sequence[str], clusters: Path | None, access: Access, form: str) -> None:
     """Show on which clusters HyperJobs would run now, and why not on the others.
 
     The command validates each HyperJob as admission does, then runs the controller's own code on
@@ -85,57 +55,24 @@ def plan(
     as created. With built-in queues a HyperJob waits in its queue, behind the HyperJobs that
     already wait. The command writes nothing.
 
-    With --what-if the command compares the queues' decisions now with their decisions after the
-    changes. A sub-job on a drained cluster loses its place and waits for another cluster.
-
     Exit code 0: every HyperJob of the files would start now; 1: the API server does not answer; 2:
     admission would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would wait for
     free accelerators or in its queue; 4: a HyperJob cannot run: it is too large for empty clusters
     or for its queue, its queue takes no jobs, or it has ended.
 
     Example: kubectl hyperjob plan -f job.yaml
-
-    Example: kubectl hyperjob plan --what-if -f queues.yaml --drain gpu-east
     """
-    _check_options(files, drained, added, what_if=what_if)
+    if not files:
+        raise FailureError("give a file with -f", code=Code.USAGE)
     sources = [manifest_of(name) for name in files]
-    objects = [document.content for source in sources for document in source.documents]
-    live = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
-    world = live.with_queues(_queues_of(objects)).with_needed(objects)
     documents = [each for source in sources for each in _documents(source)]
-    prospects = None
-    if what_if:
-        found, prospects = predicted(live, _changed(world, drained, added), documents)
-    else:
-        found = judge_all(documents, world) if documents else []
-    if not found and not what_if:
+    if not documents:
         raise FailureError("the files contain no HyperJob", code=Code.USAGE)
-    _print(found, prospects, form)
-    sys.exit(_code(found) if found else Code.OK)
-
-
-def _check_options(
-    files: Sequence[str], drained: Sequence[str], added: Path | None, *, what_if: bool
-) -> None:
-    """Raise FailureError for options that do not go together."""
-    if not what_if and (drained or added):
-        raise FailureError("--drain and --add-clusters need --what-if", code=Code.USAGE)
-    if not files and not what_if:
-        raise FailureError("give a file with -f, or --what-if", code=Code.USAGE)
-    if what_if and not (files or drained or added):
-        text = "--what-if needs a change: give -f with Queues, --drain or --add-clusters"
-        raise FailureError(text, code=Code.USAGE)
-
-
-def _changed(world: World, drained: Sequence[str], added: Path | None) -> World:
-    """Return the world after the changes; FailureError where a drained cluster does not exist."""
-    if added is not None:
-        world = with_clusters_of(added, world)
-    known = {key_of(cluster) for cluster in world.of(CLUSTERS)}
-    for name in drained:
-        if name not in known:
-            raise FailureError(f"--drain: cluster {name!r} not found", code=Code.USAGE)
-    return world.without(drained)
+    objects = [document.content for source in sources for document in source.documents]
+    world = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
+    found = judge_all(documents, world.with_queues(_queues_of(objects)).with_needed(objects))
+    _print(found, form)
+    sys.exit(_code(found))
 
 
 def _documents(source: ManifestFile) -> list[Document]:
@@ -167,20 +104,15 @@ def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -
     return run(from_control_plane(access, hyperjobs=hyperjobs))
 
 
-def _print(found: Sequence[Judgement], others: Sequence[Prospect] | None, form: str) -> None:
-    """Print the judgements, and with --what-if the HyperJobs of the control plane."""
+def _print(found: Sequence[Judgement], form: str) -> None:
+    """Print the judgements."""
     if form in (out.JSON, out.YAML):
-        answer: Object = {"items": [view.value(each) for each in found]}
-        if others is not None:
-            answer["whatIf"] = [whatif.value(each) for each in others]
-        out.dump(answer, form)
+        out.dump({"items": [view.value(each) for each in found]}, form)
         return
     for position, each in enumerate(found):
         if position:
             out.say([""])
         out.say(view.as_tree(each) if form == _TREE else view.as_table(each))
-    if others is not None:
-        out.say([*([""] if found else []), *whatif.as_table(others)])
 
 
 def _code(found: Sequence[Judgement]) -> int:

@@ -46,14 +46,6 @@ def from_file(path: Path, *, namespace: str | None) -> World:
     )
 
 
-def with_clusters_of(path: Path, world: World) -> World:
-    """Return a world with the idle clusters of a file; FailureError when it cannot be read."""
-    from hyperjob.cli.embedded import clusters_file, idle_clusters
-
-    config = clusters_file(path)
-    return world.with_clusters(idle_clusters(config), _views(config))
-
-
 def _views(config: "SandboxConfig") -> dict[str, MemberView]:
     """Return the nodes of each cluster of a file, with the pods of other workloads."""
     from hyperjob.cli.embedded import hypernodes_of, nodes_of, others_of

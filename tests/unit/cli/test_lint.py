@@ -1,18 +1,13 @@
 import json
 from pathlib import Path
 from time import thread_time
-from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hyperjob.cli.lint import lint
 from hyperjob.cli.lint.documents import UnreadableError, parse, read
-from hyperjob.cli.lint.fix import fixed
-from hyperjob_rules.defaulting import default
 
 GOOD = """\
 apiVersion: training.volcano.sh/v1alpha1
@@ -237,106 +232,6 @@ def test_json_tells_everything(tmp_path: Path):
         "V8.ResourceList.name.unqualified"
     )
     assert answer["files"][2]["problem"] == "No such file or directory"
-
-
-def test_fix_adds_the_defaults_and_leaves_the_rest(tmp_path: Path):
-    name = file(tmp_path, GOOD)
-    assert run("--fix", name).exit_code == 0
-    after = Path(name).read_text(encoding="utf-8")
-    assert yaml.safe_load(after) == default(yaml.safe_load(GOOD))
-    kept = iter(after.splitlines())
-    assert all(line in kept for line in GOOD.splitlines())
-    assert (
-        "                limits: {nvidia.com/gpu: 1}\n"
-        "              terminationMessagePolicy: FallbackToLogsOnError\n"
-        "        minAvailable: 4\n"
-    ) in after
-
-
-def test_fix_twice_is_fix_once(tmp_path: Path):
-    name = file(tmp_path, GOOD)
-    assert f"{name}: defaults written\n" in run("--fix", name).stdout
-    once = Path(name).read_text(encoding="utf-8")
-    assert "defaults written" not in run("--fix", name).stdout
-    assert Path(name).read_text(encoding="utf-8") == once
-
-
-def test_fix_of_standard_input_is_written_to_standard_output():
-    result = run("--fix", "-", text=GOOD)
-    assert yaml.safe_load(result.stdout) == default(yaml.safe_load(GOOD))
-    assert "would be accepted" in result.stderr
-
-
-def test_fix_fills_in_what_is_empty(tmp_path: Path):
-    text = GOOD.replace(
-        "      tasks:\n", '      queue: ""   # any\n      maxRetry: 0\n      tasks:\n'
-    )
-    name = file(tmp_path, text)
-    assert run("--fix", name).exit_code == 0
-    after = Path(name).read_text(encoding="utf-8")
-    assert "      queue: default   # any\n      maxRetry: 3\n" in after
-
-
-def test_fix_leaves_other_documents_and_what_is_wrong(tmp_path: Path):
-    other = "apiVersion: v1\nkind: ConfigMap   # ours\n"
-    name = file(tmp_path, f"{other}---\n{BAD}...\n")
-    assert run("--fix", name).exit_code == 1
-    after = Path(name).read_text(encoding="utf-8")
-    assert after.startswith(other)
-    assert list(yaml.safe_load_all(after))[1] == default(yaml.safe_load(BAD))
-
-
-def test_what_cannot_be_fixed_in_place_stays_as_it_is(tmp_path: Path):
-    head, _, tasks = GOOD.partition("    templateSpec:\n")
-    text = f"{head}    templateSpec: &one\n{tasks}  - {{name: b, templateSpec: *one}}\n"
-    name = file(tmp_path, text)
-    result = run("--fix", name)
-    after = Path(name).read_text(encoding="utf-8")
-    assert yaml.safe_load(after) in (yaml.safe_load(text), default(yaml.safe_load(text)))
-    assert (after == text) is (result.exit_code == 2)
-
-
-STYLES = st.fixed_dictionaries(
-    {
-        "default_flow_style": st.sampled_from([None, False, True]),
-        "indent": st.integers(2, 4),
-        "width": st.sampled_from([20, 80, 1000]),
-        "default_style": st.sampled_from([None, '"', "'"]),
-        "sort_keys": st.booleans(),
-    }
-)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    STYLES,
-    st.sampled_from([GOOD, BAD, WARNED]),
-    st.sets(st.sampled_from(["name", "replicas", "template"]), max_size=2),
-    st.booleans(),
-)
-def test_fix_is_right_in_any_style(
-    tmp_path_factory: Any, style: dict[str, Any], text: str, gone: set[str], comment: bool
-):
-    content = yaml.safe_load(text)
-    task = content["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
-    for field in gone:
-        del task[field]
-    if style["default_style"]:
-        content = json.loads(json.dumps(content, default=str))
-    made = yaml.safe_dump(content, **style)
-    if comment:
-        made += "# the end"
-    name = file(tmp_path_factory.mktemp("lint"), made)
-    after = fixed(read(name))
-    assert [document.content for document in parse(after)] == [default(content)]
-
-
-@pytest.mark.parametrize("indent", [None, 0, 2])
-def test_fix_of_json_stays_json(tmp_path: Path, indent: int | None):
-    text = json.dumps(yaml.safe_load(GOOD), indent=indent)
-    name = file(tmp_path, text, "job.json")
-    assert run("--fix", name).exit_code == 0
-    assert json.loads(Path(name).read_text(encoding="utf-8")) == default(yaml.safe_load(GOOD))
 
 
 @pytest.mark.parametrize(

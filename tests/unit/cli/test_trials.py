@@ -1,4 +1,4 @@
-"""`smoke-test` and `after-restore` on an API server in memory with members behind its proxy."""
+"""`after-restore` on an API server in memory with members behind its proxy."""
 
 import json
 from typing import Any
@@ -6,50 +6,12 @@ from typing import Any
 import pytest
 
 from hyperjob.cli.after_restore import _say
-from hyperjob.cli.smoke_test.trial import manifest
 from hyperjob.client.restored import Difference, Kind
 from hyperjob_core.api.names import LABEL_HYPERJOB
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
+from hyperjob_core.kube.resources import CLUSTERS, VCJOBS
 from tests.support.apiserver import ApiServer, refusal
 from tests.unit.cli.fleet import Fleet, Object, Run, runner
-from tests.unit.cli.objects import cluster, hyperjob
-
-EXAMPLE = """
-metadata: {name: x}
-spec:
-  replicatedJobs:
-    - name: hello
-      templateSpec:
-        queue: default
-        tasks: [{name: main, template: {spec: {containers: [{name: main, image: busybox}]}}}]
-"""
-
-
-def test_the_trial_has_a_replicated_job_for_each_cluster() -> None:
-    made = manifest(EXAMPLE, clusters=["a", "b"])
-    first, second = made["spec"]["replicatedJobs"]
-    assert made["spec"]["minAvailable"] == 2
-    assert (first["name"], first["clusterNames"], first["clusterPolicy"]) == (
-        "hello-0",
-        ["a"],
-        "Required",
-    )
-    assert (second["name"], second["clusterNames"]) == ("hello-1", ["b"])
-    template = first["templateSpec"]
-    assert template == second["templateSpec"]
-    assert template["queue"] == "default"
-    assert template["tasks"][0]["template"]["spec"]["containers"][0]["image"] == "busybox"
-    prefix, _, token = made["metadata"]["name"].rpartition("-")
-    assert (prefix, len(token)) == ("smoke-test", 4)
-    assert manifest(EXAMPLE, clusters=["a"])["metadata"]["name"] != made["metadata"]["name"]
-
-
-def test_the_trial_takes_another_image_and_queue() -> None:
-    made = manifest(EXAMPLE, clusters=["a"], image="mirror/busybox", queue="research")
-    (job,) = made["spec"]["replicatedJobs"]
-    assert job["templateSpec"]["queue"] == "research"
-    (task,) = job["templateSpec"]["tasks"]
-    assert task["template"]["spec"]["containers"][0]["image"] == "mirror/busybox"
+from tests.unit.cli.objects import cluster
 
 
 @pytest.fixture
@@ -63,51 +25,6 @@ def fleet() -> Fleet:
 @pytest.fixture
 def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
     return runner(fleet, monkeypatch)
-
-
-def ending(fleet: Fleet, phase: str) -> list[Object]:
-    """Let a controller end every HyperJob in a phase; return the HyperJobs."""
-    made: list[Object] = []
-
-    def heard(kind: str, old: Object | None, new: Object | None) -> None:
-        if kind == HYPERJOBS.kind and old is None and new is not None:
-            made.append(new)
-            status = hyperjob(phase)["status"]
-            fleet.put(HYPERJOBS, {**new, "status": status})
-
-    fleet.listen(heard)
-    return made
-
-
-def test_a_smoke_test_runs_on_the_first_two_ready_clusters_and_deletes_its_hyperjob(
-    run: Run, fleet: Fleet
-) -> None:
-    ending(fleet, "Completed")
-    found = run("smoke-test", "-o", "json")
-    assert found.exit_code == 0, found.output
-    report = json.loads(found.stdout)
-    assert (report["clusters"], report["completed"], report["namespace"]) == (
-        ["b", "c"],
-        True,
-        "ml",
-    )
-    assert fleet.items(HYPERJOBS) == []
-    assert "completed on b, c" in found.stderr
-    assert f"creating HyperJob {report['name']} on b, c" in found.stderr
-
-
-def test_a_smoke_test_that_fails_keeps_its_hyperjob_and_says_how_to_look(
-    run: Run, fleet: Fleet
-) -> None:
-    ending(fleet, "Failed")
-    found = run("smoke-test", "--cluster", "d", "--cluster", "d")
-    assert found.exit_code == 4
-    (kept,) = fleet.items(HYPERJOBS)
-    where = f"{kept['metadata']['name']} -n ml"
-    assert kept["spec"]["minAvailable"] == 1, "a cluster named twice counts once"
-    assert f"the HyperJob is kept: kubectl hyperjob why {where}; kubectl delete hj {where}" in (
-        found.stderr
-    )
 
 
 def vcjob(name: str, *, phase: str = "Running", owner: str = "llm") -> Object:

@@ -1,4 +1,4 @@
-"""The world of a plan and its changes: queues, clusters, drained clusters, needed objects."""
+"""The world of a plan: what is read, and what the files of a plan add."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,27 +7,23 @@ import pytest
 
 from hyperjob.client.plan.reading import read_world
 from hyperjob.client.plan.world import World
-from hyperjob_core.api.names import CONTROLLER_SETTINGS, LABEL_HYPERJOB, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     DEPLOYMENTS,
-    HYPERJOBS,
     HYPERNODES,
     LEASES,
     MUTATING_WEBHOOKS,
     NODES,
     PRIORITY_CLASSES,
-    PROPAGATION_POLICIES,
     QUEUES,
-    RESOURCE_BINDINGS,
-    VCJOBS,
     Resource,
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.unit.cli.fleet import Fleet
-from tests.unit.cli.objects import GPU, cluster, hyperjob, queue, sub_job
+from tests.unit.cli.objects import cluster, queue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Object = dict[str, Any]
@@ -58,93 +54,6 @@ def test_queues_keep_the_state_that_the_control_plane_has_and_new_ones_are_open(
     assert before.of(QUEUES) == [closed, other]
     unreadable = world({QUEUES: []}, unreadable=frozenset({QUEUES}))
     assert unreadable.with_queues([spec]) is unreadable
-
-
-def test_an_idle_cluster_gets_the_use_of_the_one_that_it_replaces() -> None:
-    view: Any = object()
-    before = world(
-        {CLUSTERS: [cluster("east", gpus=8, used=5), cluster("west")]},
-        views={"east": view, "west": view},
-    )
-    idle = [cluster("east", gpus=99), cluster("north", gpus=4)]
-    for each in idle:
-        del each["status"]["resourceSummary"]["allocated"]
-    found = before.with_clusters(idle, {"east": view, "north": view})
-    summaries = {
-        each["metadata"]["name"]: each["status"]["resourceSummary"] for each in found.of(CLUSTERS)
-    }
-    assert list(summaries) == ["west", "east", "north"]
-    assert summaries["east"]["allocatable"][GPU] == "99"
-    assert summaries["east"]["allocated"] == {GPU: "5"}
-    assert "allocated" not in summaries["north"]
-    assert found.views.keys() == {"west", "north"}, "the nodes of a replaced cluster are unknown"
-    assert before.with_clusters([]).views == before.views
-
-
-def vcjob(name: str, *, phase: str = "Running", ours: bool = True) -> Object:
-    labels = {LABEL_HYPERJOB: "llm"} if ours else {}
-    made = named(name, status={"state": {"phase": phase}})
-    made["metadata"]["labels"] = labels
-    return made
-
-
-def binding(name: str, *clusters: str, kind: str = "Job") -> Object:
-    version = "batch.volcano.sh/v1alpha1" if kind == "Job" else "apps/v1"
-    resource = {"apiVersion": version, "kind": kind, "namespace": "ml", "name": name}
-    spec = {"resource": resource, "clusters": [{"name": each} for each in clusters]}
-    return named(f"{name}-{kind.lower()}", spec=spec)
-
-
-def policy(name: str, cluster: str) -> Object:
-    return named(name, spec={"placement": {"clusterAffinity": {"clusterNames": [cluster]}}})
-
-
-def test_a_drained_cluster_loses_its_running_sub_jobs_and_gets_a_taint() -> None:
-    jobs = [
-        vcjob("llm-trainer-0"),
-        vcjob("llm-trainer-1"),
-        vcjob("pinned"),
-        vcjob("done", phase="Completed"),
-        vcjob("other", ours=False),
-        vcjob("both"),
-    ]
-    before = world({
-        CLUSTERS: [cluster("east"), cluster("west")],
-        VCJOBS: jobs,
-        PROPAGATION_POLICIES: [
-            policy("pinned", "east"), policy("llm-trainer-1", "west"), policy("done", "east"),
-        ],
-        RESOURCE_BINDINGS: [
-            binding("llm-trainer-0", "east"),
-            binding("llm-trainer-0", "east", kind="Deployment"),
-            binding("llm-trainer-1", "west"),
-            binding("done", "east"),
-            binding("both", "east", "west"),
-        ],
-        HYPERJOBS: [
-            hyperjob(
-                "Running",
-                sub_job(0, admitted=True, cluster="east"),
-                sub_job(1, admitted=True, cluster="west"),
-            ),
-            named("new", spec={}),
-        ],
-    })  # fmt: skip
-    assert before.without(()) is before
-    found = before.without({"east"})
-    assert names(found.of(VCJOBS)) == ["llm-trainer-1", "done", "other", "both"]
-    assert names(found.of(PROPAGATION_POLICIES)) == ["llm-trainer-1", "done"]
-    assert names(found.of(RESOURCE_BINDINGS)) == [
-        *("llm-trainer-0-deployment", "llm-trainer-1-job", "done-job", "both-job")
-    ]
-    first, second = found.of(HYPERJOBS)[0]["status"]["jobs"]
-    assert (first["admitted"], first["cluster"]) == (False, "")
-    assert (second["admitted"], second["cluster"]) == (True, "west")
-    assert found.of(HYPERJOBS)[1] == named("new", spec={})
-    east, west = found.of(CLUSTERS)
-    assert east["spec"]["taints"] == [{"key": "drained", "effect": "NoExecute"}]
-    assert "spec" not in west
-    assert before.of(HYPERJOBS)[0]["status"]["jobs"][0]["admitted"] is True
 
 
 def test_given_objects_count_for_kinds_that_are_known() -> None:

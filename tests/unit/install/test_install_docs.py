@@ -78,7 +78,7 @@ def test_a_command_of_the_page_is_understood(line: str) -> None:
 
 def test_every_command_is_on_the_page() -> None:
     assert {line.split()[1] for line in COMMANDS} == {
-        *("install", "uninstall", "preflight", "credentials", "smoke-test")
+        *("install", "uninstall", "preflight", "credentials")
     }
 
 
