@@ -32,7 +32,6 @@ ALLOWED = {
     "_repr_png_": "Jupyter",
     "Axes": "annotations",
     "compress_type": "zipfile",
-    "describe": "prometheus_client",
     "external_attr": "zipfile",
     "filters": "Jinja",
     "format_commands": "click",

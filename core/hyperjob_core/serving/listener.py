@@ -52,6 +52,7 @@ class Listener:
         self.header_seconds = header_seconds
         self._connections = connections
         self._unanswered_bytes = unanswered_bytes
+        self.handshakes: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._line: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
@@ -131,7 +132,9 @@ class Connection(asyncio.Protocol):
         if self._listener.tls is None:
             self._begin()
         else:
-            self._handshake = loop.create_task(self._shake_hands(self._listener.tls))
+            handshake = loop.create_task(self._shake_hands(self._listener.tls))
+            self._listener.handshakes.add(handshake)
+            handshake.add_done_callback(self._listener.handshakes.discard)
 
     async def _shake_hands(self, tls: ssl.SSLContext) -> None:
         start = asyncio.get_running_loop().start_tls
