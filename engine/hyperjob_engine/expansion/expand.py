@@ -11,7 +11,7 @@ from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import count, mapping, objects
+from hyperjob_core.api.wire import count, integer, mapping, objects
 from hyperjob_engine.expansion.split import (
     Scale,
     SplitError,
@@ -121,12 +121,49 @@ def sub_jobs(
             )
 
 
-def demand_of(template: Object) -> dict[str, int]:
-    """Return the sum of the requests of all pods of a vcjob spec, `pods` among the resources."""
+def demand_of(template: Object, *, existing: int = 0) -> dict[str, int]:
+    """Return the sum of the requests of a vcjob's pods, `pods` among the resources.
+
+    They are the pods without which Volcano starts none, or as many as exist, if these are more.
+    """
     return total(
-        scale(_with_pod(task), count(task.get("replicas")))
-        for task in objects(template.get("tasks"))
+        scale(_with_pod(task), number)
+        for task, number in zip(
+            objects(template.get("tasks")), together_of(template, existing), strict=True
+        )
     )
+
+
+def together_of(template: Object, existing: int = 0) -> tuple[int, ...]:
+    """Return the pods of each task that start together, or `existing` pods, if these are more.
+
+    They are those of Volcano's PodGroup: `minAvailable` of each task, all its pods by default, and
+    further pods in the order of the tasks up to `minAvailable` of the vcjob. A vcjob that asks for
+    fewer pods than its tasks do starts with any of them.
+    """
+    tasks = objects(template.get("tasks"))
+    most = [count(task.get("replicas")) for task in tasks]
+    least = [
+        number if task.get("partitionPolicy") else min(_least(task, number), number)
+        for task, number in zip(tasks, most, strict=True)
+    ]
+    wanted = max(integer(template.get("minAvailable")) or sum(least), existing)
+    if wanted < sum(least):
+        return tuple(_filled(least, [0] * len(least), wanted))
+    return tuple(_filled(most, least, wanted - sum(least)))
+
+
+def _least(task: Object, number: int) -> int:
+    given = integer(task.get("minAvailable"))
+    return number if given is None else max(given, 0)
+
+
+def _filled(most: Sequence[int], start: Sequence[int], more: int) -> Iterator[int]:
+    """Yield the pods of each task: those of `start`, and `more` in order, up to `most` each."""
+    for limit, number in zip(most, start, strict=True):
+        added = min(limit - number, more)
+        more -= added
+        yield number + added
 
 
 def _with_pod(task: Object) -> Resources:
@@ -134,18 +171,15 @@ def _with_pod(task: Object) -> Resources:
     return {**request_of(task), PODS: whole(1)}
 
 
-def pod_groups(template: Object) -> tuple[PodGroup, ...]:
-    """Return the pods of each task of a vcjob spec, with their demands on nodes."""
+def pod_groups(template: Object, *, all_pods: bool = False) -> tuple[PodGroup, ...]:
+    """Return the pods of each task that start together, or all, with their demands on nodes."""
+    tasks = objects(template.get("tasks"))
+    numbers = [count(task.get("replicas")) for task in tasks]
     groups = [
         partitioned(
-            PodGroup(
-                _with_pod(task),
-                count(task.get("replicas")),
-                wants_of(mapping(task.get("template"))),
-            ),
-            task,
+            PodGroup(_with_pod(task), number, wants_of(mapping(task.get("template")))), task
         )
-        for task in objects(template.get("tasks"))
+        for task, number in zip(tasks, numbers if all_pods else together_of(template), strict=True)
     ]
     return together(groups, tier_of(template))
 
@@ -197,12 +231,16 @@ def _size(template: Object, accelerator: str | None, scaled: tuple[int, int] | N
 
 
 def _measured(template: Object, accelerator: str | None) -> Size:
-    groups = pod_groups(template)
+    # The accelerators of a split are a whole: each sub-job has its exact share of them.
+    groups = pod_groups(template, all_pods=accelerator is not None)
+    tasks = objects(template.get("tasks"))
     demand = total(scale(group.request, group.number) for group in groups)
-    measure = accelerator or accelerator_of(demand)
+    whole_demand = total(scale(request_of(task), count(task.get("replicas"))) for task in tasks)
+    measure = accelerator or accelerator_of(whole_demand)
     return Size(
         template=template,
         demand=demand,
-        accelerators=None if measure is None else demand.get(measure, 0) // NANO,
+        accelerators=None if measure is None else whole_demand.get(measure, 0) // NANO,
+        pods=sum(count(task.get("replicas")) for task in tasks),
         pod_groups=groups,
     )

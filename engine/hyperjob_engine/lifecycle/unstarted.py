@@ -219,7 +219,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     cluster = _cluster_of(observed, child)
     if cluster is None or cluster.not_ready_since is not None:
         return None
-    if pods.pending >= sub_job.size.pods and _on_nodes(sub_job.size.demand, cluster):
+    if pods.pending >= sub_job.size.together and _on_nodes(sub_job.size.demand, cluster):
         return None
     return binding.applied_since + observed.start_timeout
 

@@ -16,16 +16,21 @@ from hyperjob_engine.resources import PODS, Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """One size of a vcjob template, with its pods and their requests."""
+    """One size of a vcjob template.
+
+    `demand` and `pod_groups` are the pods without which Volcano starts none; `pods` and
+    `accelerators` are those of all of them.
+    """
 
     template: Object
     demand: Resources
     accelerators: int | None
+    pods: int
     pod_groups: tuple[PodGroup, ...] = ()
 
     @property
-    def pods(self) -> int:
-        """Return the number of pods."""
+    def together(self) -> int:
+        """Return the number of pods that start together."""
         return self.demand.get(PODS, 0) // NANO
 
 

@@ -372,8 +372,14 @@ def _request(
     closed: ClosedQueue | None,
     grows: bool,
 ) -> PlacementRequest:
-    """Return the request of a sub-job; a growing sub-job asks for its present size."""
+    """Return the request of a sub-job; a growing one asks for its present size.
+
+    Pods beyond those that start together are charged when they exist.
+    """
     request = sub_job.request(excluded or NONE, closed=closed)
-    if child.job is None or not grows:
+    if child.job is None:
         return request
-    return replace(request, demand=demand_of(child.job.spec))
+    existing = child.report.pods.pending + child.report.pods.running if child.report else 0
+    if grows or existing > sub_job.size.together:
+        return replace(request, demand=demand_of(child.job.spec, existing=existing))
+    return request

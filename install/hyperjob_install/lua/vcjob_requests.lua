@@ -1,4 +1,5 @@
--- Returns the requests of a vcjob, over all its tasks, as a number of equal replicas.
+-- Returns the requests of a vcjob, over all its tasks, as a number of equal replicas. They are those
+-- of the pods that start together: minAvailable of each task, then of the vcjob.
 --
 -- Volcano Global's quota and Karmada's own multiply the two results. The product must be exact for
 -- devices, since a job may fill the quota of its queue, and must not exceed the requests for other
@@ -35,11 +36,48 @@ local function divides(count, totals)
   return true
 end
 
+local function least(task)
+  local replicas = task.replicas or 0
+  if task.partitionPolicy ~= nil then
+    return replicas
+  end
+  return math.max(0, math.min(task.minAvailable or replicas, replicas))
+end
+
+-- Returns the pods of each task that start together.
+local function together(spec)
+  local tasks = spec.tasks or {}
+  local sum = 0
+  for _, task in ipairs(tasks) do
+    sum = sum + least(task)
+  end
+  local wanted = sum
+  if (spec.minAvailable or 0) > 0 then
+    wanted = spec.minAvailable
+  end
+  local found = {}
+  local more = wanted
+  if wanted >= sum then
+    more = wanted - sum
+  end
+  for index, task in ipairs(tasks) do
+    local start, most = least(task), task.replicas or 0
+    if wanted < sum then
+      start, most = 0, least(task)
+    end
+    local added = math.min(most - start, more)
+    more = more - added
+    found[index] = start + added
+  end
+  return found
+end
+
 local function requests_of(obj)
   local pods = 0
   local totals = {}
-  for _, task in ipairs((obj.spec or {}).tasks or {}) do
-    local replicas = task.replicas or 0
+  local numbers = together(obj.spec or {})
+  for index, task in ipairs((obj.spec or {}).tasks or {}) do
+    local replicas = numbers[index]
     pods = pods + replicas
     local pod = nil
     if task.template ~= nil and replicas > 0 then

@@ -1,7 +1,7 @@
 import pytest
 
 from hyperjob_engine.expansion.adopt import adoptions, conflict
-from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
@@ -11,6 +11,7 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.resources import whole
 from tests.unit.controller.builders import (
     UID,
     Object,
@@ -298,3 +299,43 @@ def test_the_bindings_report_comes_first_and_the_vcjobs_fills_in() -> None:
     assert child_of(seen_child(job(phase="Pending"), fresh), "hj-trainer-0").phase == "Running"
     empty = binding(cluster="a", status={})
     assert child_of(seen_child(job(phase="Pending"), empty), "hj-trainer-0").phase == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "wanted", "existing", "together"),
+    [
+        ([(4, None)], None, 0, (4,)),
+        ([(200, 1)], None, 0, (1,)),
+        ([(200, 1)], 1, 0, (1,)),
+        ([(200, 1)], 64, 0, (64,)),
+        ([(200, 1)], 1, 40, (40,)),
+        ([(200, 1)], 1, 500, (200,)),
+        ([(1, None), (8, 2)], None, 0, (1, 2)),
+        ([(1, None), (8, 2)], 5, 0, (1, 4)),
+        ([(1, None), (8, 2)], 9, 0, (1, 8)),
+        ([(4, 2), (4, 2)], 7, 0, (4, 3)),
+        ([(4, None), (4, None)], 3, 0, (3, 0)),
+        ([(4, 0)], None, 0, (0,)),
+        ([(4, 9)], None, 0, (4,)),
+    ],
+)
+def test_the_pods_that_start_together_are_those_of_volcanos_pod_group(
+    tasks: list[tuple[int, int | None]],
+    wanted: int | None,
+    existing: int,
+    together: tuple[int, ...],
+) -> None:
+    made: list[Object] = [
+        {"replicas": replicas, **({} if least is None else {"minAvailable": least})}
+        for replicas, least in tasks
+    ]
+    job: Object = {"tasks": made, **({} if wanted is None else {"minAvailable": wanted})}
+    assert together_of(job, existing) == together
+
+
+def test_a_sub_job_asks_for_the_pods_that_start_together_and_counts_all_its_accelerators() -> None:
+    elastic = template(task(replicas=200, gpus=1, minAvailable=1))
+    (found,) = expand(parse_hyperjob(hyperjob(group(replicas=1, templateSpec=elastic))))
+    made = found.sizes[0]
+    assert made.demand["nvidia.com/gpu"] == whole(1)
+    assert (made.together, made.pods, made.accelerators) == (1, 200, 200)

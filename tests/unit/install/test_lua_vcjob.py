@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_engine.expansion.expand import demand_of
 from tests.unit.install.karmadalua import Script
 
 GPU = "nvidia.com/gpu"
@@ -58,6 +59,11 @@ REPLICAS = {
         [task("a", 2, {GPU: "4"}), task("b", 3, {GPU: "1"})],
         1,
         {GPU: "11"},
+    ),
+    "the pods that start together": (
+        [task("worker", 200, {GPU: "1"}, minAvailable=8)],
+        8,
+        {GPU: "1"},
     ),
     "two kinds of devices": (
         [task("a", 4, {GPU: "3"}), task("b", 2, {"huawei.com/npu": "4"})],
@@ -349,3 +355,23 @@ def test_metadata_is_left_alone() -> None:
     observed = member()
     observed["metadata"] = {"name": "llm-trainer-0", "uid": "1"}
     assert retain(vcjob(), observed)["metadata"] == vcjob()["metadata"]
+
+
+@given(
+    tasks=st.lists(
+        st.tuples(st.integers(0, 9), st.none() | st.integers(0, 9)), min_size=1, max_size=3
+    ),
+    wanted=st.none() | st.integers(1, 20),
+)
+@settings(max_examples=40)
+def test_volcano_global_counts_the_pods_with_which_the_controller_counts(
+    tasks: list[tuple[int, int | None]], wanted: int | None
+) -> None:
+    made = [
+        task(f"t{i}", replicas, {GPU: "1"}, **({} if least is None else {"minAvailable": least}))
+        for i, (replicas, least) in enumerate(tasks)
+    ]
+    job = vcjob(*made, **({} if wanted is None else {"minAvailable": wanted}))
+    replicas, requirements = replicas_of(job)
+    devices = Quantity.parse(((requirements or {}).get("resourceRequest") or {}).get(GPU, "0"))
+    assert replicas * devices.nano == demand_of(job["spec"]).get(GPU, 0)
