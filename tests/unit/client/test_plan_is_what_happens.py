@@ -82,6 +82,7 @@ class Fleet:
         )
         self.simulation = Simulation(self.scenario, self.server)
         self.names = 0
+        self.taken: str | None = None
         self.answers: dict[str, Object] = {}
         self.evicts = False
         self.server.listen(self._heard)
@@ -122,9 +123,16 @@ class Fleet:
                 return raw
 
     def make_room(self) -> None:
-        """Delete the oldest HyperJobs, so that not all that come later wait."""
+        """Delete the oldest HyperJobs, so that not all that come later wait.
+
+        The HyperJob whose name was taken goes too: a controller that has just started admits others
+        for a second before it has seen the conflict again.
+        """
         for raw in self.server.items(HYPERJOBS)[:-MOST]:
             self.server.remove(HYPERJOBS, key_of(raw))
+        if self.taken is not None and self.server.get(HYPERJOBS, self.taken) is not None:
+            self.server.remove(HYPERJOBS, self.taken)
+        self.taken = None
 
     def submit(self, raw: Object) -> None:
         self.server.create(HYPERJOBS, {**raw, "status": {}})
@@ -161,6 +169,7 @@ class Fleet:
         if some(self.rng, 0.3):
             metadata["labels"] = {LABEL_HYPERJOB: raw["metadata"]["name"]}
         self.server.create(resource, {"metadata": metadata, "spec": {}})
+        self.taken = key_of(raw)
 
     def world(self) -> World:
         return World(
