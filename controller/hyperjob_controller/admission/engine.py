@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from hyperjob_controller.admission.aside import culprit, held_only
+from hyperjob_controller.admission.clustercapacity import ClusterCapacity
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
 from hyperjob_controller.incidents import first_error
@@ -24,7 +25,7 @@ from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_engine.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
@@ -37,7 +38,6 @@ from hyperjob_engine.queueing.state import HyperJobFault, Settings
 from hyperjob_engine.queueing.stopped import PodsLeft, from_text, to_text
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
-from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +51,6 @@ _CUT: Final = 5.0
 """Seconds of CPU after which a round is stopped: the Lease must be renewed every ten seconds."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
-
-
-class ClusterCapacity(Protocol):
-    """The capacity of the member clusters."""
-
-    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Return the clusters with the free resources after reservations, and by status alone."""
-        ...
-
-    def changes_in(self, *, now: datetime) -> timedelta | None:
-        """Return the time until the capacity changes without a change of an object."""
-        ...
 
 
 class Admission:
