@@ -1,7 +1,5 @@
 """The page of the chart's values: `python -m charts.reference docs/reference/values.md`.
 
-The command also writes the chart's copy of the removed values, `files/removed.yaml`.
-
 The page is generated from values.yaml: a line `# -- …` above a key, with the comment lines after
 it, is the key's description.
 """
@@ -16,10 +14,8 @@ from typing import Final
 import yaml
 
 from docs.generators.markdown import row, table
-from hyperjob_core.removed import VALUES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-REMOVED: Final = ROOT / "charts/hyperjob/files/removed.yaml"
 _HEAD: Final = """# Values of the chart
 
 Made from [`charts/hyperjob/values.yaml`](../../charts/hyperjob/values.yaml) by
@@ -84,12 +80,5 @@ def _descriptions(text: str) -> dict[str, str]:
     return found
 
 
-def removed() -> str:
-    """Return the text of the chart's copy of the removed values."""
-    lines = [f"{path}: {json.dumps(instead)}" for path, instead in VALUES.items()]
-    return "\n".join(["# Made by `python -m charts.reference`; do not edit.", *lines, ""])
-
-
 if __name__ == "__main__":
-    REMOVED.write_text(removed())
     Path(sys.argv[1]).write_text(page((ROOT / "charts/hyperjob/values.yaml").read_text()))

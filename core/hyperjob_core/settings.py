@@ -16,8 +16,6 @@ import yaml
 
 import hyperjob_core
 from hyperjob_core.hints import nearest
-from hyperjob_core.removed import SETTINGS as REMOVED
-from hyperjob_core.removed import removed_setting
 
 ENVIRONMENT_PREFIX: Final = "HYPERJOB_"
 CONFIG: Final = "config"
@@ -81,15 +79,11 @@ def read_options(
     parser = _parser(known, settings, prog=prog, description=description)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(
-            _removed_flag(prog, unknown)
-            or f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}"
-        )
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}")
     given = vars(parsed)
     file = given.pop(CONFIG, None) or environment.get(variable_of(CONFIG))
     try:
-        _refuse_removed_variables(prog, environment)
-        values = _from_file(file, known, settings, prog=prog) if file else {}
+        values = _from_file(file, known, settings) if file else {}
         values |= _from_environment(environment, known, settings)
         values |= given
         _require(known, values)
@@ -114,23 +108,6 @@ def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
     flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
     found = nearest(argument.partition("=")[0], flags)
     return f"; did you mean {found!r}?" if found else "; --help lists them"
-
-
-def _removed_flag(prog: str, unknown: Sequence[str]) -> str:
-    """Return what holds in place of the first removed setting among flags; or empty."""
-    flags = (each.partition("=")[0] for each in unknown if each.startswith("--"))
-    answers = (
-        removed_setting(prog, flag.removeprefix("--no-").strip("-").replace("-", "_"), given=flag)
-        for flag in flags
-    )
-    return next(filter(None, answers), "")
-
-
-def _refuse_removed_variables(prog: str, environment: Mapping[str, str]) -> None:
-    """Raise SettingError for the environment variable of a removed setting."""
-    for name in REMOVED.get(prog, {}):
-        if (variable := variable_of(name)) in environment:
-            raise SettingError(removed_setting(prog, name, given=variable))
 
 
 def _key_of(name: str) -> str:
@@ -238,7 +215,7 @@ def _from_environment(
 
 
 def _from_file(
-    file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting], *, prog: str
+    file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting]
 ) -> dict[str, object]:
     """Return the settings of a YAML file; raises SettingError with the file and the setting."""
     names = {_key_of(name): name for name in known}
@@ -246,8 +223,6 @@ def _from_file(
     for key, text in _lines(file):
         name = names.get(key)
         if name is None:
-            if gone := removed_setting(prog, key.replace("-", "_"), given=key):
-                raise SettingError(f"{file}: {gone}")
             near = nearest(key, names)
             hint = f"; did you mean {near!r}?" if near else "; --help lists them"
             raise SettingError(f"{file}: unknown setting {key!r}{hint}")

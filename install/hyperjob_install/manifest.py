@@ -15,7 +15,6 @@ from hyperjob_install.objects import Component, Item, labelled
 from hyperjob_install.policies import default_queue, priority_class_policies, queue_policy
 from hyperjob_install.rbac import rbac, subject
 from hyperjob_install.record import record_item
-from hyperjob_install.release import marked
 from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import tenancy
 from hyperjob_rules.configuration import configurations
@@ -34,8 +33,6 @@ def manifest(settings: Settings) -> list[Item]:
     items += members(subject(settings.user("members")), settings.members)
     if Component.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
-    if settings.release:
-        items = marked(items, settings.release)
     wanted = [item for item in items if item.part not in settings.skip]
     return sorted(wanted, key=lambda item: ORDER.index(item.part))
 

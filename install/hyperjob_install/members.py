@@ -9,8 +9,6 @@ from typing import Final
 
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LEASE_NAMESPACE
-from hyperjob_core.api.wire import objects, strings
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_ROLE_BINDINGS,
@@ -20,23 +18,19 @@ from hyperjob_core.kube.resources import (
     HYPERNODES,
     NODES,
     PODS,
-    SERVICE_ACCOUNTS,
     Resource,
 )
 from hyperjob_install.objects import Component, Item, new_item
 from hyperjob_install.rbac import MEMBERS
 
 MEMBER_ROLE: Final = "hyperjob-members-reader"
-OLD_ACCOUNT: Final = "hyperjob-progress"
-"""The account of releases before `--members`; it read logs."""
-_OLD_ROLE: Final = "hyperjob-progress-logs"
 _READ: Final = ("get", "list", "watch")
 
 
 def members(subject: Object, step: MemberAccess) -> list[Item]:
     """Return the roles, their bindings and the policy that copies them to members.
 
-    With the step `off` the items are marked for deletion, as those of older releases always are.
+    With the step `off` the items are marked for deletion.
     """
     absent = step is MemberAccess.OFF
     return [
@@ -45,7 +39,6 @@ def members(subject: Object, step: MemberAccess) -> list[Item]:
         _member_item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
         _binding(MEMBER_ROLE, subject, absent=absent),
         _policy(MEMBERS, MEMBER_ROLE, absent=absent),
-        *_replaced(subject),
     ]
 
 
@@ -68,36 +61,12 @@ def member_rules(step: MemberAccess) -> list[Object]:
     return rules
 
 
-def step_of(role: Object | None) -> MemberAccess:
-    """Return the step whose rights a role for members has; `off` without a role."""
-    granted = {
-        name for rule in objects((role or {}).get("rules")) for name in strings(rule["resources"])
-    }
-    for step in reversed(tuple(MemberAccess)):
-        wanted = {name for rule in member_rules(step) for name in rule["resources"]}
-        if wanted <= granted:
-            return step
-    return MemberAccess.OFF
-
-
 def _rule(resource: Resource, *verbs: str, part: str = "") -> Object:
     return {
         "apiGroups": [resource.group],
         "resources": [f"{resource.plural}{part}"],
         "verbs": list(verbs),
     }
-
-
-def _replaced(subject: Object) -> list[Item]:
-    """Return what older releases installed for this purpose, marked for deletion."""
-    return [
-        _member_item(CLUSTER_ROLES, OLD_ACCOUNT, {}, absent=True),
-        _binding(OLD_ACCOUNT, subject, absent=True),
-        _member_item(CLUSTER_ROLES, _OLD_ROLE, {}, absent=True),
-        _binding(_OLD_ROLE, subject, absent=True),
-        _policy(OLD_ACCOUNT, _OLD_ROLE, absent=True),
-        _member_item(SERVICE_ACCOUNTS, OLD_ACCOUNT, {}, absent=True, namespace=LEASE_NAMESPACE),
-    ]
 
 
 def _policy(name: str, role: str, *, absent: bool) -> Item:

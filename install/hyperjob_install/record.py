@@ -11,33 +11,15 @@ from typing import Final
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
-from hyperjob_core.api.wire import at, objects, string, strings
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
-    ADMISSION_POLICY_BINDINGS,
-    CLUSTER_PROPAGATION_POLICIES,
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
     CONFIG_MAPS,
-    HYPERJOBS,
-    MUTATING_WEBHOOKS,
-    SECRETS,
-    TRAINJOBS,
-    Resource,
 )
-from hyperjob_install.members import MEMBER_ROLE, OLD_ACCOUNT, step_of
 from hyperjob_install.objects import Component, Item, is_ours, new_item
-from hyperjob_install.rbac import CONTROLLER, UI, WEBHOOK
-from hyperjob_install.reach import address_of
-from hyperjob_install.settings import PREFIX, Settings, account_user, service_of
-from hyperjob_install.tenancy import POLICIES
-from hyperjob_rules.configuration import MUTATING_NAME, ServiceReference
+from hyperjob_install.settings import PREFIX, Settings, service_of
 
 RECORD: Final = "hyperjob-install"
-MARK: Final = f"{HYPERJOBS.group}/release"
-"""The annotation of cluster-wide objects with the Helm release that installed them."""
-_OLD_PART: Final = "progress"  # the part of releases before --members
 UNKNOWN: Final = Settings(url="https://HOST:PORT")
 """The settings of a printed command for an installation that does not exist yet."""
 _URL, _SERVICE, _ACCOUNTS, _PREFIX, _MEMBERS, _PARTS, _SKIP, _RELEASE = (
@@ -76,14 +58,13 @@ def settings_of(record: Object) -> Settings:
     data: Mapping[str, str] = record.get("data") or {}
     known = {str(part) for part in Component}
     parts = data.get(_PARTS, "").split()
-    read = data.get(_MEMBERS, "logs" if _OLD_PART in parts else "off")
     service = data.get(_SERVICE)
     return Settings(
         url=data.get(_URL),
         service=service_of(service) if service else None,
         user_prefix=data.get(_PREFIX, PREFIX),
         service_accounts=data.get(_ACCOUNTS) == "true",
-        members=MemberAccess(read),
+        members=MemberAccess(data.get(_MEMBERS, "off")),
         release=data.get(_RELEASE, ""),
         skip=frozenset(Component(part) for part in data.get(_SKIP, "").split() if part in known),
     ).with_parts(parts)
@@ -130,69 +111,18 @@ def differences(before: Settings, after: Settings) -> list[str]:
 
 
 async def recorded(kube: Kube) -> Settings | None:
-    """Return the settings of the present installation; None if there is none.
-
-    An installation by an older release has no record: its settings are those of its objects.
-    Raises KubeError.
-    """
-    record = await _record(kube)
-    return await _inferred(kube) if record is None else settings_of(record)
-
-
-async def recorded_release(kube: Kube) -> str:
-    """Return the Helm release in the record; "" without one. Raises KubeError."""
-    record = await _record(kube)
-    return "" if record is None else settings_of(record).release
-
-
-async def _record(kube: Kube) -> Object | None:
-    """Return the ConfigMap of the record; None if `hyperjob install` did not create it."""
-    record = await _get(kube, CONFIG_MAPS, RECORD, namespace=LEASE_NAMESPACE)
-    return record if record is not None and is_ours(record) else None
-
-
-async def _inferred(kube: Kube) -> Settings | None:
-    """Return the settings of an installation without a record, from its roles and bindings."""
-    binding = await _get(kube, CLUSTER_ROLE_BINDINGS, CONTROLLER)
-    if binding is None or not is_ours(binding):
+    """Return the settings of the present installation; None if there is none. Raises KubeError."""
+    try:
+        record = await kube.get(CONFIG_MAPS, RECORD, namespace=LEASE_NAMESPACE)
+    except NotFound:
         return None
-    subject = next(iter(objects(binding.get("subjects"))), {})
-    account = account_user(string(subject.get("namespace")), string(subject.get("name")))
-    user = account if subject.get("kind") == "ServiceAccount" else string(subject.get("name"))
-    role = await _get(kube, CLUSTER_ROLES, CONTROLLER)
-    parts = {
-        "tenancy": await _get(kube, ADMISSION_POLICY_BINDINGS, POLICIES[0]),
-        "ui": await _get(kube, CLUSTER_ROLE_BINDINGS, UI),
-        "secret-warnings": _reads(await _get(kube, CLUSTER_ROLES, WEBHOOK), SECRETS),
-        "trainjobs": _reads(role, TRAINJOBS),
-        "failed-logs": _reads(role, CONFIG_MAPS),
-    }
-    read = step_of(await _get(kube, CLUSTER_ROLES, MEMBER_ROLE))
-    if await _get(kube, CLUSTER_PROPAGATION_POLICIES, OLD_ACCOUNT) is not None:
-        read = MemberAccess.LOGS
-    url, service = _called_at(await _get(kube, MUTATING_WEBHOOKS, MUTATING_NAME))
-    return Settings(
-        url=url,
-        service=service,
-        user_prefix=PREFIX if user == account else user.removesuffix("controller"),
-        service_accounts=user == account_user(LEASE_NAMESPACE, CONTROLLER),
-        members=read,
-        release=string(at(role or {}, "metadata", "annotations", MARK)),
-    ).with_parts([part for part, found in parts.items() if found])
+    return settings_of(record) if is_ours(record) else None
 
 
-def _reads(role: Object | None, resource: Resource) -> bool:
-    rules = objects((role or {}).get("rules"))
-    return any(resource.plural in strings(rule.get("resources")) for rule in rules)
-
-
-def _called_at(configuration: Object | None) -> tuple[str | None, ServiceReference | None]:
-    """Return the base URL or the Service of the first webhook; twice None without a webhook."""
-    for webhook in objects((configuration or {}).get("webhooks")):
-        address = address_of(webhook)
-        service = address.removeprefix("service ")
-        return (address, None) if service == address else (None, service_of(service))
-    return None, None
+async def other_release(kube: Kube, release: str) -> str:
+    """Return the other Helm release that installed HyperJob; "" if none did. Raises KubeError."""
+    before = await recorded(kube)
+    return before.release if before is not None and before.release != release else ""
 
 
 def _accounts(settings: Settings) -> str:
@@ -203,12 +133,3 @@ def _accounts(settings: Settings) -> str:
 
 def _skipped(settings: Settings) -> str:
     return " ".join(sorted(settings.skip - {Component.WEBHOOKS}))
-
-
-async def _get(
-    kube: Kube, resource: Resource, name: str, *, namespace: str | None = None
-) -> Object | None:
-    try:
-        return await kube.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None

@@ -77,12 +77,6 @@ def test_without_options_an_installation_is_repeated(
     assert run("install").stdout.startswith("Nothing to change")
     assert listed(plane, "validatingadmissionpolicy") == policies
 
-    # An older release left no record: its objects say how it was made.
-    plane.kubectl("delete", "configmap", "hyperjob-install", "-n", "karmada-system")
-    assert "1 created" in run("install").stdout
-    assert subjects(plane) == {"ServiceAccount/hyperjob-controller"}
-    assert run("install").stdout.startswith("Nothing to change")
-
 
 def test_a_change_needs_its_option_and_is_printed_before_it_is_written(
     plane: ControlPlane, run: Run

@@ -19,7 +19,6 @@ from hyperjob_certs.__main__ import _parser as certs_parser
 from hyperjob_controller.options import SETTINGS as CONTROLLER_SETTINGS
 from hyperjob_controller.options import Options as ControllerOptions
 from hyperjob_controller.options import parse as parse_controller
-from hyperjob_core.removed import VALUES as VALUES_REMOVED
 from hyperjob_install.rbac import CONTROLLER
 from hyperjob_install.settings import account_user
 from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
@@ -364,34 +363,6 @@ def refused(helm: Path, values: Object) -> str:
     done = run(helm, "template", "x", CHART, f"--values={file}", check=False)
     assert done.returncode != 0
     return done.stderr
-
-
-def test_the_chart_has_every_removed_value() -> None:
-    assert reference.REMOVED.read_text() == reference.removed(), (
-        "run: python -m charts.reference docs/reference/values.md"
-    )
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    present = {value.path for value in reference.values((CHART / "values.yaml").read_text())}
-    for path in VALUES_REMOVED:
-        found: Any = schema
-        for key in path.split("."):
-            found = found["properties"][key]
-        assert found is True, path
-        assert path not in present
-
-
-@pytest.mark.parametrize("path", sorted(VALUES_REMOVED))
-def test_a_removed_value_is_answered_with_what_to_set(path: str, helms: list[Path]) -> None:
-    values: Any = "x"
-    for key in reversed(path.split(".")):
-        values = {key: values}
-    done = refused(helms[-1], values)
-    assert f"{path} was removed: {VALUES_REMOVED[path]}" in " ".join(done.split())
-
-
-def test_all_removed_values_are_answered_at_once(helm: Path) -> None:
-    told = refused(helm, {"nameOverride": "hj", "controller": {"workers": 3, "extraEnv": []}})
-    assert told.count(" was removed: ") == 3
 
 
 def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path]) -> None:

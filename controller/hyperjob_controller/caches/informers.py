@@ -254,7 +254,7 @@ class Caches:
         return *self.required, *webhooks, *queues, self.priority_classes, self.other_jobs
 
     async def say_what_is_missing(self) -> None:
-        """Log once if the states of Queues in the clusters cannot be read, as with an older role.
+        """Log once if the states of Queues in the clusters cannot be read.
 
         A Queue that one cluster has closed then counts as open there.
         """

@@ -101,7 +101,6 @@ class Moment:
 
     now: datetime
     created: datetime
-    started: datetime | None
     phase: Phase
     reason: str
     share: float = 0.0
@@ -115,14 +114,9 @@ class Moment:
 
 
 def begin(moment: Moment) -> GoodputAccount:
-    """Return a new account: the HyperJob has waited for its queue from its creation to its start.
-
-    A HyperJob that an earlier release started has a start already; a new one has none.
-    """
+    """Return a new account: the HyperJob has waited for its queue since its creation."""
     state = time_use(moment.phase, moment.reason, before=None, cause=None)
     account = GoodputAccount(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
-    if moment.started is not None:
-        account = account.until(moment.started)
     return replace(account, state=state, share=moment.share)
 
 

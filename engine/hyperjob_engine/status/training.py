@@ -157,7 +157,6 @@ def goodput_status(
     moment = Moment(
         now=now,
         created=timestamp(hyperjob.created) or now,
-        started=timestamp(hyperjob.status.get("startTime")),
         phase=state.phase,
         reason=state.reason,
         share=share,

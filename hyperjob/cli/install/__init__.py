@@ -28,8 +28,7 @@ from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component
 from hyperjob_install.plan import InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, problems_text
-from hyperjob_install.record import differences, recorded
-from hyperjob_install.release import other_release
+from hyperjob_install.record import differences, other_release, recorded
 from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
 
 

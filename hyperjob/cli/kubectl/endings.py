@@ -25,20 +25,6 @@ class _Error(click.ClickException):
         click.echo(f"error: {self.format_message()}", err=True)
 
 
-def _removed(error: click.UsageError) -> str:
-    """Return what to use in place of a removed option; empty for other errors."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return ""
-    from hyperjob_core.removed import removed_option
-
-    path: list[str] = []
-    context: click.Context | None = error.ctx
-    while context is not None and context.parent is not None:
-        path.insert(0, context.command.name or "")
-        context = context.parent
-    return removed_option(" ".join(path), error.option_name)
-
-
 @contextmanager
 def ended_in_one_way() -> Iterator[None]:
     """Print click's own errors in the form of this program's errors."""
@@ -47,7 +33,7 @@ def ended_in_one_way() -> Iterator[None]:
     except click.UsageError as error:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             raise
-        raise _UsageError(_removed(error) or error.format_message(), error.ctx) from None
+        raise _UsageError(error.format_message(), error.ctx) from None
     except click.ClickException as error:
         if type(error).show is not click.ClickException.show:
             raise

@@ -17,7 +17,7 @@ from hyperjob.cli.install.common import (
 )
 from hyperjob_install.objects import Item
 from hyperjob_install.problems import InstallError
-from hyperjob_install.release import other_release
+from hyperjob_install.record import other_release
 from hyperjob_install.remove import in_use, remove, targets
 
 

@@ -40,7 +40,7 @@ def leads(observed: ObservedPlane) -> CheckResult:
             f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'none'}",
             remedy=_START,
         )
-    version = leader.version or "an older release without a version"
+    version = leader.version or "unknown"
     if not go_together(leader.version, __version__):
         return warning(
             f"{leader.holder} leads: its release is {version}, and this is {__version__}",

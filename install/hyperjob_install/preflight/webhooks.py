@@ -133,9 +133,8 @@ def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
         if not go_together(version, release)
     ]
     if apart:
-        shown = release or "an older release without a version"
         return warning(
-            f"the webhook's release is {shown}, and {' and '.join(apart)}",
+            f"the webhook's release is {release or 'unknown'}, and {' and '.join(apart)}",
             remedy=ONE_RELEASE,
         )
     return ok(

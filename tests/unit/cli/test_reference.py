@@ -9,11 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from docs.generators.rights import RIGHTS
 from hyperjob.cli import GROUPS, main
-from hyperjob_core.removed import EVERY_COMMAND, OPTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [name for commands in GROUPS.values() for name in commands]
@@ -82,18 +80,3 @@ def test_help_shows_every_command_under_a_heading_and_imports_none() -> None:
         assert f"{title}:" in text
         for name, (_, line) in commands.items():
             assert re.search(rf"^  {name} +{re.escape(line[:30])}", text, re.MULTILINE)
-
-
-def old_options() -> list[tuple[str, str]]:
-    """Give every removed option, with a command that had it."""
-    each = [(name, option) for name, options in OPTIONS.items() if name for option in options]
-    return [*each, *(("why", option) for option in OPTIONS[EVERY_COMMAND])]
-
-
-@pytest.mark.parametrize(("name", "option"), old_options())
-def test_a_removed_option_says_what_to_use(name: str, option: str) -> None:
-    result = CliRunner().invoke(main, [*name.split(), option, "1"])
-    answer = OPTIONS.get(name, {}).get(option) or OPTIONS[EVERY_COMMAND][option]
-    assert result.exit_code == 2
-    assert f"error: {option} was removed: {answer}" in " ".join(result.stderr.split())
-    assert option not in {opt for p in LEAVES[name].params for opt in (*p.opts, *p.secondary_opts)}

@@ -124,8 +124,6 @@ def test_a_job_that_can_never_start_ends_in_code_4(clusters: str, tmp_path: Path
     [
         (("--policy", "best"), "--policy: 'best' is not one of hyperjob, "),
         (("--scenario", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
-        (("--pod-mtbf", "3"), "--pod-mtbf was removed: set failures.pod in the file of --scenario"),
-        (("--compare", "all"), "--compare was removed: use --policy with several policies"),
         (("--trace", "nowhere.csv"), "nowhere.csv: No such file or directory"),
         (("--clusters", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
     ],

@@ -62,7 +62,7 @@ def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
     stalled: datetime | None = None
     for look in looks:
         moment = Moment(
-            now=at(look.second), created=T0, started=None, phase=look.phase, reason=look.reason,
+            now=at(look.second), created=T0, phase=look.phase, reason=look.reason,
             share=look.share, stopped_by=look.by, before=before, work=look.work or before,
             steps=steps, announced=look.announced,
             stalled=None if look.stalled is None else at(look.stalled),
@@ -286,15 +286,6 @@ def test_the_ratio_leaves_out_what_was_suspended() -> None:
     assert ratio(GoodputAccount(since=T0, state=TimeUse.STARTING), T0) == 0
 
 
-def test_a_hyperjob_of_an_earlier_release_is_counted_from_its_start() -> None:
-    moment = Moment(now=at(60), created=T0, started=at(10), phase=RUN, reason="")
-    account = advance(begin(moment), moment)
-    assert account.until(at(60)).spent == {
-        TimeUse.WAITING_FOR_QUEUE: 10_000,
-        TimeUse.PRODUCTIVE: 50_000,
-    }
-
-
 BROKEN_ACCOUNTS = {
     "nothing": None,
     "a text": "x",
@@ -388,7 +379,6 @@ def test_what_is_heard_after_the_end_changes_nothing() -> None:
     later = Moment(
         now=T0 + timedelta(seconds=60),
         created=T0,
-        started=T0,
         phase=Phase.FAILED,
         reason="",
         before=before,

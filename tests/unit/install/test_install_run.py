@@ -41,19 +41,18 @@ from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
 from hyperjob_install.reach import address_of, require_webhook
 from hyperjob_install.record import (
-    MARK,
     RECORD,
     command,
     differences,
+    other_release,
     record_item,
     recorded,
     settings_of,
 )
-from hyperjob_install.release import marked, other_release
 from hyperjob_install.remove import in_use, remove, targets
-from hyperjob_install.settings import PARTS, Asked, Settings, service_of
+from hyperjob_install.settings import Asked, Settings, service_of
 from hyperjob_install.waiting import until
-from hyperjob_rules.configuration import MUTATING_NAME, ServiceReference
+from hyperjob_rules.configuration import ServiceReference
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import ESTABLISHED, InstallServer
 
@@ -496,49 +495,17 @@ def test_a_record_has_all_settings(settings: Settings, skip: frozenset[Component
     assert settings_of(record_item(step).object) == settings
 
 
-@pytest.mark.parametrize("number", range(40))
-async def test_the_settings_of_an_installation_without_a_record_are_those_of_its_objects(
-    number: int,
-) -> None:
-    chosen = [part for place, part in enumerate(PARTS) if number >> place & 1]
-    settings = replace(
-        HOOK,
-        members=list(MemberAccess)[number % 4],
-        **([{"user_prefix": "karmada:"}, {"service_accounts": True}, {}][number % 3]),
-        **({"url": None, "service": ServiceReference("n", "s", 8443)} if number % 5 == 0 else {}),
-        release="hj/hyperjob" if number % 7 == 0 else "",
-    ).with_parts(chosen)
-    server = InstallServer()
-    server.install(each for each in manifest(settings) if each.name != RECORD)
-    assert await recorded(server.kube) == settings
-
-
-async def test_a_record_is_read_first_and_nothing_is_no_installation() -> None:
+async def test_a_record_of_others_is_none_and_nothing_is_no_installation() -> None:
     server = InstallServer()
     assert await recorded(server.kube) is None
-    server.install(manifest(HOOK))
-    server.put(CONFIG_MAPS, record_item(replace(HOOK, tenancy=True)).object)
-    found = await recorded(server.kube)
-    assert found is not None
-    assert found.tenancy
+    server.install([record_item(HOOK)])
+    assert await recorded(server.kube) == HOOK
     foreign_record = {"metadata": {"name": RECORD, "namespace": LEASE_NAMESPACE}, "data": {}}
     server.put(CONFIG_MAPS, foreign_record)
-    assert await recorded(server.kube) == HOOK, "a ConfigMap of others is no record"
-    other = InstallServer()
-    other.install(manifest(HOOK))
-    for item in manifest(HOOK):
-        live = other.get(item.resource, item.name if not item.namespace else "x")
-        if live is not None and item.resource.kind == "ClusterRoleBinding":
-            live["metadata"]["labels"] = {}
-    other.remove(CONFIG_MAPS, f"{LEASE_NAMESPACE}/{RECORD}")
-    assert await recorded(other.kube) is None, "a binding of others is no installation"
+    assert await recorded(server.kube) is None
 
 
-def test_an_old_record_of_the_part_progress_reads_logs_of_members() -> None:
-    assert settings_of({"data": {"with": "progress ui"}}) == Settings(
-        ui=True, members=MemberAccess.LOGS
-    )
-    assert settings_of({"data": {"with": "progress", "members": "pods"}}).members == "pods"
+def test_a_record_without_a_setting_has_its_default() -> None:
     assert settings_of({}) == Settings()
     assert settings_of({"data": {"skip": "rbac gone"}}).skip == {Component.RBAC}
 
@@ -701,31 +668,14 @@ def test_the_users_of_the_processes_follow_the_accounts() -> None:
     assert other == "system:serviceaccount:n:hyperjob-certs"
 
 
-async def test_a_release_marks_two_objects_and_another_release_is_found() -> None:
-    items = manifest(replace(HOOK, release="a/one"))
-    with_mark = [each.name for each in items if "a/one" in str(each.object["metadata"])]
-    assert with_mark == ["hyperjob-controller", MUTATING_NAME]
-    role = next(each for each in items if each.resource is CLUSTER_ROLES and each.name in with_mark)
-    assert is_ours(role.object), "the labels stay"
+async def test_another_release_in_the_record_is_found() -> None:
     server = InstallServer()
     assert await other_release(server.kube, "a/one") == ""
-    server.install(manifest(HOOK))
+    server.install([record_item(HOOK)])
     assert await other_release(server.kube, "a/one") == "", "an installation by hand has no release"
-    server.install(marked([webhook()], "a/one"))
+    server.install([record_item(replace(HOOK, release="a/one"))])
     assert await other_release(server.kube, "a/one") == ""
     assert await other_release(server.kube, "a/two") == "a/one"
-
-
-async def test_the_record_names_the_release_after_one_that_skipped_the_webhooks() -> None:
-    server = InstallServer()
-    server.install(manifest(replace(HOOK, release="a/one")))
-    taken_over = replace(HOOK, release="a/two", skip=frozenset({Component.WEBHOOKS}))
-    server.install(manifest(taken_over))
-    left = server.get(MUTATING_WEBHOOKS, MUTATING_NAME)
-    assert left is not None
-    assert left["metadata"]["annotations"][MARK] == "a/one"
-    assert await other_release(server.kube, "a/two") == ""
-    assert await other_release(server.kube, "a/one") == "a/two"
 
 
 async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:

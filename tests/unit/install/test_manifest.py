@@ -11,7 +11,6 @@ from hyperjob_install import rbac
 from hyperjob_install.guard import certs_guard
 from hyperjob_install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob_install.manifest import manifest
-from hyperjob_install.members import step_of
 from hyperjob_install.objects import Component, Item, is_ours
 from hyperjob_install.remove import targets
 from hyperjob_install.settings import Settings
@@ -342,14 +341,12 @@ def test_each_step_of_the_members_reader_has_the_least_rights(
     )
     granted = {(rule["resources"][0], " ".join(rule["verbs"])) for rule in role["rules"]}
     assert granted == rights
-    assert step_of(role) is step
 
 
 def test_without_the_members_reader_its_objects_are_deleted() -> None:
     of_reader = [item for item in items() if item.part is Component.MEMBERS]
-    assert len(of_reader) == 11
+    assert len(of_reader) == 5
     assert all(item.absent for item in of_reader)
-    assert step_of(None) is MemberAccess.OFF
 
 
 def test_people_get_rights_by_aggregation() -> None:

@@ -234,7 +234,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "controller-leads",
         healthy(leases=[lease(version="")]),
         WARNING,
-        "an older release without a version",
+        "its release is unknown",
         "one release",
     ),
     "our queues without Volcano Global": (
@@ -711,7 +711,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "webhook-answers",
         healthy(trial=DryRun(None)),
         WARNING,
-        "an older release without a version",
+        "the webhook's release is unknown",
         "one release",
     ),
     "a controller of another release than the webhook": (

@@ -9,8 +9,7 @@ import pytest
 
 import hyperjob_controller.options
 import hyperjob_webhook.options
-from hyperjob_core.removed import SETTINGS as REMOVED
-from hyperjob_core.settings import Setting, flag_of, read_options, variable_of
+from hyperjob_core.settings import Setting, read_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,36 +116,6 @@ def test_other_mistakes_name_where_they_were_made(
         read(arguments, environment)
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("process", "name", "parse"),
-    [
-        (process, name, parse)
-        for process, parse in (
-            ("hyperjob-controller", hyperjob_controller.options.parse),
-            ("hyperjob-webhook", hyperjob_webhook.options.parse),
-        )
-        for name in REMOVED[process]
-    ],
-)
-def test_a_removed_setting_says_what_holds_instead(
-    process: str, name: str, parse: Callable[..., Any], tmp_path: Path, capsys: Any
-) -> None:
-    flag, variable, answer = flag_of(name), variable_of(name), REMOVED[process][name]
-    file = tmp_path / "it.yaml"
-    file.write_text(f"{name.replace('_', '-')}: 1\n")
-    for arguments, environment, given in (
-        ([flag, "1"], {}, flag),
-        ([f"{flag}=1"], {}, flag),
-        ([], {variable: "1"}, variable),
-        (["--config", str(file)], {}, name.replace("_", "-")),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            parse(arguments, environment)
-        assert ended.value.code == 2
-        told = " ".join(capsys.readouterr().err.split())
-        assert f"{given} was removed: {answer}" in told
 
 
 @pytest.mark.parametrize(
