@@ -10,12 +10,12 @@ three. The output is Markdown.
 import argparse
 from collections.abc import Iterable
 
-from hyperjob.simulate.engine import simulate
-from hyperjob.simulate.generate import Demand, Estimates, generate
-from hyperjob.simulate.jobs import submission
-from hyperjob.simulate.measure import SimulationReport, measure, percent
-from hyperjob.simulate.sites import queue, shares_of, usual_sites
-from hyperjob.simulate.workload import Scenario
+from hyperjob_sandbox.simulate.engine import simulate
+from hyperjob_sandbox.simulate.generate import Demand, Estimates, generate
+from hyperjob_sandbox.simulate.jobs import submission
+from hyperjob_sandbox.simulate.measure import SimulationReport, measure, percent
+from hyperjob_sandbox.simulate.sites import queue, shares_of, usual_sites
+from hyperjob_sandbox.simulate.workload import Scenario
 
 POLICIES = ("hyperjob", "best-effort", "fifo", "one-cluster")
 LARGE = ("65-256", "257+")

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 
-from hyperjob.simulate.engine import simulate
-from hyperjob.simulate.generate import Demand, Estimates, generate
-from hyperjob.simulate.jobs import submission
-from hyperjob.simulate.measure import measure
-from hyperjob.simulate.sites import queue, shares_of, site
-from hyperjob.simulate.workload import Scenario
+from hyperjob_sandbox.simulate.engine import simulate
+from hyperjob_sandbox.simulate.generate import Demand, Estimates, generate
+from hyperjob_sandbox.simulate.jobs import submission
+from hyperjob_sandbox.simulate.measure import measure
+from hyperjob_sandbox.simulate.sites import queue, shares_of, site
+from hyperjob_sandbox.simulate.workload import Scenario
 
 CLUSTERS, NODES = 20, 18
 NODE = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}

@@ -42,7 +42,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Write and test HyperJobs": {
         "plan": ("hyperjob.cli.plan", "Show on which clusters HyperJobs would run, and why."),
         "simulate": (
-            "hyperjob.cli.simulate",
+            "hyperjob_sandbox_cli.simulate",
             "Simulate a workload on clusters, queues and policies.",
         ),
         "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),

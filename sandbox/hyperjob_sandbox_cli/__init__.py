@@ -1,4 +1,4 @@
-"""The commands of the distribution: `hyperjob demo` and `hyperjob sandbox`.
+"""The commands of the distribution: `hyperjob demo`, `hyperjob sandbox` and `hyperjob simulate`.
 
 `hyperjob.cli` finds them by name, and names the distribution where it is not installed.
 """

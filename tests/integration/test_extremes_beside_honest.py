@@ -19,10 +19,10 @@ import jsonpatch
 import orjson
 import pytest
 
-from hyperjob.simulate.sites import queue
-from hyperjob.simulate.workload import Submission
 from hyperjob_controller.tuning import Tuning
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
+from hyperjob_sandbox.simulate.sites import queue
+from hyperjob_sandbox.simulate.workload import Submission
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, WebhookProcess, webhook_process
 from tests.unit.controller.builders import GPU

@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
-from hyperjob.cli.simulate import view
-from hyperjob.simulate.measure import Forecasts, QueueReport, SimulationReport, Spread, spread
-from hyperjob.simulate.policies import POLICIES
+from hyperjob_sandbox.simulate.measure import (
+    Forecasts,
+    QueueReport,
+    SimulationReport,
+    Spread,
+    spread,
+)
+from hyperjob_sandbox.simulate.policies import POLICIES
+from hyperjob_sandbox_cli.simulate import view
 from tests.unit.simulate.scenarios import clusters
 
 NONE = spread(())

@@ -16,9 +16,6 @@ from hyperjob.client.plan.world import World
 from hyperjob.client.summary import read
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
-from hyperjob.simulate.sites import queue, site
-from hyperjob.simulate.workload import Scenario
-from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -36,6 +33,9 @@ from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_page.rows import row_of
+from hyperjob_sandbox.simulate.sites import queue, site
+from hyperjob_sandbox.simulate.workload import Scenario
+from hyperjob_sandbox.simulate.world import Simulation
 from tests.unit.controller.builders import GPU, Object
 
 NODE = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}

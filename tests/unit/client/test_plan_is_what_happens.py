@@ -17,9 +17,6 @@ import pytest
 
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
 from hyperjob.client.plan.world import World
-from hyperjob.simulate.sites import queue, site, urgent_class
-from hyperjob.simulate.workload import Scenario
-from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -43,6 +40,9 @@ from hyperjob_engine.reasons.reason import NEVER_RUNS
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
+from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
+from hyperjob_sandbox.simulate.workload import Scenario
+from hyperjob_sandbox.simulate.world import Simulation
 from tests.decisions.hyperjobs import hyperjob_of, some
 from tests.unit.controller.builders import GPU, Object
 

@@ -14,10 +14,6 @@ from typing import Any, Final
 
 import orjson
 
-from hyperjob.simulate.karmada import Karmada
-from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.nodes import Nodes
-from hyperjob.simulate.sites import queue, site
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -44,6 +40,10 @@ from hyperjob_core.virtualtime import moment, now
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.parse import pinned_clusters
 from hyperjob_sandbox.member.jobpods import build_pod
+from hyperjob_sandbox.simulate.karmada import Karmada
+from hyperjob_sandbox.simulate.member import Member, Pods
+from hyperjob_sandbox.simulate.nodes import Nodes
+from hyperjob_sandbox.simulate.sites import queue, site
 from tests.support.podenv import environment
 from tests.unit.controller.builders import GPU, group, hyperjob, task, template
 

@@ -5,10 +5,10 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
-from hyperjob.simulate.workload import Submission
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 from hyperjob_core.registry import REGISTRY
+from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
 
 COUNT = 2000

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob.simulate.workload import Submission
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.transport import Params, Response
+from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
 
 BEGIN, END = 100.0, 400.0

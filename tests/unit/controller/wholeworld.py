@@ -8,10 +8,6 @@ from typing import Any
 
 import orjson
 
-from hyperjob.simulate.engine import _run_to_end
-from hyperjob.simulate.sites import queue, site
-from hyperjob.simulate.workload import Failures, Scenario, Submission
-from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
@@ -23,6 +19,10 @@ from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_sandbox.simulate.engine import _run_to_end
+from hyperjob_sandbox.simulate.sites import queue, site
+from hyperjob_sandbox.simulate.workload import Failures, Scenario, Submission
+from hyperjob_sandbox.simulate.world import Simulation
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
 from tests.unit.controller.builders import GPU, group, hyperjob

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from hyperjob.simulate.jobs import JobNumbers, submission
-from hyperjob.simulate.sites import queue, site, urgent_class
-from hyperjob.simulate.workload import Scenario, Site
+from hyperjob_sandbox.simulate.jobs import JobNumbers, submission
+from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
+from hyperjob_sandbox.simulate.workload import Scenario, Site
 
 NODE = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8", "pods": "110"}
 MINUTE, HOUR = 60.0, 3600.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 PROGRAM = """
 import sys
-from hyperjob.cli.simulate import simulate
+from hyperjob_sandbox_cli.simulate import simulate
 simulate.main(sys.argv[1:], standalone_mode=False)
 """
 ARGUMENTS = (

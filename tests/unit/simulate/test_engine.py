@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from hyperjob.simulate.engine import simulate
-from hyperjob.simulate.history import History
-from hyperjob.simulate.measure import measure
-from hyperjob.simulate.policies import POLICIES
-from hyperjob.simulate.sites import queue, shares_of
-from hyperjob.simulate.workload import Failures, Outage
 from hyperjob_core.kube.patches import merged
+from hyperjob_sandbox.simulate.engine import simulate
+from hyperjob_sandbox.simulate.history import History
+from hyperjob_sandbox.simulate.measure import measure
+from hyperjob_sandbox.simulate.policies import POLICIES
+from hyperjob_sandbox.simulate.sites import queue, shares_of
+from hyperjob_sandbox.simulate.workload import Failures, Outage
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
 
 LATENCY = 10.0

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
-from hyperjob.simulate.jobs import divide
-from hyperjob.simulate.workload import WorkloadError
+from hyperjob_sandbox.simulate.generate import SHAPES, Demand, Estimates, generate
+from hyperjob_sandbox.simulate.jobs import divide
+from hyperjob_sandbox.simulate.workload import WorkloadError
 
 DAY = 86400.0
 

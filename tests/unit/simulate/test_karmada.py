@@ -5,10 +5,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob.simulate.karmada import Karmada
-from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.nodes import Nodes
-from hyperjob.simulate.sites import site
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -17,6 +13,10 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
 )
 from hyperjob_core.virtualtime import now, run
+from hyperjob_sandbox.simulate.karmada import Karmada
+from hyperjob_sandbox.simulate.member import Member, Pods
+from hyperjob_sandbox.simulate.nodes import Nodes
+from hyperjob_sandbox.simulate.sites import site
 from tests.unit.simulate.scenarios import NODE
 
 Object = dict[str, Any]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob.simulate.history import History, Life, Segment, StartForecast, Steps
-from hyperjob.simulate.measure import PARTS, due_of, measure, percent, spread
-from hyperjob.simulate.workload import Submission
+from hyperjob_sandbox.simulate.history import History, Life, Segment, StartForecast, Steps
+from hyperjob_sandbox.simulate.measure import PARTS, due_of, measure, percent, spread
+from hyperjob_sandbox.simulate.workload import Submission
 
 
 def steps(*pairs: tuple[float, float]) -> Steps:

@@ -1,9 +1,9 @@
 """A member cluster: what it reports of its nodes and of the pods of its vcjobs."""
 
-from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.nodes import Nodes
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.resources import whole
+from hyperjob_sandbox.simulate.member import Member, Pods
+from hyperjob_sandbox.simulate.nodes import Nodes
 
 GPU = "nvidia.com/gpu"
 

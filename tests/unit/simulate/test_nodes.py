@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.simulate.nodes import Nodes
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.resources import whole
+from hyperjob_sandbox.simulate.nodes import Nodes
 
 GPU, AMD = "nvidia.com/gpu", "amd.com/gpu"
 

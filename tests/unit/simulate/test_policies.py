@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hyperjob.simulate.breakage import Breakage
-from hyperjob.simulate.policies import POLICIES
-from hyperjob.simulate.workload import Failures, Outage, Scenario, Submission
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
+from hyperjob_sandbox.simulate.breakage import Breakage
+from hyperjob_sandbox.simulate.policies import POLICIES
+from hyperjob_sandbox.simulate.workload import Failures, Outage, Scenario, Submission
 
 TEMPLATE = {"queue": "a", "priorityClassName": "high", "runningEstimate": "1h", "tasks": []}
 JOB = {

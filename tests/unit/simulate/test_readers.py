@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.simulate.readers import read
-from hyperjob.simulate.workload import WorkloadError
+from hyperjob_sandbox.simulate.readers import read
+from hyperjob_sandbox.simulate.workload import WorkloadError
 
 PHILLY = [
     {

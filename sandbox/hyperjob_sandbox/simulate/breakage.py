@@ -4,8 +4,8 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable
 
-from hyperjob.simulate.workload import Failures, Outage
-from hyperjob.simulate.world import Simulation
+from hyperjob_sandbox.simulate.workload import Failures, Outage
+from hyperjob_sandbox.simulate.world import Simulation
 
 _HOUR = 3600.0
 

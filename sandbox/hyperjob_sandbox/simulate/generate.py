@@ -12,8 +12,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from hyperjob.simulate.jobs import JobNumbers
-from hyperjob.simulate.workload import ScenarioPart, WorkloadError
+from hyperjob_sandbox.simulate.jobs import JobNumbers
+from hyperjob_sandbox.simulate.workload import ScenarioPart, WorkloadError
 
 _DAY: Final = 86400.0
 _LONGEST: Final = 7 * _DAY

@@ -6,9 +6,6 @@ from pathlib import Path
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.lint.documents import files_of
 from hyperjob.cli.manifests import manifest_of
-from hyperjob.simulate.nodes import devices
-from hyperjob.simulate.sites import queue, site, usual_sites
-from hyperjob.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
@@ -17,6 +14,9 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import inspect
+from hyperjob_sandbox.simulate.nodes import devices
+from hyperjob_sandbox.simulate.sites import queue, site, usual_sites
+from hyperjob_sandbox.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
 
 
 def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.simulate.history import History, Life, Steps
 from hyperjob_core.api.phases import Phase
+from hyperjob_sandbox.simulate.history import History, Life, Steps
 
 PARTS: Final = 120
 """Number of points of a series."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from hyperjob.simulate.member import Member, Pods
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string
@@ -25,6 +24,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.parse import controller_of, pinned_clusters
 from hyperjob_engine.resources import quantities
+from hyperjob_sandbox.simulate.member import Member, Pods
 
 _BIND = 0.5
 _DISPATCH = 1.0

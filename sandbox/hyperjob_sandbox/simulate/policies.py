@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hyperjob.simulate.workload import Scenario, Submission
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
+from hyperjob_sandbox.simulate.workload import Scenario, Submission
 
 OURS: Final = "hyperjob"
 _LINE: Final = "everybody"

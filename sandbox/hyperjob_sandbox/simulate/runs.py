@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hyperjob.simulate.history import Life, Segment
+from hyperjob_sandbox.simulate.history import Life, Segment
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from hyperjob.simulate.generate import Estimates
-from hyperjob.simulate.workload import Amount, Failures, ScenarioPart, WorkloadError
 from hyperjob_core.api.field import ROOT
+from hyperjob_sandbox.simulate.generate import Estimates
+from hyperjob_sandbox.simulate.workload import Amount, Failures, ScenarioPart, WorkloadError
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -11,17 +11,17 @@ from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.progress import progress
-from hyperjob.cli.simulate import view
-from hyperjob.cli.simulate.picture import canvas, draw
-from hyperjob.cli.simulate.scenario import ScenarioFile, scenario_of
-from hyperjob.simulate import readers
-from hyperjob.simulate.generate import Demand, generate
-from hyperjob.simulate.jobs import submission
-from hyperjob.simulate.measure import SimulationReport, measure
-from hyperjob.simulate.policies import OURS, POLICIES
-from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
-from hyperjob.simulate.workload import Scenario, WorkloadError
 from hyperjob_core.api.meta import Object
+from hyperjob_sandbox.simulate import readers
+from hyperjob_sandbox.simulate.generate import Demand, generate
+from hyperjob_sandbox.simulate.jobs import submission
+from hyperjob_sandbox.simulate.measure import SimulationReport, measure
+from hyperjob_sandbox.simulate.policies import OURS, POLICIES
+from hyperjob_sandbox.simulate.sites import missing_queues, queue, shares_of, urgent_class
+from hyperjob_sandbox.simulate.workload import Scenario, WorkloadError
+from hyperjob_sandbox_cli.simulate import view
+from hyperjob_sandbox_cli.simulate.picture import canvas, draw
+from hyperjob_sandbox_cli.simulate.scenario import ScenarioFile, scenario_of
 
 _TABLE = "table"
 _CSV = "csv"
@@ -112,7 +112,7 @@ def simulate(
     Example: hyperjob simulate --jobs 300 --days 3 --load 0.95 --policy hyperjob,fifo,one-cluster
     """
     # The import is slow, and --help does not need the engine.
-    from hyperjob.simulate.engine import simulate as play
+    from hyperjob_sandbox.simulate.engine import simulate as play
 
     figure = None if picture is None else canvas()
     try:
@@ -170,7 +170,7 @@ def _scenario(
     A queue of a job without a Queue gets one. Raises WorkloadError and FailureError.
     """
     # The import is slow, and --help does not need the sources.
-    from hyperjob.cli.simulate.sources import Files, sites_of
+    from hyperjob_sandbox_cli.simulate.sources import Files, sites_of
 
     sites, described, outages = sites_of(clusters)
     objects = Files(files)

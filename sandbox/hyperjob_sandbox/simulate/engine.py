@@ -7,11 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from hyperjob.simulate.breakage import Breakage
-from hyperjob.simulate.history import History
-from hyperjob.simulate.policies import OURS, POLICIES
-from hyperjob.simulate.workload import Scenario
-from hyperjob.simulate.world import Simulation
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -21,6 +16,11 @@ from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_sandbox.simulate.breakage import Breakage
+from hyperjob_sandbox.simulate.history import History
+from hyperjob_sandbox.simulate.policies import OURS, POLICIES
+from hyperjob_sandbox.simulate.workload import Scenario
+from hyperjob_sandbox.simulate.world import Simulation
 
 Progress = Callable[[int, int, float], None]
 """Gets the number of ended jobs, the number of all jobs, and the virtual time in seconds."""

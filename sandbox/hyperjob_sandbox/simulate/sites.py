@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hyperjob.simulate.workload import Scenario, Site
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.wire import rfc3339
@@ -11,6 +10,7 @@ from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import START
 from hyperjob_engine.queueing.queues import Tree, parse_queue
 from hyperjob_engine.resources import accelerator_of, parse_resources, quantities, scale, total
+from hyperjob_sandbox.simulate.workload import Scenario, Site
 
 Groups = Sequence[tuple[str, Mapping[str, object], int]]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.text import Text
 
-from hyperjob.simulate.measure import SimulationReport, Spread, percent
-from hyperjob.simulate.nodes import Nodes
-from hyperjob.simulate.policies import POLICIES
-from hyperjob.simulate.workload import Site
 from hyperjob.table import Row, indented, table
+from hyperjob_sandbox.simulate.measure import SimulationReport, Spread, percent
+from hyperjob_sandbox.simulate.nodes import Nodes
+from hyperjob_sandbox.simulate.policies import POLICIES
+from hyperjob_sandbox.simulate.workload import Site
 
 _DIGITS = 6
 

@@ -5,12 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from hyperjob.simulate.history import History, Life, StartForecast, Steps
-from hyperjob.simulate.karmada import Karmada
-from hyperjob.simulate.member import Member, Pods
-from hyperjob.simulate.nodes import Node, Nodes
-from hyperjob.simulate.runs import Runs, SubJob
-from hyperjob.simulate.workload import DURATION, Scenario, Submission
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
@@ -25,6 +19,12 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.virtualtime import START, now
+from hyperjob_sandbox.simulate.history import History, Life, StartForecast, Steps
+from hyperjob_sandbox.simulate.karmada import Karmada
+from hyperjob_sandbox.simulate.member import Member, Pods
+from hyperjob_sandbox.simulate.nodes import Node, Nodes
+from hyperjob_sandbox.simulate.runs import Runs, SubJob
+from hyperjob_sandbox.simulate.workload import DURATION, Scenario, Submission
 
 CLEAN_UP: Final = 60.0
 """Seconds from the end of a HyperJob until it is deleted."""

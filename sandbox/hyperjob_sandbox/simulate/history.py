@@ -1,13 +1,13 @@
 """The record of a simulation: the runs of every job, and the use of clusters and queues.
 
-`hyperjob.simulate.measure` computes a report from the record.
+`hyperjob_sandbox.simulate.measure` computes a report from the record.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hyperjob.simulate.workload import Submission
+from hyperjob_sandbox.simulate.workload import Submission
 
 
 @dataclass(slots=True)

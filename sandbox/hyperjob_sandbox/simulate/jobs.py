@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from hyperjob.simulate.workload import Submission
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
+from hyperjob_sandbox.simulate.workload import Submission
 
 _UNUSUAL = re.compile(r"[^a-z0-9-]+")
 _NAME_LIMIT = 40

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.simulate.measure import SimulationReport
+from hyperjob_sandbox.simulate.measure import SimulationReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hyperjob.simulate.jobs import JobNumbers, name_of
-from hyperjob.simulate.workload import WorkloadError
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.wire import decoded
+from hyperjob_sandbox.simulate.jobs import JobNumbers, name_of
+from hyperjob_sandbox.simulate.workload import WorkloadError
 
 _TASK_TABLE: Final = (
     *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
