@@ -71,7 +71,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "hyperjob.cli.uninstall",
             "Delete the objects that `hyperjob install` created.",
         ),
-        "splitter": ("hyperjob.cli.splitter", "Serve the splitter protocol over HTTP."),
     },
     "Set up the shell": {
         "completion": (

@@ -101,18 +101,12 @@ def capacities(wish: Wish, room: FreeRoom) -> dict[str, int]:
     return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
-def share(
-    wish: Wish, room: FreeRoom, *, max_domains: int | None, most: Mapping[str, int] | None = None
-) -> tuple[SplitShare, ...]:
+def share(wish: Wish, room: FreeRoom, *, max_domains: int | None) -> tuple[SplitShare, ...]:
     """Return the shares of the accelerators on clusters with room; empty if they do not fit.
 
-    Clusters in use by `room` count as domains already. `most` is a further bound of the pods on
-    each cluster.
+    Clusters in use by `room` count as domains already.
     """
     capacity = capacities(wish, room)
-    if most is not None:
-        bounded = {name: min(pods, most.get(name, 0)) for name, pods in capacity.items()}
-        capacity = {name: pods for name, pods in bounded.items() if pods}
     preferred = [name for name in wish.preferred if name in capacity]
     pools = [preferred, list(capacity)] if preferred and not wish.required else [list(capacity)]
     for pool in pools:

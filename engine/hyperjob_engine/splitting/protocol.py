@@ -1,6 +1,6 @@
 """The JSON of the request to an external splitter, and the check of its response. Pure.
 
-`hyperjob.cli.splitter.service` is the other side.
+`examples/splitter.py` is the other side.
 """
 
 import hashlib

@@ -12,10 +12,10 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob.cli.splitter import application
 from hyperjob_controller.splitting.client import Splitter
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
+from tests.support.splitters import application
 from tests.support.walls import unexpected
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
@@ -79,23 +79,23 @@ def app(handler: Handler) -> web.Application:
     return made
 
 
-async def test_the_reference_answers_a_question() -> None:
+async def test_the_example_answers_a_question() -> None:
     async with served(application()) as at:
         question = asked(wish(), A, B)
         answer = await at.ask(question)
     assert answer == SplitAnswer(
         digest=question.digest,
         occasion=question.occasion,
-        shares=(("a", 72), ("b", 56)),
+        shares=(("a", 96), ("b", 32)),
         retry_at=NOW + timedelta(seconds=5),
     )
 
 
-async def test_the_reference_says_why_it_has_no_shares() -> None:
+async def test_the_example_says_why_it_has_no_shares() -> None:
     async with served(application()) as at:
         answer = await at.ask(asked(wish(512), A, B))
     assert answer.shares == ()
-    assert said(answer) == "512 nvidia.com/gpu do not fit on the clusters"
+    assert said(answer) == "360 nvidia.com/gpu find no room"
 
 
 async def test_a_token_is_sent_and_read_anew(tmp_path: Path) -> None:
