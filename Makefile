@@ -11,7 +11,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock pin picture picture-ui wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants decisions docs crds lock pin picture picture-ui wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -99,6 +99,9 @@ fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 
 
 mutants: $(VENV)/.dev ## try random small changes that some test must notice (ARGS="controller --count 300 --seed 7")
 	$(BIN)/python -m tests.tools.mutants $(ARGS)
+
+decisions: $(VENV)/.dev ## show which generated cases this tree decides otherwise than the commit BASE (ARGS="--only rounds --show 20")
+	$(BIN)/python -m tests.decisions $(or $(BASE),main) $(ARGS)
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m docs.generators.messages docs/messages.md

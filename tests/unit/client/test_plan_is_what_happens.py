@@ -43,7 +43,7 @@ from hyperjob_rules.validation.create import inspect
 from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
 from hyperjob_sandbox.simulate.workload import Scenario
 from hyperjob_sandbox.simulate.world import Simulation
-from tests.decisions.hyperjobs import hyperjob_of, some
+from tests.unit.client.generated import hyperjob_of, some
 from tests.unit.controller.builders import GPU, Object
 
 FLEETS, WORLDS = 50, 10
