@@ -27,35 +27,25 @@ from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, obse
 __all__ = ["CHECKS", "CheckResult", "Finding", "PreflightReport", "Status", "examine", "preflight"]
 
 CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
-    "api-server": karmada.api_server,
     "karmada": karmada.karmada,
     "hyperjob-definition": volcano.hyperjob_definition,
     "stored-hyperjobs": volcano.stored_hyperjobs,
     "volcano-definitions": volcano.volcano_definitions,
-    "lease-namespace": karmada.lease_namespace,
-    "volcano-global": volcano.volcano_global,
     "queue-policy": volcano.queue_policies,
     "default-queue": volcano.default_queue,
     "interpreters": interpreters.customizations,
     "other-interpreters": interpreters.others,
-    "multiple-pod-templates": karmada.multiple_pod_templates,
     "members-ready": members.ready,
     "members-vcjob-api": members.vcjob_api,
-    "members-resources": members.resource_summary,
-    "members-resource-models": members.resource_models,
-    "service-exports": members.service_exports,
-    "priority-classes": members.priority_classes,
-    "namespaces": members.namespaces,
-    "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
     "tenancy": tenancy.tenancy,
-    "members-reader": members.readable,
     "trainjobs": trainjobs.trainjobs,
     "controller-rights": controller.rights,
     "controller-leads": controller.leads,
     "queue-admission": controller.queue_admission,
 }
+"""What no other command, message or status says, each with a remedy that a user can run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,7 @@ async def preflight(kube: Kube, *, now: datetime) -> PreflightReport:
             f"the API server does not answer: {error.message}",
             remedy="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
         )
-        return PreflightReport((Finding("api-server", verdict),), reached=False)
+        return PreflightReport((Finding("karmada", verdict),), reached=False)
     return examine(observed)
 
 

@@ -12,7 +12,6 @@ from hyperjob_install.interpreters import (
     targets,
 )
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
-from hyperjob_install.preflight.karmada import pod_templates_gate
 from hyperjob_install.preflight.observed import ObservedPlane, named, need
 
 # Karmada's own scripts return the whole status; scripts of others may return a part of it.
@@ -54,12 +53,11 @@ def others(observed: ObservedPlane) -> CheckResult:
         defined = operations(each)
         delete = f"kubectl delete resourceinterpretercustomization {name}"
         if "replicaRevision" in defined:
-            message = (
+            return warning(
                 f"customization {name} defines replicaRevision for vcjobs: with the gate"
-                " MultiplePodTemplatesScheduling members get jobs without pods"
+                " MultiplePodTemplatesScheduling members get jobs without pods",
+                remedy=delete,
             )
-            verdict = failed if pod_templates_gate(observed) else warning
-            return verdict(message, remedy=delete)
         if hidden := [operation for operation in _BETTER_LEFT if operation in defined]:
             return warning(
                 f"customization {name} replaces Karmada's {', '.join(hidden)} for vcjobs: part of"

@@ -19,30 +19,24 @@ from hyperjob_core.kube.resources import (
     HYPERJOBS,
     LEASES,
     MUTATING_WEBHOOKS,
-    NAMESPACES,
-    PRIORITY_CLASSES,
     QUEUES,
-    RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
 from hyperjob_install.preflight.rights import ControllerRights, read_rights, user_of
 from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
-from hyperjob_install.rbac import SKIP_PROPAGATION
 from hyperjob_install.record import UNKNOWN, command, recorded
 from hyperjob_install.settings import Settings
 from hyperjob_install.trial import trial_hyperjob
 from hyperjob_rules.configuration import MUTATING_NAME
 
-_SOME: Final = 500
 _LISTED: Final[Mapping[str, Resource]] = {
     "definitions": CRDS,
     "clusters": CLUSTERS,
     "queues": QUEUES,
     "interpreters": RESOURCE_INTERPRETERS,
     "policies": CLUSTER_PROPAGATION_POLICIES,
-    "priority_classes": PRIORITY_CLASSES,
     "mutating": MUTATING_WEBHOOKS,
     "validating": VALIDATING_WEBHOOKS,
     "tenancy": ADMISSION_POLICY_BINDINGS,
@@ -70,26 +64,18 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPlane:
-    """All observed objects. A kind that the API server does not serve has no objects.
-
-    `namespaces` has the namespace of the Lease alone, `kept_namespaces` those that Karmada does not
-    copy to the members by their label.
-    """
+    """All observed objects. A kind that the API server does not serve has no objects."""
 
     now: datetime
     host: str
     version: str
     groups: frozenset[str]
-    namespaces: Read
-    kept_namespaces: Read
     leases: Read
     definitions: Read
     clusters: Read
     queues: Read
     interpreters: Read
     policies: Read
-    priority_classes: Read
-    bindings: Read
     mutating: Read
     validating: Read
     tenancy: Read
@@ -143,12 +129,8 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     version = (await kube.raw("GET", "/version")).json()
     groups = (await kube.raw("GET", "/apis")).json()
 
-    kept = f"{SKIP_PROPAGATION}=true"
     wanted = {
         **{name: _items(kube, resource) for name, resource in _LISTED.items()},
-        "bindings": _first_page(kube, RESOURCE_BINDINGS),
-        "namespaces": _one(kube, NAMESPACES, LEASE_NAMESPACE),
-        "kept_namespaces": _items(kube, NAMESPACES, label_selector=kept),
         "leases": _one(kube, LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE),
     }
     async with asyncio.TaskGroup() as group:
@@ -182,15 +164,8 @@ async def _read(asked: Awaitable[list[Object]]) -> Read:
         return error
 
 
-async def _items(
-    kube: Kube, resource: Resource, *, label_selector: str | None = None
-) -> list[Object]:
-    return (await kube.list(resource, label_selector=label_selector)).items
-
-
-async def _first_page(kube: Kube, resource: Resource) -> list[Object]:
-    page = (await kube.raw("GET", resource.path(), params={"limit": str(_SOME)})).json()
-    return list(page.get("items") or [])
+async def _items(kube: Kube, resource: Resource) -> list[Object]:
+    return (await kube.list(resource)).items
 
 
 async def _one(

@@ -1,11 +1,11 @@
-"""Stored HyperJobs: their namespaces, and those that the schema of this release would refuse.
+"""Stored HyperJobs that the schema of this release would refuse.
 
 An API server with CRD ratcheting (default from Kubernetes 1.30 on) accepts writes to such a
 HyperJob; other API servers refuse each write, its status included.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,17 +21,15 @@ _PAGE: Final = "100"
 
 @dataclass(frozen=True, slots=True)
 class StoredHyperJobs:
-    """The number of stored HyperJobs, the errors of those that the schema refuses, namespaces."""
+    """The number of stored HyperJobs, and the errors of those that the schema refuses."""
 
     number: int = 0
     refused: Sequence[tuple[str, str]] = ()
-    namespaces: Collection[str] = ()
 
 
 async def read_stored(kube: Kube) -> StoredHyperJobs | KubeError:
     """Validate all stored HyperJobs, one page in memory at a time."""
     number, refused, token = 0, [], ""
-    namespaces: set[str] = set()
     while True:
         params = {"limit": _PAGE} | ({"continue": token} if token else {})
         try:
@@ -42,11 +40,10 @@ async def read_stored(kube: Kube) -> StoredHyperJobs | KubeError:
             return error
         items: list[Object] = page.get("items") or []
         number += len(items)
-        namespaces |= {item["metadata"]["namespace"] for item in items}
         refused += await asyncio.to_thread(_refused, items)
         token = (page.get("metadata") or {}).get("continue") or ""
         if not token:
-            return StoredHyperJobs(number, refused, namespaces)
+            return StoredHyperJobs(number, refused)
 
 
 def _refused(items: Sequence[Object]) -> list[tuple[str, str]]:

@@ -77,16 +77,6 @@ def volcano_definitions(observed: ObservedPlane) -> CheckResult:
     return ok("Volcano's definitions exist: " + ", ".join(each.group_resource for each in VOLCANO))
 
 
-def volcano_global(observed: ObservedPlane) -> CheckResult:
-    """Return a finding on the queue admission of `--queue-admission auto`."""
-    if has_volcano_global(observed):
-        return ok("Volcano Global is installed: with --queue-admission auto it admits each gang")
-    return ok(
-        "Volcano Global is not installed: with --queue-admission auto the controller admits gangs"
-        " by Volcano's Queues"
-    )
-
-
 def has_volcano_global(observed: ObservedPlane) -> bool:
     """Return whether Volcano Global is installed."""
     return queues_bindings(need(observed.mutating))

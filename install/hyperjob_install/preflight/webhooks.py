@@ -30,17 +30,6 @@ _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
 
 
-def configured(observed: ObservedPlane) -> CheckResult:
-    """Check that both webhook configurations exist."""
-    missing = [name for name, found in _configurations(observed) if found is None]
-    if missing:
-        return failed(
-            f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
-        )
-    where = sorted({address_of(webhook) for _, webhook in _webhooks(observed)})
-    return ok(f"webhooks are configured at {', '.join(where)}")
-
-
 def trusted(observed: ObservedPlane) -> CheckResult:
     """Check that each caBundle contains valid certificates."""
     first: datetime | None = None
@@ -78,12 +67,15 @@ def trusted(observed: ObservedPlane) -> CheckResult:
 
 
 def answers(observed: ObservedPlane) -> CheckResult:
-    """Check by a dry run that the API server reaches the webhook."""
+    """Check that both webhook configurations exist, and by a dry run that the webhook answers."""
     trial = observed.trial
+    missing = [name for name, found in _configurations(observed) if found is None]
+    if missing:
+        return failed(
+            f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
+        )
     if trial is None:
         return failed("no HyperJob can be stored yet", remedy=observed.install())
-    if not any(True for _ in _webhooks(observed)):
-        return failed("no webhook checks HyperJobs", remedy=observed.install())
     error = trial.error
     if error is None:
         return _admitted(observed, trial.version)
@@ -137,9 +129,8 @@ def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
             f"the webhook's release is {release or 'unknown'}, and {' and '.join(apart)}",
             remedy=ONE_RELEASE,
         )
-    return ok(
-        f"the API server reaches the webhook: release {release} admitted a HyperJob in a dry run"
-    )
+    where = ", ".join(sorted({address_of(webhook) for _, webhook in _webhooks(observed)}))
+    return ok(f"the webhook at {where}, release {release}, admitted a HyperJob in a dry run")
 
 
 def _configurations(observed: ObservedPlane) -> Iterator[tuple[str, Object | None]]:

@@ -10,7 +10,7 @@ import orjson
 
 import hyperjob
 from hyperjob_certs.x509 import issue_ca
-from hyperjob_core.api.names import CONTROLLER_VERSION, LABEL_CLAIMED_WIDELY, QUEUE_ADMISSION
+from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_install.interpreters import interpreters
 from hyperjob_install.policies import queue_policy
@@ -103,11 +103,6 @@ def interpreter(name: str, kind: str, *operations: str) -> Object:
     }
 
 
-def binding(**spec: Any) -> Object:
-    resource = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x"}
-    return {"metadata": {"name": "x-job"}, "spec": {"resource": resource, **spec}}
-
-
 def volcano_global() -> Object:
     return {
         "metadata": {"name": "volcano-admission-service-resourcebindings-mutate"},
@@ -153,16 +148,12 @@ def healthy(**changes: Any) -> ObservedPlane:
         host="karmada:5443",
         version="v1.36.2",
         groups=frozenset(f"{group}.karmada.io" for group in GROUPS),
-        namespaces=[{"metadata": {"name": "karmada-system"}}],
-        kept_namespaces=[{"metadata": {"name": "karmada-es-a"}}],
         leases=[lease()],
         definitions=_shared(),
         clusters=[cluster("east"), cluster("west")],
         queues=[queue("Open")],
         interpreters=[item.object for item in interpreters()],
         policies=[queue_policy().object],
-        priority_classes=[priority_class("high", copied=True), priority_class("system-x")],
-        bindings=[],
         mutating=[mutating],
         validating=[validating],
         tenancy=[],
@@ -172,12 +163,6 @@ def healthy(**changes: Any) -> ObservedPlane:
         rights=ControllerRights("hyperjob-controller", ()),
     )
     return replace(observed, **changes)
-
-
-def priority_class(name: str, *, copied: bool = False) -> Object:
-    """Build a PriorityClass, with the label of a policy that copies it."""
-    labels = {LABEL_CLAIMED_WIDELY: "1"} if copied else {}
-    return {"metadata": {"name": name, "labels": labels}, "value": 1}
 
 
 def with_bundle(pem: bytes | None) -> ObservedPlane:

@@ -19,16 +19,13 @@ from hyperjob_core.kube.resources import (
     CRDS,
     HYPERJOBS,
     LEASES,
-    NAMESPACES,
     QUEUES,
-    RESOURCE_BINDINGS,
 )
 from hyperjob_core.kube.transport import Response
 from hyperjob_install.manifest import manifest
-from hyperjob_install.preflight import preflight
+from hyperjob_install.preflight import CHECKS, preflight
 from hyperjob_install.preflight.observed import ObservedPlane, observe, sees
 from hyperjob_install.preflight.rights import user_of
-from hyperjob_install.rbac import SKIP_PROPAGATION
 from hyperjob_install.settings import Settings
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import InstallServer
@@ -44,14 +41,11 @@ class Karmada(InstallServer):
         super().__init__(**more)
         self.denied: set[str] = set()
         self.reviews: list[dict[str, Any]] = []
-        self.limits: list[str | None] = []
         self.version = "9.8.7"
 
     async def request(self, method: str, path: str, **more: Any) -> Response:
         if path == "/version":
             return Response(200, {}, orjson.dumps({"gitVersion": "v1.36.2"}))
-        if path == RESOURCE_BINDINGS.path():
-            self.limits.append((more.get("params") or {}).get("limit"))
         return await super().request(method, path, **more)
 
     def answer(self, call: Call) -> Any:
@@ -81,9 +75,6 @@ async def test_the_objects_of_an_installation_are_read() -> None:
     server.install(manifest(HOOK))
     lease = {"metadata": {"name": LEASE_NAME, "namespace": LEASE_NAMESPACE}, "spec": {}}
     server.put(LEASES, lease)
-    kept = {"name": "es", "labels": {SKIP_PROPAGATION: "true"}}
-    server.put(NAMESPACES, {"metadata": kept})
-    server.put(NAMESPACES, {"metadata": {"name": "other"}})
     for number in range(3):
         server.put(CLUSTERS, {"metadata": {"name": f"c{number}"}})
     found = await seen(server)
@@ -92,11 +83,6 @@ async def test_the_objects_of_an_installation_are_read() -> None:
     assert found.installation == HOOK
     assert found.trial is not None
     assert (found.trial.error, found.trial.version) == (None, "9.8.7")
-    assert [each["metadata"]["name"] for each in found.namespaces] == [LEASE_NAMESPACE]
-    assert sorted(each["metadata"]["name"] for each in found.kept_namespaces) == [
-        "es",
-        LEASE_NAMESPACE,
-    ]
     assert [each["metadata"]["name"] for each in found.leases] == [LEASE_NAME]
     assert len(found.clusters) == 3
     assert len(found.definitions) == 4
@@ -104,14 +90,13 @@ async def test_the_objects_of_an_installation_are_read() -> None:
     assert not isinstance(found.rights, KubeError)
     assert (found.rights.user, found.rights.refused) == ("hyperjob-controller", ())
     assert server.calls == [], "preflight writes nothing"
-    assert server.limits == ["500"], "some ResourceBindings show their form"
 
 
 async def test_without_an_installation_nothing_is_there_and_no_rights_are_asked() -> None:
     server = Karmada(unserved=[HYPERJOBS, QUEUES])
     found = await seen(server)
     assert (found.trial, found.installation, found.rights) == (None, None, None)
-    assert (found.queues, found.leases, found.namespaces) == ([], [], [])
+    assert (found.queues, found.leases) == ([], [])
     assert server.reviews == []
 
 
@@ -167,13 +152,13 @@ async def test_an_api_server_that_does_not_answer_ends_preflight_with_one_findin
     server.request = request  # type: ignore[method-assign]
     found = await preflight(server.kube, now=NOW)
     (finding,) = found.findings
-    assert (found.reached, found.passed, finding.check) == (False, False, "api-server")
+    assert (found.reached, found.passed, finding.check) == (False, False, "karmada")
     assert "the API server does not answer: away" in finding.verdict.message
     whole = Karmada()
     whole.install(manifest(HOOK))
     report = await preflight(whole.kube, now=NOW)
     assert report.reached
-    assert len(report.findings) == 28
+    assert len(report.findings) == len(CHECKS)
 
 
 def test_a_webhook_sees_a_resource_that_its_rules_name() -> None:
