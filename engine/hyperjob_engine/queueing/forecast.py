@@ -6,18 +6,22 @@ an estimate: no HyperJob waits longer for a wrong one.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
-from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending
+from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending, PlacementNeeds
 from hyperjob_engine.reasons.waiting import NEAR, Start, WaitCode
 from hyperjob_engine.resources import Resources, fits, total
+
+_MOST_TRIALS: Final = 4000
+"""The most trials of a forecast, each of one kind of HyperJob after one end: some 100 us each."""
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
@@ -167,38 +171,57 @@ def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
 def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
     """Return the expected starts of the first HyperJobs of every line, heads included, by key.
 
-    The forecast places the waiting HyperJobs one after the other into the room that expected ends
-    free: none starts before the HyperJob ahead of it. In reality a HyperJob may pass others and
-    start earlier, and a later HyperJob of higher priority may delay it. Without one of the
-    estimates that a time depends on, there is no expected start.
+    After each expected end those start, in turn, that then have room: a HyperJob passes others as a
+    round lets it. HyperJobs that come later may delay it. Without one of the estimates that a time
+    depends on, there is no expected start, nor where it is too far away.
     """
     space = state.last.open.emptied(())
     coming = ends(state, now=now)
+    waiting = list(_in_turn(state))
     found: dict[str, Start] = {}
     last: ExpectedEnd | None = None
-    position = 0
-    for key, entry, waiting in _in_turn(state):
-        while not (has := has_room(waiting, space)) and position < len(coming):
-            last = coming[position]
-            position += 1
-            for cluster, demand in last.frees:
-                space.take(cluster, demand, -1)
-        clusters = room_for(waiting, space) if has else {}
-        if not clusters or (last is not None and (last.overdue or last.at >= LATEST)):
-            break  # the starts behind it are unknown too
-        if last is not None and last.key:
-            found[key] = Start(last.at, last.key)
-        taken = [(part, clusters[part.name]) for part in waiting.parts if part.name in clusters]
+    most = _MOST_TRIALS // max(1, len({each.shape.needs for _, _, each in waiting}))
+    for position in range(most):
+        starting = list(_starting(state, waiting, space))
+        if starting and last is not None and (last.overdue or last.at >= LATEST):
+            return found  # all later starts are unknown too
+        for key, entry, frees in starting:
+            if last is not None and last.key:
+                found[key] = Start(last.at, last.key)
+            estimate = estimate_of(entry, state.usage.tree)
+            if estimate is not None:
+                end = ExpectedEnd(later(last.at if last is not None else now, estimate), key, frees)
+                insort(coming, end, lo=position, key=lambda end: (end.at, end.key))
+        if position == len(coming) or len(starting) == len(waiting):
+            return found
+        started = {key for key, *_ in starting}
+        waiting = [each for each in waiting if each[0] not in started]
+        last = coming[position]
+        for cluster, demand in last.frees:
+            space.take(cluster, demand, -1)
+    return found
+
+
+def _starting(
+    state: QueueState, waiting: Iterable[tuple[str, Entry, Pending]], space: Space
+) -> Iterator[tuple[str, Entry, tuple[tuple[str, Resources], ...]]]:
+    """Yield the HyperJobs that start in the room of now, and take that; with what they hold."""
+    failed: set[PlacementNeeds] = set()  # the room only shrinks
+    held_up: set[str] = set()  # fifo queues whose head does not start
+    for key, entry, each in waiting:
+        queue, needs = each.queue, each.shape.needs
+        if queue in held_up:
+            continue
+        clusters = room_for(each, space) if needs not in failed and has_room(each, space) else {}
+        if not clusters:
+            failed.add(needs)
+            if (known := state.usage.tree.queues.get(queue)) is not None and known.fifo:
+                held_up.add(queue)
+            continue
+        taken = [(part, clusters[part.name]) for part in each.parts if part.name in clusters]
         for part, cluster in taken:
             space.take(cluster, part.request.demand)
-        estimate = estimate_of(entry, state.usage.tree)
-        if estimate is not None:
-            at = later(last.at if last is not None else now, estimate)
-            frees = tuple((cluster, part.request.demand) for part, cluster in taken)
-            insort(
-                coming, ExpectedEnd(at, key, frees), lo=position, key=lambda end: (end.at, end.key)
-            )
-    return found
+        yield key, entry, tuple((cluster, part.request.demand) for part, cluster in taken)
 
 
 def _in_turn(state: QueueState) -> Iterator[tuple[str, Entry, Pending]]:

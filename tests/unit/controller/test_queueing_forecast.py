@@ -15,7 +15,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, start_of
+from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, forecasts, start_of
 from hyperjob_engine.queueing.messages import message_facts, stale_messages
 from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
 from hyperjob_engine.queueing.round import begin
@@ -205,6 +205,41 @@ def test_no_start_depends_on_an_estimate(
         return made.started
 
     assert starts([data.draw(lies) for _ in rows]) == starts([None] * len(rows))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([1, 2, 4, 8, 12, 16]), st.integers(1, 20)),
+        min_size=2,
+        max_size=10,
+    ),
+    strategy=st.sampled_from(["traverse", "fifo"]),
+    clusters=st.sampled_from([(16,), (16, 8)]),
+)
+def test_with_exact_estimates_all_of_a_line_start_when_the_forecast_says(
+    rows: list[tuple[int, int]], strategy: str, clusters: tuple[int, ...]
+) -> None:
+    jobs = [
+        job(f"j{place}", gpus, length * 300, age=place) for place, (gpus, length) in enumerate(rows)
+    ]
+    told: dict[str, datetime] = {}
+
+    class Noting(Estimating):
+        def settle(self) -> None:
+            super().settle()
+            if not told:
+                found = forecasts(self.state, now=self.now)
+                told.update((key, start.at) for key, start in found.items())
+
+    made = Noting(gpus={f"c{place}": size for place, size in enumerate(clusters)})
+    made.set_queues(queue("default", dequeueStrategy=strategy))
+    made.run(
+        [(0, each) for each in jobs],
+        {f"j{place}": length * 300 for place, (_, length) in enumerate(rows)},
+    )
+    waited = {key: at for key, at in made.started.items() if at > NOW}
+    assert told == waited
 
 
 @settings(max_examples=40, deadline=None)
