@@ -26,7 +26,6 @@ from hyperjob_core.api.names import (
     FIELD_MANAGER,
     LEASE_NAME,
 )
-from hyperjob_core.api.wire import string_map
 from hyperjob_core.kube.accessreviews import own_user
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
@@ -73,7 +72,7 @@ class Leadership:
         elector = self._elector()
 
         async def lead() -> None:
-            left = string_map(elector.annotations)
+            left = elector.annotations
             with self._wall.around((), Place.LEASE):
                 self._admission.restore(left.get(ENDING_PODS, ""))
             with self._wall.around((), Place.LEASE):

@@ -6,6 +6,7 @@ Each answer is bounded in size and time, and read again after a minute at the ea
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Final, Self
 
 import aiohttp
@@ -13,6 +14,7 @@ from yarl import URL
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, decoded, mapping, objects, string, string_map
+from hyperjob_core.kube.bodies import read_body
 from hyperjob_core.kube.cached import Cached
 from hyperjob_core.text import shortened
 from hyperjob_page.use import Amounts, Key, Series, UseOverTime
@@ -82,7 +84,7 @@ class Prometheus:
             async with self._session.get(
                 address, params=parameters, allow_redirects=False
             ) as answer:
-                return _document(await _body(answer), answer.status)
+                return _document(await read_body(answer, most=_BYTES), answer.status)
         except (aiohttp.ClientError, TimeoutError) as error:
             why = f"no answer within {_SECONDS:g}s" if isinstance(error, TimeoutError) else error
             raise PrometheusError(f"{self._named()} does not answer: {why}") from None
@@ -106,18 +108,10 @@ def query(step: int) -> str:
     )
 
 
-async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an answer; raise ValueError for a body that is too large."""
-    body = bytearray()
-    async for part in answer.content.iter_any():
-        body += part
-        if len(body) > _BYTES:
-            raise ValueError(f"the answer has more than {_BYTES // 2**20} MiB")
-    return bytes(body)
-
-
-def _document(body: bytes, status: int) -> Object:
+def _document(body: bytes | None, status: int) -> Object:
     """Return the answer of a query; raise ValueError with the reason for any other answer."""
+    if body is None:
+        raise ValueError(f"the answer has more than {_BYTES // 2**20} MiB")
     try:
         document = mapping(decoded(body))
     except ValueError:
@@ -136,7 +130,7 @@ def _values(one: Object) -> Iterator[tuple[float, float]]:
             time, value = float(pair[0]), float(pair[1])
         except (TypeError, ValueError, LookupError):
             continue
-        if abs(value) < float("inf"):
+        if isfinite(time) and isfinite(value):
             yield time, value
 
 

@@ -21,6 +21,7 @@ from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, TooLarge, Unavailable
+from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.paging import LONGEST_TOKEN, LONGEST_VERSION, Bounds
 from hyperjob_core.kube.resources import NODES, PODS
 from hyperjob_core.kube.transport import LONGEST_BODY
@@ -420,3 +421,38 @@ async def test_a_member_with_pods_without_end_is_not_known(tmp_path: Path) -> No
     assert not member.is_known(utc_now())
     assert f"more than {10 * MIB} bytes of this member would be kept" in str(member.errors[PODS])
     assert peer.sent < BUFFERS
+
+
+LOG = "/api/v1/namespaces/n/pods/p/log"
+
+
+@pytest.mark.parametrize("part", [b"x" * 65_536, b"a line\n" * 9_000])
+async def test_a_log_without_end_is_read_to_its_bound(part: bytes, tmp_path: Path) -> None:
+    longest, most = 20_000, 4 * MIB
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(endless(chunk(part), OK + CHUNKED), tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        log = Log(kube, LOG, container="c", longest=longest)
+        async with aclosing(log.read({}, most=most)) as batches:
+            lines = [line.raw async for batch in batches for line in batch]
+    assert log.size == most
+    assert max(map(len, lines), default=0) <= longest
+    assert peer.sent < most + BUFFERS
+
+
+async def test_a_log_that_trickles_ends_at_the_time_limit_of_its_reader(tmp_path: Path) -> None:
+    async with (
+        misbehaving(slowly, tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+
+        async def read() -> None:
+            log = Log(kube, LOG, container="c")
+            async with asyncio.timeout(0.5), aclosing(log.read({}, most=MIB)) as batches:
+                async for _ in batches:
+                    pass
+
+        with pytest.raises(TimeoutError):
+            await read()

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _CALLS: Final = 4
 _MAX_BYTES: Final = 1024 * 1024
+_WORDS: Final = 200
 _TOKEN_BYTES: Final = 64 * 1024
 _FIRST: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(seconds=60)
@@ -151,7 +152,7 @@ class Splitter:
         ) as response:
             if response.status != 200:
                 raise AnswerError(
-                    CallFault.HTTP_STATUS, response.reason or "", number=response.status
+                    CallFault.HTTP_STATUS, (response.reason or "")[:_WORDS], number=response.status
                 )
             content = await read_body(response, most=_MAX_BYTES)
             if content is None:

@@ -5,10 +5,14 @@ absent and never raises.
 """
 
 from datetime import UTC, datetime
+from typing import Final
 
 import orjson
 
+from hyperjob_core.api.duration import LATEST
 from hyperjob_core.api.meta import Object
+
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decoded(text: bytes | str) -> object:
@@ -81,14 +85,18 @@ def condition(status: Object, kind: str) -> Object:
 
 
 def timestamp(value: object) -> datetime | None:
-    """Parse an RFC 3339 time as Kubernetes prints it; None for any other value."""
+    """Parse an RFC 3339 time as Kubernetes prints it; None for any other value.
+
+    None, too, for a time before 1970 and after LATEST: other time zones have no text for some.
+    """
     if not isinstance(value, str):
         return None
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    moment = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    return moment if _EARLIEST <= moment <= LATEST else None
 
 
 def rfc3339(moment: datetime) -> str:

@@ -17,6 +17,7 @@ from prometheus_client import Gauge
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.ownership import manager_of
+from hyperjob_core.api.wire import at, string_map
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
 from hyperjob_core.kube.resources import LEASES, Resource
@@ -29,6 +30,7 @@ RENEW_SECONDS = 10.0
 RETRY_SECONDS = 2.0
 _JITTER = 0.2
 _RELEASE_SECONDS = 5.0
+_OTHERS = 16 * 1024
 
 _LEADING: Final = Gauge(
     "leader_election_master_status",
@@ -116,8 +118,7 @@ class LeaderElector:
     @property
     def annotations(self) -> Mapping[str, str]:
         """Return the annotations of the Lease as last seen, also those of earlier leaders."""
-        found = self._sight.lease["metadata"].get("annotations") if self._sight else None
-        return found or {}
+        return string_map(at(self._sight.lease, "metadata", "annotations")) if self._sight else {}
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Acquire the Lease, run `body` while this process holds it, then release it.
@@ -224,11 +225,14 @@ class LeaderElector:
         return True
 
     def _annotated(self, lease: Object) -> Object:
-        """Return the Lease with the annotations of this process, which keep those of others."""
+        """Return the Lease with the annotations of this process, and at most 16 KiB of others."""
         metadata, wanted = lease["metadata"], self._annotations()
         if not wanted:
             return lease
-        annotations = {**(metadata.get("annotations") or {}), **wanted}
+        others = string_map(metadata.get("annotations"))
+        if sum(len(key) + len(others[key]) for key in others.keys() - wanted.keys()) > _OTHERS:
+            others = {}  # the API server would refuse the Lease: all have at most 256 KiB
+        annotations = {**others, **wanted}
         return {**lease, "metadata": {**metadata, "annotations": annotations}}
 
     async def _look(self) -> None:

@@ -6,11 +6,17 @@ no change for the lease duration: clocks that disagree never cause two leaders.
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.ownership import MANAGED_BY
+from hyperjob_core.api.wire import count, mapping
 from hyperjob_core.kube.resources import LEASES
+
+_LONGEST_SECONDS: Final = 3600.0
+"""The longest duration of a Lease that the controller can be given."""
+_MOST_TRANSITIONS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +34,12 @@ class Sight:
     @property
     def transitions(self) -> int:
         """Return how often the holder has changed."""
-        return int(_spec(self.lease).get("leaseTransitions") or 0)
+        return count(_spec(self.lease).get("leaseTransitions"))
 
     def expires(self, default: float) -> float:
         """Return the monotonic time from which on another replica may acquire the Lease."""
-        return self.since + float(_spec(self.lease).get("leaseDurationSeconds") or default)
+        seconds = count(_spec(self.lease).get("leaseDurationSeconds")) or default
+        return self.since + min(seconds, _LONGEST_SECONDS)
 
     def updated(self, lease: Object, now: float) -> "Sight":
         """Return the sight after another read: `since` changes only with the Lease."""
@@ -74,7 +81,7 @@ def held(sight: Sight, identity: str, *, seconds: int, now: datetime) -> Object:
             "leaseDurationSeconds": seconds,
             "acquireTime": (renewed and old.get("acquireTime")) or micro_time(now),
             "renewTime": micro_time(now),
-            "leaseTransitions": sight.transitions + (0 if renewed else 1),
+            "leaseTransitions": min(sight.transitions + (0 if renewed else 1), _MOST_TRANSITIONS),
         }
     }
 
@@ -93,4 +100,4 @@ def released(sight: Sight, *, now: datetime) -> Object:
 
 
 def _spec(lease: Object) -> Object:
-    return lease.get("spec") or {}
+    return mapping(lease.get("spec"))

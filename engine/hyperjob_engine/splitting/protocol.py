@@ -32,6 +32,7 @@ from hyperjob_engine.resources import Resources, quantities
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
 _SHARES: Final = 5000
 _REASON: Final = 200
+_NAME: Final = 253
 
 
 class AnswerError(ValueError):
@@ -118,7 +119,7 @@ def read_answer(body: bytes) -> RawAnswer:
     for item in given:
         entry = mapping(item)
         cluster, accelerators = string(entry.get("cluster")), integer(entry.get("accelerators"))
-        if not cluster or accelerators is None or accelerators < 1:
+        if not 0 < len(cluster) <= _NAME or accelerators is None or accelerators < 1:
             raise AnswerError(CallFault.INCOMPLETE_SHARE)
         shares.append((cluster, accelerators))
     return RawAnswer(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])

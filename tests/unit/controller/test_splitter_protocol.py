@@ -135,6 +135,7 @@ def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
         b'{"shares": [{"cluster": "a", "accelerators": 0}]}',
         b'{"shares": [{"cluster": "a", "accelerators": true}]}',
         b'{"shares": [' + b",".join([b'{"cluster": "a", "accelerators": 1}'] * 5001) + b"]}",
+        b'{"shares": [{"cluster": "' + b"a" * 254 + b'", "accelerators": 1}]}',
         b"\xff",
     ],
 )

@@ -1,5 +1,6 @@
 """What the controller makes of values that anybody may have written into an object."""
 
+from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from hyperjob_core.api.wire import (
     mapping,
     natural,
     objects,
+    rfc3339,
     string,
     string_map,
     strings,
+    timestamp,
 )
 
 ODD: list[Any] = [None, True, 3, 1.5, "text", [], [1], {}, {"a": 1}]
@@ -66,3 +69,20 @@ def test_json_of_a_thousand_levels_is_decoded() -> None:
         (value,) = value if isinstance(value, list) else ()
     assert value == []
     assert decoded(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
+
+
+@pytest.mark.parametrize("text", [
+    "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00",
+    "9999-01-01T00:00:01Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00",
+    "10000-01-01T00:00:00Z", "soon", "", None, 3,
+])  # fmt: skip
+def test_a_time_that_no_clock_shows_is_absent(text: object) -> None:
+    assert timestamp(text) is None
+
+
+@pytest.mark.parametrize("text", ["1970-01-01T00:00:00Z", "9999-01-01T00:00:00Z"])
+def test_a_time_up_to_the_year_9999_can_be_told_in_any_zone(text: str) -> None:
+    moment = timestamp(text)
+    assert moment is not None
+    assert rfc3339(moment) == text
+    assert moment.astimezone(timezone(timedelta(hours=-14)))

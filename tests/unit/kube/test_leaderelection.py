@@ -251,6 +251,23 @@ def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_replace
     assert stage.server.lease["metadata"]["annotations"] == {"seen": "by b"}
 
 
+@pytest.mark.parametrize(("size", "stays"), [(1_000, True), (200_000, False)])
+def test_large_annotations_of_others_leave_a_lease_that_the_server_takes(size, stays, virtual):
+    stage = Stage()
+
+    async def main():
+        first, _ = stage.candidate("a", annotations=lambda: {"seen": "by a"})
+        await first.run(stage.body("a", lasts=5))
+        stage.server.lease["metadata"]["annotations"]["other"] = "x" * size
+        second, _ = stage.candidate("b", annotations=lambda: {"seen": "by b"})
+        await second.run(stage.body("b", lasts=5))
+
+    virtual(main())
+    found = stage.server.lease["metadata"]["annotations"]
+    assert found["seen"] == "by b"
+    assert ("other" in found) is stays
+
+
 @pytest.mark.parametrize("hangs", [False, True], ids=["refused", "silent"])
 def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual):
     stage = Stage()

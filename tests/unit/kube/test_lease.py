@@ -31,6 +31,24 @@ def test_a_new_lease_has_its_holder_and_no_transition() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("seconds", "until"),
+    [(1, 101.0), (3600, 3700.0), (2**31 - 1, 3700.0), (0, 115.0), (-5, 115.0), ("x", 115.0)],
+)
+def test_a_lease_expires_after_its_duration_of_at_most_an_hour(
+    seconds: object, until: float
+) -> None:
+    assert sight(leaseDurationSeconds=seconds).expires(15) == until
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0, 1), (2**31 - 1, 2**31 - 1), (2**63, 2**31 - 1), (None, 1), ("x", 1)]
+)
+def test_the_transitions_of_a_lease_stay_in_their_type(before: object, after: int) -> None:
+    taken = held(sight(leaseTransitions=before), "b", seconds=15, now=LATER)
+    assert taken["spec"]["leaseTransitions"] == after
+
+
 def test_a_holder_renews_and_another_acquires() -> None:
     renewed = held(sight(), "a", seconds=20, now=LATER)
     assert renewed["spec"] == {

@@ -107,7 +107,10 @@ async def test_another_answer_is_an_error_that_names_it(raw: Any, words: str) ->
     assert words in error
 
 
-@pytest.mark.parametrize("values", ["5", "[[1]]", '[["x", "1"], [1, "NaN"], [1, {}]]', "null"])
+@pytest.mark.parametrize(
+    "values",
+    ['[["1e999", "1"], ["NaN", "1"]]', "5", "[[1]]", '[["x", "1"], [1, "NaN"], [1, {}]]', "null"],
+)
 async def test_values_of_another_form_are_left_out(values: str) -> None:
     answering = Answering()
     text = (
