@@ -72,7 +72,7 @@ class Group:
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
     also before the controller has made any. `per_pod` is the largest number that one of its pods
-    requests; the controller splits an `automatic` group over clusters by their free accelerators.
+    requests.
     """
 
     name: str
@@ -84,7 +84,6 @@ class Group:
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
     per_pod: int = 0
-    automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -253,7 +252,6 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
                 tasks=tuple(string(task.get("name")) for task in tasks),
-                automatic=at(item, "splitPolicy", "mode") == "auto",
             )
         )
     return tuple(result)
