@@ -1,8 +1,8 @@
 """Accept connections, with or without TLS, within bounds of number, bytes and time.
 
 A connection counts from its acceptance, its TLS handshake included. All of them are in one line, by
-the begin of their last request or else by their acceptance, and beyond a bound the first in line is
-closed: a client that holds connections makes way for an API server, which asks at once.
+the begin of their last request, before it by their acceptance and then by their handshake. Beyond a
+bound the first in line is closed: who holds connections makes way for an API server, which asks.
 """
 
 import asyncio
@@ -24,6 +24,8 @@ HEADER_SECONDS: Final = 5.0
 """From the acceptance of a connection to the end of its first header."""
 QUIET_SECONDS: Final = 60.0
 """Seconds between two log lines about refused client certificates."""
+_AT_A_TIME: Final = 32
+"""Connections to accept before others have their turn: a burst must not pass all handshakes."""
 _BACKLOG: Final = 512
 _CLOSING_SECONDS: Final = 2.0
 
@@ -62,9 +64,11 @@ class Listener:
         """Listen, and return address and port; raise OSError when listening fails."""
         bound = _bind(host, port)
         loop = asyncio.get_running_loop()
+        # asyncio accepts `backlog` connections at a time; the kernel may keep more.
         self._server = await loop.create_server(
-            lambda: Connection(self), sock=bound, backlog=_BACKLOG
+            lambda: Connection(self), sock=bound, backlog=_AT_A_TIME
         )
+        bound.listen(_BACKLOG)
         address, found, *_ = bound.getsockname()
         return address, found
 
@@ -153,6 +157,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> None:
         """Pass the connection on, with the request that came beside the end of the handshake."""
+        self._listener.enter(self)
         early, self._early = self._early, None
         self._http.connection_made(self._transport)
         if early:
