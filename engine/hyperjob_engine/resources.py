@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import NANO, Format, Quantity
+from hyperjob_core.api.quantity import MAX, NANO, Format, Quantity
 from hyperjob_engine.devices import is_companion, is_device, multiplier
 
 Resources: TypeAlias = Mapping[str, int]
@@ -22,7 +22,7 @@ _NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
 
 def parse_resources(raw: object) -> dict[str, int]:
-    """Parse a ResourceList into nano-units; skip malformed quantities."""
+    """Parse a ResourceList into nano-units, at most MAX; skip malformed quantities."""
     if not isinstance(raw, Mapping):
         return {}
     amounts: dict[str, int] = {}
@@ -30,7 +30,7 @@ def parse_resources(raw: object) -> dict[str, int]:
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             continue
         try:
-            amounts[str(name)] = Quantity.parse(value).nano
+            amounts[str(name)] = max(-MAX, min(Quantity.parse(value).nano, MAX))
         except ValueError:
             continue
     return amounts

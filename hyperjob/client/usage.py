@@ -114,7 +114,7 @@ def queues(
             state=_queue_state_text(known.get(queue), readable=readable),
             closed_in=tuple(sorted(closed[queue].clusters)) if queue in closed else (),
             accelerator=accelerator,
-            share=_whole(tree.entitled.get(queue), accelerator) if there else None,
+            share=_whole(tree.entitled(accelerator), queue) if there else None,
             deserved=_amount(known.get(queue), "deserved", accelerator),
             capability=_amount(known.get(queue), "capability", accelerator),
             used=used[queue, accelerator],

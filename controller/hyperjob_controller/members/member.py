@@ -48,6 +48,7 @@ from hyperjob_engine.members.facts import (
 )
 from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.resources import quantities
 
 log = logging.getLogger(__name__)
@@ -183,15 +184,27 @@ class Member:
         as_of = self.as_of
         return as_of is not None and now - as_of <= LONGEST_AGE
 
-    def view(self, now: datetime) -> MemberView | None:
-        """Return the member as it is known; None if that is unknown or too old."""
+    @property
+    def has_changed(self) -> bool:
+        """Return whether the last view lacks changes, or there is none."""
+        return self._view is None or self._view.version != self.fold.version
+
+    def counted(self, job: str) -> int:
+        """Return the pods of a vcjob that have not ended, as the last view shows them."""
+        return (self.fold.jobs if self._view is None else self._view.jobs).get(job, 0)
+
+    def view(self, now: datetime, *, renew: bool = True) -> MemberView | None:
+        """Return the member as it is known; None if that is unknown or too old.
+
+        Without `renew` it is the last view, which may lack changes.
+        """
         as_of, known = self.as_of, self._view
         if as_of is None or now - as_of > LONGEST_AGE:
             return None
-        is_same = known is not None and known.version == self.fold.version
-        if known is None or not is_same or as_of - known.as_of >= _RENEWED:
+        if renew and (known is None or self.has_changed or as_of - known.as_of >= _RENEWED):
             with self._in_turn(f"member {self.name}"):
                 found = self.fold.view(as_of)
+                _ = ground_of(self.name, found).free  # computed once, and not by another's pass
             if found.unresolved and (known is None or known.unresolved != found.unresolved):
                 log.warning(
                     "The HyperNodes of a member are not known: its nodes count without them",

@@ -38,6 +38,8 @@ _GATHER_SECONDS: Final = 0.25
 """The changes of a member in this time are reported once."""
 _SKEW: Final = timedelta(seconds=1)
 """By how much the clock of a member may be behind that of Karmada."""
+_AT_ONCE: Final = 3
+"""The views that are renewed at once: of a large member it takes a tenth of a second."""
 _TURN_SECONDS: Final = 2.0
 _DOUBT: Final = timedelta(minutes=5)
 _LONGEST_DOUBT: Final = timedelta(hours=1)
@@ -116,14 +118,20 @@ class Members:
     def views(self, now: datetime, only: Collection[str] = ()) -> dict[str, MemberView]:
         """Return the clusters whose nodes are known, without those of which that is too old.
 
-        `only`: of these clusters; without any, of all.
+        `only`: of these clusters; without any, of all. One call renews the views of few clusters:
+        in one turn of the event loop all would take long. The report of a change renews another.
         """
         if not self._counts_nodes(now):
             return {}
         members = self._members
         chosen = {name: members[name] for name in only if name in members} if only else members
-        found = ((name, _view(member, now)) for name, member in chosen.items())
-        return {name: view for name, view in found if view is not None}
+        found, left = {}, _AT_ONCE
+        for name, member in chosen.items():
+            left -= member.has_changed and member.is_known(now)
+            view = _view(member, now, renew=left >= 0)
+            if view is not None:
+                found[name] = view
+        return found
 
     def pods_left(
         self, namespace: str, records: Mapping[str, Record], now: datetime
@@ -154,7 +162,10 @@ class Members:
 
     def counted(self, cluster: str, job: str) -> int | None:
         """Return the pods of a vcjob that `views` counts; None if the nodes are not known."""
-        return self.pods_of(cluster, job) if self._counts_nodes(self._now()) else None
+        member, now = self._members.get(cluster), self._now()
+        if member is None or not member.is_known(now) or not self._counts_nodes(now):
+            return None
+        return member.counted(job)
 
     def distrust(self) -> None:
         """Show no nodes for some time, after placement by nodes has failed: the sums count then."""
@@ -348,7 +359,7 @@ class Members:
             self._grown.setdefault(cluster, set()).update(news.grown)
         if news.freed:
             self._roomy.add(cluster)
-        if (news.grown or news.freed) and cluster not in self._due:
+        if cluster not in self._due:
             loop = asyncio.get_running_loop()
             self._due[cluster] = loop.call_later(_GATHER_SECONDS, self._report, cluster)
 
@@ -356,6 +367,8 @@ class Members:
         self._due.pop(cluster, None)
         grown, freed = self._grown.pop(cluster, set()), cluster in self._roomy
         self._roomy.discard(cluster)
+        if self.reads_nodes and cluster in self._members:
+            _view(self._members[cluster], self._now())
         try:
             if grown and self.reads_nodes:  # without nodes only the sums count, which lag behind
                 self._shown(grown)
@@ -373,10 +386,10 @@ def _of_record(record: Record, begin: str) -> _Vcjob:
     return _Vcjob(cluster, timestamp(since))
 
 
-def _view(member: Member, now: datetime) -> MemberView | None:
+def _view(member: Member, now: datetime, *, renew: bool = True) -> MemberView | None:
     """Return a member as it is known; after an unexpected exception it is not known."""
     try:
-        return member.view(now)
+        return member.view(now, renew=renew)
     except Exception as error:  # noqa: BLE001 - the wall
         member.fail(error)
         return None

@@ -102,7 +102,7 @@ class Tree:
     """
 
     def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
-        """Divide `total`, the resources of all usable clusters, among the queues."""
+        """Divide `total`, the resources of all usable clusters, among the queues when asked."""
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
@@ -115,12 +115,19 @@ class Tree:
         self.guaranteed = any(queue.guarantee for queue in self.queues.values())
         self.lends = any(queue.reclaimable for queue in self.queues.values())
         self.estimates = any(queue.estimate is not None for queue in self.queues.values())
-        self.entitled: dict[str, dict[str, int]] = {name: {} for name in self.queues}
-        self.entitled[ROOT] = dict(total)
-        parents = [ROOT]
-        for parent in parents:
-            self._share_out(parent)
-            parents += self.children[parent]
+        self._total = total
+        self._entitled: dict[str, Mapping[str, int]] = {}
+
+    def entitled(self, resource: str) -> Mapping[str, int]:
+        """Return what each queue is entitled to of a resource; nothing if no cluster has it.
+
+        Clusters may name thousands of resources; it is known of those that are asked for.
+        """
+        if resource not in self._total:
+            return {}
+        if resource not in self._entitled:
+            self._entitled[resource] = self._shared_out(resource)
+        return self._entitled[resource]
 
     def path(self, name: str) -> tuple[str, ...]:
         """Return the queues from root to `name`; only root if the queue does not exist."""
@@ -182,12 +189,14 @@ class Tree:
             else:
                 self._troubles[each] = replace(wrong, queue=each)
 
-    def _share_out(self, parent: str) -> None:
-        """Divide what a queue is entitled to among its children."""
-        children = [self.queues[name] for name in self.children[parent]]
-        for name, amount in self.entitled[parent].items():
-            for each, part in _divided(children, name, amount).items():
-                self.entitled[each][name] = part
+    def _shared_out(self, resource: str) -> Mapping[str, int]:
+        """Divide a resource from the root down: what a queue is entitled to among its children."""
+        found, parents = {ROOT: self._total[resource]}, [ROOT]
+        for parent in parents:
+            children = [self.queues[name] for name in self.children[parent]]
+            found |= _divided(children, resource, found[parent])
+            parents += self.children[parent]
+        return found
 
 
 def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:

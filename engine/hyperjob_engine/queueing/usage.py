@@ -56,6 +56,10 @@ class QueueUsage:
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._ending: dict[str, dict[str, int]] = {}
         self._claimed: dict[str, dict[str, int]] = {}
+        # By resource, once asked for: the unused part of the guarantees of each queue and of those
+        # below it, and the sum of these parts over its children.
+        self._unused: dict[str, dict[str, int]] = {}
+        self._below: dict[str, dict[str, int]] = {}
 
     def __repr__(self) -> str:
         return repr({"used": self._used, "claimed": self._claimed})
@@ -74,8 +78,11 @@ class QueueUsage:
 
     def add(self, queue: str, demand: Resources, sign: int = 1) -> None:
         """Add `sign` times a demand to a queue and to all its parents."""
-        for name in self.tree.path(queue):
+        path = self.tree.path(queue)
+        for name in path:
             accumulate(self._used[name], demand, sign)
+        for resource in self._unused.keys() & demand.keys() if self._unused else ():
+            self._renew_unused(path, resource)
 
     def add_ending(self, queue: str, demand: Resources, sign: int = 1) -> None:
         """Add `sign` times the demand of pods that are stopping, a part of what queues use."""
@@ -132,7 +139,10 @@ class QueueUsage:
         """
         if not self.tree.guaranteed:
             return {}
-        return {name: self._unused(ROOT, name) for name in resources}
+        for resource in resources:
+            if resource not in self._unused:
+                self._find_unused(resource)
+        return {name: self._unused[name][ROOT] for name in resources}
 
     def has_borrowed_from(self, borrower: str, queue: str, demand: Resources) -> bool:
         """Return whether `queue` may reclaim resources from `borrower` for a demand.
@@ -148,14 +158,15 @@ class QueueUsage:
         if not self.is_within_share(ours, demand):
             return False
         measure = measure_of(demand)
-        most = self.tree.entitled.get(theirs, {}).get(measure, 0)
-        return self._used[theirs].get(measure, 0) > most
+        return self._used[theirs].get(measure, 0) > self.tree.entitled(measure).get(theirs, 0)
 
     def is_within_share(self, queue: str, demand: Resources) -> bool:
         """Return whether a queue would use at most its share with a demand."""
-        share, used = self.tree.entitled[queue], self._used[queue]
+        used, entitled = self._used[queue], self.tree.entitled
         return all(
-            used.get(r, 0) + more <= share.get(r, 0) for r, more in demand.items() if more > 0
+            used.get(r, 0) + more <= entitled(r).get(queue, 0)
+            for r, more in demand.items()
+            if more > 0
         )
 
     def turns(self, asking: Mapping[str, Resources]) -> Iterator[str]:
@@ -208,14 +219,25 @@ class QueueUsage:
                 return True
         return False
 
-    def _unused(self, queue: str, resource: str) -> int:
-        """Return the part of the guarantees of a queue and of those below it that is not used.
+    def _find_unused(self, resource: str) -> None:
+        """Compute the unused guarantees of all queues, those of children before their parent's."""
+        self._unused[resource] = unused = dict.fromkeys(self.tree.queues, 0)
+        self._below[resource] = dict.fromkeys(self.tree.queues, 0)
+        for name in unused:
+            self._renew_unused(self.tree.path(name), resource)
+
+    def _renew_unused(self, path: Sequence[str], resource: str) -> None:
+        """Update the unused guarantees on the path from root to a queue.
 
         The guarantee of a parent includes those of its children.
         """
-        own = self.tree.queues[queue].guarantee.get(resource, 0)
-        inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
-        return max(own - self._used[queue].get(resource, 0), inner, 0)
+        unused, below, used = self._unused[resource], self._below[resource], self._used
+        for name, parent in zip(reversed(path), (*reversed(path[:-1]), ""), strict=True):
+            own = self.tree.queues[name].guarantee.get(resource, 0)
+            now = max(own - used[name].get(resource, 0), below[name], 0)
+            if parent:
+                below[parent] += now - unused[name]
+            unused[name] = now
 
     def _rank(self, queue: str, leaf: str, demand: Resources) -> _Rank:
         """Return the sort key of a queue among its siblings: priority, share, name.
@@ -229,12 +251,12 @@ class QueueUsage:
 
     def _share(self, queue: str, demand: Resources) -> Ratio:
         """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
-        entitled, used = self.tree.entitled.get(queue, {}), self._used[queue]
+        entitled, used = self.tree.entitled, self._used[queue]
         part, whole = 0, 1
         for name in used if not demand else {*used, *demand}:
             amount = 2 * used.get(name, 0) + demand.get(name, 0)
             if amount > 0:
-                most = 2 * max(0, entitled.get(name, 0))
+                most = 2 * max(0, entitled(name).get(queue, 0))
                 if amount * whole > part * most:
                     part, whole = amount, most
         return Ratio(part, whole)

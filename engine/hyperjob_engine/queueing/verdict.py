@@ -170,10 +170,10 @@ def name_for(state: QueueState, reader: str, key: str) -> str:
 def share_of(state: QueueState, queue: str, demand: Resources) -> Share | None:
     """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
     measure = measure_of(demand)
-    entitled = state.usage.tree.entitled.get(queue)
-    if entitled is None or queue == IMPLICIT:
+    tree = state.usage.tree
+    if queue not in tree.queues or queue == IMPLICIT:
         return None
-    share = entitled.get(measure, 0)
+    share = tree.entitled(measure).get(queue, 0)
     if is_extended(measure):
         share -= share % NANO  # devices are whole
     return Share(resource=measure, used=state.usage.used(queue).get(measure, 0), entitled=share)

@@ -86,9 +86,7 @@ def shares_of(scenario: Scenario) -> dict[str, float]:
     if measure is None:
         return {}
     tree = Tree((parse_queue(each) for each in scenario.queues), have)
-    return {
-        name: amounts.get(measure, 0) / have[measure] for name, amounts in tree.entitled.items()
-    }
+    return {name: amount / have[measure] for name, amount in tree.entitled(measure).items()}
 
 
 def missing_queues(queues: Iterable[Object], wanted: Iterable[str]) -> list[str]:

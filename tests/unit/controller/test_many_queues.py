@@ -8,10 +8,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hyperjob_core.kube.resources import QUEUES
 from hyperjob_engine.queueing.queues import ESTIMATE, Queue, Tree
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues
+from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import LAG, queue, unit, world
@@ -54,6 +57,54 @@ def cycle(number: int) -> list[Queue]:
 
 def parentless(number: int) -> list[Queue]:
     return chain(number, below="missing")
+
+
+def test_resources_that_no_hyperjob_asks_for_cost_nothing() -> None:
+    def shares(resources: int) -> int:
+        total = {f"r{number}.example/x": 10**9 for number in range(resources)}
+        tree = Tree(flat(FEW), {**TOTAL, **total})
+        return sum(tree.entitled(GPU).values())
+
+    assert calls(lambda: shares(5000)) <= 1.1 * calls(lambda: shares(5)) + 5000
+    assert shares(5000) == shares(5)
+
+
+def test_guarantees_cost_a_sub_job_of_a_gang_as_much_as_its_queue_has_parents() -> None:
+    def next_sub_job(queues: int) -> tuple[int, int]:
+        tree = Tree([queue(f"q{number}", guarantee=1) for number in range(queues)], TOTAL)
+        usage, demand = QueueUsage(tree), parse_resources({GPU: "1"})
+        usage.kept_for_others(demand)
+
+        def add() -> int:
+            usage.add("q0", demand)
+            return usage.kept_for_others(demand)[GPU]
+
+        return add() // 10**9, calls(add)
+
+    assert [next_sub_job(number)[0] for number in (20, 2000)] == [19, 1999]
+    assert next_sub_job(2000)[1] == next_sub_job(20)[1]
+
+
+@given(
+    parents=st.lists(st.integers(-1, 11), min_size=12, max_size=12),
+    guarantees=st.lists(st.integers(0, 9), min_size=12, max_size=12),
+    used=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 5)), max_size=20),
+)
+def test_unused_guarantees_are_those_of_a_usage_that_was_never_asked_before(
+    parents: list[int], guarantees: list[int], used: list[tuple[int, int]]
+) -> None:
+    tree = Tree(
+        [
+            queue(f"q{n}", guarantee=guarantees[n], parent=f"q{up}" if -1 < up < n else "root")
+            for n, up in enumerate(parents)
+        ],
+        TOTAL,
+    )
+    asked = QueueUsage(tree)
+    asked.kept_for_others([GPU])
+    for number, (where, amount) in enumerate(used):
+        asked.add(f"q{where}", parse_resources({GPU: str(amount)}), 1 if number % 3 else -1)
+    assert asked.copy().kept_for_others([GPU]) == asked.kept_for_others([GPU])
 
 
 FORMS = (flat, chain, reversed_chain, branches, cycle, parentless)
@@ -102,8 +153,8 @@ def test_a_queue_takes_jobs_down_to_the_sixteenth_level_and_not_below() -> None:
 def test_queues_that_are_too_deep_take_no_share_from_others() -> None:
     others = [queue("a", weight=2), queue("b", parent="a"), *flat(3)]
     deep = [queue(f"d{each}", parent=f"d{each - 1}" if each else "q0000") for each in range(50)]
-    shallow = Tree([*others, *deep[: LEVELS - 1]], TOTAL).entitled
-    found = Tree([*others, *deep], TOTAL).entitled
+    shallow = Tree([*others, *deep[: LEVELS - 1]], TOTAL).entitled(GPU)
+    found = Tree([*others, *deep], TOTAL).entitled(GPU)
     assert {name: found[name] for name in shallow} == shallow
 
 

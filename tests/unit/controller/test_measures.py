@@ -1,5 +1,6 @@
 """What passes tell the metrics: each change once, and nothing at rest."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
+from hyperjob_engine.resources import parse_resources
 from tests.support.counts import Counts, value
 from tests.unit.controller.builders import GPU, NOW, cluster, hyperjob, observed
 
@@ -181,6 +183,13 @@ def test_what_was_written_and_done_arrives_in_the_series() -> None:
     assert counts("hyperjob_placement_attempts_total", result="no_room") == 1
     assert counts("hyperjob_placement_attempts_total", result="placed") == 0
     assert counts("hyperjob_refusals_total", reason="Invalid") == 1
+
+
+def test_a_cluster_with_an_endless_amount_of_a_device_is_shown_too() -> None:
+    amounts = parse_resources({GPU: "1e400"})
+    endless = replace(cluster("a", 4), allocatable=amounts, free=amounts)
+    shown = scrape(Meter(), (endless,), {})
+    assert value(shown, "hyperjob_accelerators_free", cluster="a", type=GPU) == 2.0**63
 
 
 def test_accelerators_are_shown_by_cluster_and_type() -> None:

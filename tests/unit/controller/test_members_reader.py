@@ -352,6 +352,9 @@ class World:
         self.fleet.put(CLUSTERS, cluster)
         return server
 
+    def has_changed(self, name: str) -> bool:
+        return self.reader._members[name].has_changed
+
     def views(self, only: Collection[str] = ()) -> list[str]:
         return sorted(self.reader.views(self.clock.now, only))
 
@@ -436,6 +439,29 @@ async def test_an_unexpected_exception_makes_the_reader_list_the_member_again(
         await until(lambda: world.reported("faulty"))
         assert [first_error(each) for each in world.reported("faulty")] == [bug]
         await until(lambda: world.reader.pods_of("east", "default/hj-a-0") == 0)
+
+
+async def test_one_call_renews_the_views_of_few_members_and_counts_pods_as_views_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, names = World(), [f"m{number}" for number in range(9)]
+    servers = {name: world.join(name, node("n1")) for name in names}
+
+    def counted(name: str) -> int | None:
+        return world.reader.counted(name, f"default/hj-{name}-0")
+
+    async with world.running():
+        await until(lambda: world.views() == names and not any(map(world.has_changed, names)))
+        monkeypatch.setattr(members_reader, "_GATHER_SECONDS", 3600.0)
+        await until(lambda: not world.reader._due)
+        for name, server in servers.items():
+            server.put(PODS, pod("p", "n1", job=f"hj-{name}-0"))
+        await until(lambda: all(map(world.has_changed, names)))
+        for late in (6, 3, 0):
+            assert world.views() == names
+            assert [counted(name) for name in names] == [1] * (9 - late) + [0] * late
+            assert sum(map(world.has_changed, names)) == late
+        assert world.reader.pods_of(names[-1], f"default/hj-{names[-1]}-0") == 1
 
 
 SLOW: dict[str, tuple[Any, str]] = {

@@ -365,7 +365,7 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
         made.decide()
         for key in made.reclaimed[stopped:]:
             home = made.units[f"ns/{key}"].parts[0].queue
-            share = made.state.usage.tree.entitled[home]["nvidia.com/gpu"] / 10**9
+            share = made.state.usage.tree.entitled("nvidia.com/gpu")[home] / 10**9
             assert before[home] > share, "it was above its share"
             assert queues[names.index(home)].reclaimable
         assert sum(made.used(name) for name in names) <= 32

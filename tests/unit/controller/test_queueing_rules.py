@@ -627,8 +627,8 @@ def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
     for queues, shares in table:
         made = world([], *queues)
         made.decide()
-        entitled = made.state.usage.tree.entitled
-        gpus = {name: entitled[name]["nvidia.com/gpu"] // 10**9 for name in shares}
+        entitled = made.state.usage.tree.entitled("nvidia.com/gpu")
+        gpus = {name: entitled[name] // 10**9 for name in shares}
         assert gpus == shares
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from hyperjob_core.api.quantity import MAX
 from hyperjob_engine.resources import (
     accelerator_of,
     amount_text,
@@ -13,12 +14,21 @@ from hyperjob_engine.resources import (
     scale,
     subtract,
     total,
+    whole,
 )
 from tests.unit.controller.builders import GPU
 
 
 def container(**resources: object) -> dict[str, object]:
     return {"name": "c", "resources": resources}
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("1e400", MAX), ("-1e400", -MAX), ("9223372036854775808", MAX), ("9.3E", MAX), (1e308, MAX)],
+)
+def test_no_amount_is_larger_than_kubernetes_counts(text: object, amount: int) -> None:
+    assert parse_resources({GPU: text, "cpu": "1"}) == {GPU: amount, "cpu": whole(1)}
 
 
 @pytest.mark.parametrize(
