@@ -16,18 +16,20 @@ from typing import Final
 class Row:
     """One family of resources: the names of counted devices, and of their companions.
 
-    The patterns match whole names. With `each` an amount of a companion is for each device, and a
-    pod of several devices takes it as often.
+    The patterns match whole names. `each` is the counted device for each of which an amount of a
+    companion is meant: a pod of several devices takes it as often. Empty: the amount is the pod's.
     """
 
     counted: str
     companions: str = ""
-    each: bool = False
+    each: str = ""
 
 
 DEVICES: Final = (
     Row(
-        r"volcano\.sh/vgpu-number", r"volcano\.sh/vgpu-(memory|cores|memory-percentage)", each=True
+        r"volcano\.sh/vgpu-number",
+        r"volcano\.sh/vgpu-(memory|cores|memory-percentage)",
+        each="volcano.sh/vgpu-number",
     ),
     Row(r"volcano\.sh/gpu-number", r"volcano\.sh/gpu-memory"),
     Row(r"nvidia\.com/gpu(\.shared)?", r"nvidia\.com/(gpumem|gpumem-percentage|gpucores|priority)"),
@@ -55,7 +57,7 @@ NETWORK: Final = re.compile(
 
 _COUNTED: Final = re.compile("|".join(row.counted for row in DEVICES))
 _COMPANION: Final = re.compile("|".join(row.companions for row in DEVICES if row.companions))
-_EACH: Final = [row for row in DEVICES if row.each]
+_FOR_EACH: Final = re.compile("|".join(row.companions for row in DEVICES if row.each))
 _SPOKEN: Final = re.compile(r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE)
 
 
@@ -76,7 +78,7 @@ def is_device(name: str) -> bool:
 @lru_cache(maxsize=1024)
 def multiplier(name: str) -> str:
     """Return the counted resource by whose number an amount is multiplied; empty: none."""
-    for row in _EACH:
-        if re.fullmatch(row.companions, name):
-            return re.sub(r"\\", "", row.counted)
-    return ""
+    if _FOR_EACH.fullmatch(name) is None:
+        return ""
+    vendor = name.partition("/")[0]
+    return next(row.each for row in DEVICES if row.each.startswith(f"{vendor}/"))

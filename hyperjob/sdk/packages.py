@@ -15,7 +15,7 @@ from hyperjob.sdk.errors import SourceError
 _INCLUDE: Final = re.compile(r"(?:-r|--requirement)[ =]*(.+)")
 _INDEX: Final = re.compile(r"(--(?:extra-)?index-url)[ =]+(\S+)|--pre|--prefer-binary")
 _PASSWORD: Final = re.compile(r"://[^/\s@]+@")
-_HASHES: Final = re.compile(r"(?:\s+--hash=[a-z0-9]+:[0-9a-f]+)*$")
+_HASH: Final = re.compile(r"[a-z0-9]+:[0-9a-f]+")
 _ONE_EQUALS: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?)\s*=\s*([^=\s].*)")
 """A version as conda writes it."""
 _DEEPEST: Final = 10
@@ -96,10 +96,9 @@ def _installable(line: str, where: str) -> str:
     if conda := _ONE_EQUALS.fullmatch(line):
         right = f"{conda[1]}=={conda[2]}"
         raise SourceError(f"{where}: {line!r} is no requirement of pip: write {right!r}")
-    hashes = _HASHES.search(line)
-    words = hashes.group().split() if hashes else []
+    wanted, *hashes = " ".join(line.split()).split(" --hash=")
     try:
-        found = Requirement(line[: hashes.start()] if hashes else line)
+        found = Requirement(wanted if all(map(_HASH.fullmatch, hashes)) else line)
     except InvalidRequirement:
         raise SourceError(
             f"{where}: {line!r} is no requirement such as 'torch>=2.9', and the containers install"
@@ -108,7 +107,7 @@ def _installable(line: str, where: str) -> str:
         ) from None
     if found.url is not None:
         _https(found.url, where)
-    return " ".join([str(found), *words])
+    return " ".join([str(found), *(f"--hash={each}" for each in hashes)])
 
 
 def _https(url: str, where: str) -> str:

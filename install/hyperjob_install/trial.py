@@ -13,7 +13,8 @@ TRIAL_NAMESPACE: Final = "default"
 def trial_hyperjob() -> Object:
     """Return a small HyperJob in whose annotation the webhook writes its release."""
     container = {"name": "main", "image": "busybox"}
-    task = {"name": "main", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    task = {"name": "main", "replicas": 1, "template": {"spec": pod}}
     return {
         "apiVersion": HYPERJOBS.api_version,
         "kind": HYPERJOBS.kind,

@@ -159,7 +159,7 @@ async def test_queues_are_waited_for_opened_and_limited(
     ):
         await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
         waiting = await state_with(kube, namespace, "hj", "does not exist; create it")
-        assert waiting["state"]["reason"] == "QueueNotOpen"
+        assert waiting["state"]["reason"] == "InvalidQueue"
         async with queue(kube, namespace, capability={GPU: "7"}):
             waiting = await state_with(kube, namespace, "hj", "its capability is 7 nvidia.com/gpu")
             assert waiting["state"]["reason"] == "ExceedsQueue"

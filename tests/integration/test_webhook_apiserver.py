@@ -31,6 +31,7 @@ spec:
         replicas: 1
         template: &gpus
           spec:
+            restartPolicy: Never
             containers:
             - name: main
               image: train:v1

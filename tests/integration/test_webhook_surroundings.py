@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import ConfigError, Forbidden, make_status
-from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES, Resource
 from hyperjob_rules.validation.context import Cluster, Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.review import AdmissionRequest, decode
@@ -148,6 +148,9 @@ async def test_what_the_role_does_not_let_it_read_gives_no_warning(
         async def raw(self, method: str, path: str, *, accept: str) -> bytes:
             assert accept.startswith("application/json;as=PartialObjectMetadata")
             raise Forbidden(make_status(403, f"{method} {path}"))
+
+        async def get(self, resource: Resource, name: str, **_: object) -> Object:
+            raise Forbidden(make_status(403, f"GET {resource.plural} {name}"))
 
     async with watched(str(control_plane.kubeconfig)) as around:
         around.kube = Refusing()  # type: ignore[assignment]
