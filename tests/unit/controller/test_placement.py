@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -7,7 +8,9 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.placement.search import assign
 from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.resources import fits, parse_resources, subtract
 from tests.unit.controller.builders import GPU, cluster, request
@@ -293,3 +296,21 @@ def test_an_excluded_cluster_is_not_used() -> None:
     found = place([wanted], [cluster("a"), cluster("b", 0)])
     assert assigned(found) == {}
     assert "a is excluded" in detail_text(found.unplaced["j"])
+
+
+@pytest.mark.parametrize(("least", "placed"), [(0, {"a": 2}), (2, {"a": 2}), (3, {})])
+def test_with_one_cluster_the_largest_is_chosen_unless_too_few_fit(
+    least: int, placed: dict[str, int]
+) -> None:
+    room = FreeRoom.of([cluster("a", 16), cluster("b", 8)], ())
+    mates = [request(f"hj-{number}", 8) for number in range(3)]
+    found = assign(mates, room, max_domains=1, least=least)
+    assert Counter(found.assigned.values()) == placed
+    assert not room.assigned, "the room that was given stays"
+
+
+def test_a_search_finds_the_order_in_which_all_fit() -> None:
+    room = FreeRoom.of([cluster("a", 10), cluster("b", 9)], ())
+    mates = [request(f"hj-{number}", gpus) for number, gpus in enumerate((6, 5, 4, 4))]
+    found = assign(mates, room, max_domains=None)
+    assert len(found.assigned) == 4

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.observe import _wanted
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_engine.expansion.expand import SpecError, check_size, expand
 from hyperjob_engine.model.parse import parse_hyperjob
@@ -52,17 +51,14 @@ def test_what_is_too_large_is_refused_with_the_reason_and_not_expanded(
     raw = hyperjob(make(), {**group(replicas=1), "name": "other"})
     with bounded():
         decided = plan(observed(raw, clusters=(A,)))
-        names = _wanted(parse_hyperjob(raw))
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "InvalidSpec")
     assert "and may have at most" in message(decided)
-    assert names == []
 
 
 def test_of_a_hyperjob_that_is_deleted_nothing_is_expanded() -> None:
     raw = hyperjob(group(replicas=HUGE), deletionTimestamp=DELETED)
     with bounded():
-        assert _wanted(parse_hyperjob(raw)) == []
         assert plan(observed(raw, clusters=(A,))).actions == ()
 
 
@@ -93,18 +89,3 @@ def test_the_largest_that_is_allowed_is_expanded(raw: dict[str, Any]) -> None:
 def test_one_more_is_refused() -> None:
     with pytest.raises(SpecError, match="it has 5001 sub-jobs"):
         check_size(parse_hyperjob(hyperjob(group(replicas=MAX_SUB_JOBS + 1, gpus=1))))
-
-
-@pytest.mark.parametrize(
-    ("mode", "count"),
-    [
-        pytest.param("static", 3, id="as many as it has accelerators for"),
-        pytest.param("auto", 2, id="at most its replicas"),
-    ],
-)
-def test_sub_jobs_of_a_split_are_looked_for_by_the_names_that_they_may_have(
-    mode: str, count: int
-) -> None:
-    shape = {"templateSpec": template(task(gpus=1)), "splitPolicy": split(mode, 3)}
-    raw = hyperjob(group(replicas=3 if mode == "static" else 2, **shape))
-    assert _wanted(parse_hyperjob(raw)) == [f"hj-trainer-{index}" for index in range(count)]
