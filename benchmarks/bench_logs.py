@@ -27,7 +27,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.training import MAX_LINE
-from tests.unit.controller.builders import binding, hyperjob, job, observed
+from tests.unit.engine.builders import binding, hyperjob, job, observed
 
 WAKE_SECONDS = 0.005
 _STAMP = b"2026-01-02T03:04:05.123456789Z "

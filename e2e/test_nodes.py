@@ -9,7 +9,7 @@ from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
 from hyperjob_core.kube.resources import NODES
-from tests.unit.controller.test_members_fold import node
+from tests.unit.engine.test_members_fold import node
 
 CLUSTERS = """
 clusters:

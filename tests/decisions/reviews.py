@@ -21,7 +21,7 @@ from tests.decisions.sites import Site, queue, urgent
 from tests.decisions.stage import envelope, reviewed
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("tests/unit/webhook/corpus/bases", "examples")
+FOLDERS = ("tests/unit/rules/corpus/bases", "examples")
 """Folders with HyperJobs that together have every field."""
 GONE = object()
 DEEP = 9

@@ -25,8 +25,8 @@ from hyperjob_sandbox.simulate.sites import queue
 from hyperjob_sandbox.simulate.workload import Submission
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, WebhookProcess, webhook_process
-from tests.unit.controller.builders import GPU
 from tests.unit.controller.wholeworld import World, scenario_of, submission
+from tests.unit.engine.builders import GPU
 from tests.unit.test_extreme_hyperjobs import extreme
 
 pytestmark = pytest.mark.scenario

@@ -32,9 +32,9 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.objects import new_object, with_conditions
-from tests.unit.controller.builders import hyperjob, job, observed
-from tests.unit.controller.test_members_fold import node, pod
 from tests.unit.controller.test_pass import until
+from tests.unit.engine.builders import hyperjob, job, observed
+from tests.unit.engine.test_members_fold import node, pod
 
 pytestmark = pytest.mark.scenario
 

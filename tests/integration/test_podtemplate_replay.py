@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.support.controlplane import ControlPlane
-from tests.unit.webhook.test_validation_corpus import CASES, SHORT, Case
+from tests.unit.rules.test_validation_corpus import CASES, SHORT, Case
 
 pytestmark = pytest.mark.skipif(
     "KUBEBUILDER_ASSETS" not in os.environ, reason="only a real API server knows its own rules"

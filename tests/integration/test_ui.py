@@ -14,7 +14,7 @@ from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 from tests.support.uiworld import Ui, open_ui
-from tests.unit.controller.test_members_fold import node
+from tests.unit.engine.test_members_fold import node
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 

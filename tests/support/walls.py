@@ -3,7 +3,7 @@
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.meta import Object
-from tests.unit.controller.builders import NOW
+from tests.unit.engine.builders import NOW
 
 
 class Cpu:

@@ -23,8 +23,8 @@ from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
-from tests.unit.controller.builders import cluster
-from tests.unit.controller.world import World
+from tests.unit.engine.builders import cluster
+from tests.unit.engine.world import World
 
 COUNT = int(os.environ.get("HYPERJOB_FUZZ_COUNT", "400"))
 SEED = int(os.environ.get("HYPERJOB_FUZZ_SEED", "20261123"))
@@ -34,7 +34,7 @@ CPU_LIMIT: Final = 5.0
 Object = dict[str, Any]
 BASES: Final[list[Object]] = [
     base
-    for file in sorted((Path(__file__).parent / "webhook/corpus/bases").glob("*.yaml"))
+    for file in sorted((Path(__file__).parent / "rules/corpus/bases").glob("*.yaml"))
     for base in yaml.safe_load(file.read_text(encoding="utf-8")).values()
     if not inspect(default(base), context=NOTHING_KNOWN, strict=True).refusals
 ]

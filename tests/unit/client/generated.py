@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from tests.unit.controller.builders import GPU, Object, hyperjob, task, template
+from tests.unit.engine.builders import GPU, Object, hyperjob, task, template
 
 ACTIONS = (
     "FailHyperJob",

@@ -4,7 +4,7 @@ from hyperjob.client.nodeuse import nodes
 from hyperjob.client.summary import read
 from hyperjob_engine.model.members import NodeState, Taint
 from hyperjob_page.pages.nodes import bar_of, states
-from tests.unit.controller.views import held, node, view
+from tests.unit.engine.views import held, node, view
 
 OURS = read(
     {

@@ -36,7 +36,7 @@ from hyperjob_page.rows import row_of
 from hyperjob_sandbox.simulate.sites import queue, site
 from hyperjob_sandbox.simulate.workload import Scenario
 from hyperjob_sandbox.simulate.world import Simulation
-from tests.unit.controller.builders import GPU, Object
+from tests.unit.engine.builders import GPU, Object
 
 NODE = {"cpu": "64", "memory": "512Gi", GPU: "8", "pods": "110"}
 SEEN = (CLUSTERS, HYPERJOBS, PROPAGATION_POLICIES, QUEUES, RESOURCE_BINDINGS, VCJOBS)

@@ -44,7 +44,7 @@ from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
 from hyperjob_sandbox.simulate.workload import Scenario
 from hyperjob_sandbox.simulate.world import Simulation
 from tests.unit.client.generated import hyperjob_of, some
-from tests.unit.controller.builders import GPU, Object
+from tests.unit.engine.builders import GPU, Object
 
 FLEETS, WORLDS = 50, 10
 SETTLED = 100.0

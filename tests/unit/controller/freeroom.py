@@ -22,7 +22,7 @@ from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import admitted, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import parse_resources
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     VCJOB_APIS,
@@ -33,7 +33,7 @@ from tests.unit.controller.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.controller.queueworld import LAG, Settings, queue, unit
+from tests.unit.engine.queueworld import LAG, Settings, queue, unit
 
 GPUS = 16
 CLUSTERS = ("a", "b")

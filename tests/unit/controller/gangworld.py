@@ -43,8 +43,8 @@ from hyperjob_engine.queueing.state import (
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.resources import Resources, subtract
 from hyperjob_rules.stamp import stamp
-from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
-from tests.unit.controller.world import World
+from tests.unit.engine.builders import GPU, Object, binding, cluster, vcjob_status
+from tests.unit.engine.world import World
 
 LIMIT = timedelta(minutes=5)
 LAG = timedelta(seconds=30)

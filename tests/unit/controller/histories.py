@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from tests.unit.controller.builders import Object, group, hyperjob, task, template
 from tests.unit.controller.gangworld import GangWorld, feasible
+from tests.unit.engine.builders import Object, group, hyperjob, task, template
 
 MOST = 5
 PATIENCE = timedelta(days=2)

@@ -17,8 +17,8 @@ from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.state import admitted, set_queues
 from hyperjob_rules.stamp import stamp
-from tests.unit.controller.builders import GPU, Object
 from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
+from tests.unit.engine.builders import GPU, Object
 
 
 @dataclass

@@ -45,7 +45,7 @@ from hyperjob_sandbox.simulate.member import Member, Pods
 from hyperjob_sandbox.simulate.nodes import Nodes
 from hyperjob_sandbox.simulate.sites import queue, site
 from tests.support.podenv import environment
-from tests.unit.controller.builders import GPU, group, hyperjob, task, template
+from tests.unit.engine.builders import GPU, group, hyperjob, task, template
 
 CLUSTER_NAMES: Final = ("a", "b")
 NODE: Final = {"cpu": "64", "memory": "512Gi", GPU: "64", "pods": "110"}

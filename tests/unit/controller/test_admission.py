@@ -20,7 +20,7 @@ from hyperjob_engine.reasons.waiting import WaitCode, wait_text
 from hyperjob_engine.resources import Resources
 from tests.support.apiserver import ApiServer
 from tests.support.walls import no_wall
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,

@@ -22,7 +22,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
 from tests.support.apiserver import refusal
 from tests.support.walls import unexpected
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,

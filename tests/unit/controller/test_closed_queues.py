@@ -24,7 +24,7 @@ from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.reasons.shortage import shortage_text
 from hyperjob_engine.resources import parse_resources
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,
@@ -40,7 +40,7 @@ from tests.unit.controller.builders import (
     template,
     vcjob_status,
 )
-from tests.unit.controller.queueworld import QueueWorld, queue, unit
+from tests.unit.engine.queueworld import QueueWorld, queue, unit
 
 A, B = cluster("a"), cluster("b")
 RESEARCH = "research"

@@ -11,7 +11,7 @@ from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict, Refusal
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.waiting import Wait, WaitCode, wait_text
 from hyperjob_engine.resources import parse_resources
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,

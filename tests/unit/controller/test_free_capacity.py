@@ -11,7 +11,8 @@ from hyperjob_controller.observe import Limits, Observer
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueVerdict
-from tests.unit.controller.builders import (
+from tests.unit.controller.test_pass import member
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,
@@ -21,8 +22,7 @@ from tests.unit.controller.builders import (
     policy,
     request,
 )
-from tests.unit.controller.test_pass import member
-from tests.unit.controller.views import held, node, view
+from tests.unit.engine.views import held, node, view
 
 KEY = "default/hj-trainer-0"
 LAG = timedelta(seconds=30)

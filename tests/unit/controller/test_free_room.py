@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.controller.builders import GPU
 from tests.unit.controller.freeroom import CLUSTERS, LAG, Fleet
+from tests.unit.engine.builders import GPU
 
 SECONDS = 60
 HISTORIES = int(os.environ.get("HYPERJOB_HISTORIES", "40"))

@@ -22,7 +22,7 @@ from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.resources import Resources, parse_resources
 from tests.support.walls import no_wall
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,

@@ -9,8 +9,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.claims import Claims, from_text, to_text
 from hyperjob_engine.queueing.state import QueueState, Settings, new_state
 from hyperjob_engine.resources import Resources
-from tests.unit.controller.builders import GPU, NOW
-from tests.unit.controller.queueworld import LAG
+from tests.unit.engine.builders import GPU, NOW
+from tests.unit.engine.queueworld import LAG
 
 SECOND = timedelta(seconds=1)
 

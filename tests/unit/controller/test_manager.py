@@ -16,8 +16,8 @@ from hyperjob_core.kube.resources import (
     QUEUES,
 )
 from tests.support.apiserver import ApiServer, refusal
-from tests.unit.controller.builders import group
 from tests.unit.controller.test_pass import member, named, reason, running, until
+from tests.unit.engine.builders import group
 from tests.unit.install.observations import volcano_global
 
 

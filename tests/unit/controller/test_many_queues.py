@@ -16,10 +16,10 @@ from hyperjob_engine.queueing.queues import ESTIMATE, Queue, Tree
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.resources import parse_resources
-from tests.unit.controller.builders import GPU
-from tests.unit.controller.queueworld import LAG, queue, unit, world
-from tests.unit.controller.test_pass_growth import calls
 from tests.unit.controller.wholeworld import World, scenario_of, submission
+from tests.unit.engine.builders import GPU
+from tests.unit.engine.queueworld import LAG, queue, unit, world
+from tests.unit.engine.test_pass_growth import calls
 
 FEW, MANY = 375, 1500
 MOST = 4.4  # times the calls, for four times the Queues

@@ -19,7 +19,7 @@ from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import parse_resources
 from tests.support.counts import Counts, value
-from tests.unit.controller.builders import GPU, NOW, cluster, hyperjob, observed
+from tests.unit.engine.builders import GPU, NOW, cluster, hyperjob, observed
 
 Object = dict[str, Any]
 GATE = OpenGate(

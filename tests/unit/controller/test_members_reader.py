@@ -28,8 +28,8 @@ from hyperjob_engine.members.fold import MemberFold
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.walls import Cpu
 from tests.unit.cli.fleet import Fleet
-from tests.unit.controller.test_members_fold import node, pod
 from tests.unit.controller.test_pass import until
+from tests.unit.engine.test_members_fold import node, pod
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 ALL = (PODS, CORE_EVENTS, NODES, HYPERNODES)

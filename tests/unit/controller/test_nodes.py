@@ -23,8 +23,8 @@ from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.hindrance import trouble_text
 from hyperjob_engine.resources import parse_resources, scale, total, whole
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
-from tests.unit.controller.builders import GPU, NOW, cluster
-from tests.unit.controller.queueworld import queue
+from tests.unit.engine.builders import GPU, NOW, cluster
+from tests.unit.engine.queueworld import queue
 
 Object = dict[str, Any]
 

@@ -37,7 +37,7 @@ from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
 from tests.support.memory import differences, remembered
-from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_status
+from tests.unit.engine.builders import GPU, binding, group, hyperjob, vcjob_status
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.

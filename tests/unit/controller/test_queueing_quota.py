@@ -12,8 +12,8 @@ from hyperjob_engine.queueing.confirm import bounded
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_engine.resources import parse_resources
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
-from tests.unit.controller.builders import GPU
-from tests.unit.controller.queueworld import queue
+from tests.unit.engine.builders import GPU
+from tests.unit.engine.queueworld import queue
 
 Object = dict[str, Any]
 NANO = 10**9

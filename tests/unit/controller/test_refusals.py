@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_engine.model.observed import Refusal
-from tests.unit.controller.builders import NOW
+from tests.unit.engine.builders import NOW
 
 
 class Clock:

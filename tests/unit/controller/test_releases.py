@@ -14,9 +14,9 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import ReleaseScheduling
 from hyperjob_engine.plan import plan
-from tests.unit.controller.builders import GPU, NOW, binding, hyperjob, job, observed, policy
-from tests.unit.controller.plans import FULL
-from tests.unit.controller.queueworld import queue
+from tests.unit.engine.builders import GPU, NOW, binding, hyperjob, job, observed, policy
+from tests.unit.engine.plans import FULL
+from tests.unit.engine.queueworld import queue
 
 Object = dict[str, Any]
 QUEUES = (queue("default", gpus=32),)

@@ -26,8 +26,8 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import VERBS, ApiServer
-from tests.unit.controller.builders import Object, binding, group, vcjob_status
 from tests.unit.controller.test_pass import member, named, running, soon, status, until
+from tests.unit.engine.builders import Object, binding, group, vcjob_status
 
 COUNT, REPLICAS = 20, 4
 SUB_JOBS = COUNT * REPLICAS

@@ -8,7 +8,7 @@ from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.resources import parse_resources, subtract
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,

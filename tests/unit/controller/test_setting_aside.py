@@ -12,7 +12,7 @@ from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.virtualtime import run
-from tests.unit.controller.builders import NOW, Object
+from tests.unit.engine.builders import NOW, Object
 
 A, B = "default/a", "default/b"
 

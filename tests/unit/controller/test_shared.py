@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hyperjob_controller.caches.informers import slim_policy
 from hyperjob_controller.caches.shared import Shared
 from hyperjob_core.kube.informer import strip_managed_fields
-from tests.unit.controller.builders import policy
+from tests.unit.engine.builders import policy
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, "", "a"])
 values = st.recursive(

@@ -19,7 +19,7 @@ from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.reasons.waiting import GangShortage, Wait, WaitCode, wait_text
 from hyperjob_engine.resources import fits, parse_resources
 from hyperjob_engine.status.transitions import status_events
-from tests.unit.controller.builders import (
+from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,

@@ -17,8 +17,8 @@ from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
 from tests.support.splitters import application
 from tests.support.walls import unexpected
-from tests.unit.controller.builders import NOW, cluster
-from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
+from tests.unit.engine.builders import NOW, cluster
+from tests.unit.engine.test_splitter_protocol import A, B, asked, wish
 
 KEY = "default/hj"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

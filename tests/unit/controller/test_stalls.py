@@ -18,11 +18,11 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack, survey_of
 from hyperjob_engine.reasons.stall import comparison
-from tests.unit.controller.builders import NOW, Object, cluster, group, hyperjob, observed
-from tests.unit.controller.test_failure_policy import child
-from tests.unit.controller.test_goodput import Look, play, seconds, work
 from tests.unit.controller.test_training_reader import T0, Bench, hear, job, refusal, seen, source
 from tests.unit.controller.test_training_reader import text as line
+from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed
+from tests.unit.engine.test_failure_policy import child
+from tests.unit.engine.test_goodput import Look, play, seconds, work
 
 REDUCE = [["all_reduce", "/x/site-packages/torch/distributed.py", 288], ["step", "/w/train.py", 88]]
 LOADER = [["__next__", "/w/loader.py", 412]]

@@ -9,7 +9,7 @@ from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.status.goodput import GoodputAccount, account_object, ratio
-from tests.unit.controller.builders import Object
+from tests.unit.engine.builders import Object
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

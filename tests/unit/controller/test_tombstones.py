@@ -7,7 +7,7 @@ import pytest
 from hyperjob_controller.memory.tombstones import WINDOW, Tombstones
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
-from tests.unit.controller.builders import NOW
+from tests.unit.engine.builders import NOW
 
 
 class Clock:

@@ -9,9 +9,9 @@ import pytest
 from hyperjob_controller.training.watch import Doing, Watch, sources_of, watch
 from hyperjob_engine.model.training import JobTraining, Track
 from hyperjob_engine.model.waits import WaitShare
-from tests.unit.controller.builders import Object, binding, hyperjob, job, observed, owner, policy
-from tests.unit.controller.builders import vcjob_status as reported
 from tests.unit.controller.test_training_reader import T0, source
+from tests.unit.engine.builders import Object, binding, hyperjob, job, observed, owner, policy
+from tests.unit.engine.builders import vcjob_status as reported
 
 
 def at(second: float) -> datetime:

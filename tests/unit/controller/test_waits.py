@@ -21,8 +21,8 @@ from tests.unit.controller.test_training_reader import (
     source,
     text,
 )
-from tests.unit.controller.test_training_status import said, told
-from tests.unit.controller.test_training_status import seen as observed_with
+from tests.unit.engine.test_training_status import said, told
+from tests.unit.engine.test_training_status import seen as observed_with
 
 EAST, WEST, NORTH = (Pod(name, f"{name}-pod", name) for name in ("east", "west", "north"))
 

@@ -28,8 +28,8 @@ from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_engine.queueing import round as rounds
 from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.forecast import CapacityTimeline
-from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.wholeworld import World, scenario_of, submission
+from tests.unit.engine.builders import GPU, NOW
 
 INJECTED = 200
 STAGES: tuple[tuple[Any, str], ...] = (

@@ -25,7 +25,7 @@ from hyperjob_sandbox.simulate.workload import Failures, Scenario, Submission
 from hyperjob_sandbox.simulate.world import Simulation
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
-from tests.unit.controller.builders import GPU, group, hyperjob
+from tests.unit.engine.builders import GPU, group, hyperjob
 
 
 class Plane(MemoryServer):

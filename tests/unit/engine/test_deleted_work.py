@@ -1,0 +1,121 @@
+"""A Work that another client deletes: its sub-job is lost once Karmada has had time to move it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.lifecycle.loss import WORK_SETTLES
+from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.plan import plan
+from tests.unit.engine.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+NAME = "hj-trainer-0"
+SECOND = timedelta(seconds=1)
+LONG = WORK_SETTLES + SECOND
+READY = cluster("a")
+NOT_READY = cluster("a", unusable="NotReady", not_ready_since=NOW - SECOND)
+
+
+def workless(
+    ago: timedelta,
+    *,
+    applied: str = "False",
+    items: tuple[Object, ...] = (),
+    **fields: Any,
+) -> Object:
+    """Build a ResourceBinding as Karmada leaves it without a Work."""
+    known = binding(NAME, cluster="a", **fields)
+    known["status"] = {
+        "conditions": [
+            {
+                "type": "FullyApplied",
+                "status": applied,
+                "reason": "FullyAppliedFailed",
+                "lastTransitionTime": rfc3339(NOW - ago),
+            }
+        ]
+    }
+    if items:
+        known["status"]["aggregatedStatus"] = list(items)
+    return known
+
+
+def planned(
+    known: Object, where: Any = READY, *, phase: str = "Running", on: str = "a", **fields: Any
+) -> Plan:
+    """Plan a HyperJob without a failure policy whose vcjob has lost its status."""
+    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": phase, "cluster": on}
+    raw = hyperjob(group(replicas=1), status={"jobs": [record | fields]})
+    return plan(observed(raw, job(NAME), policy(NAME), known, clusters=(where,)))
+
+
+def entry(decided: Plan) -> Object:
+    assert decided.status is not None
+    (found,) = decided.status["jobs"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Pending"])
+def test_a_sub_job_without_its_work_starts_again(phase: str) -> None:
+    decided = entry(planned(workless(LONG), phase=phase))
+    assert (decided["attempt"], decided["reason"]) == (1, "Restarting")
+    assert decided["message"].endswith(
+        "is lost: its Work was deleted, and Karmada deleted its pods on a"
+    )
+
+
+def test_a_short_time_without_a_work_is_said_and_ends_by_itself() -> None:
+    decided = planned(workless(SECOND))
+    now = entry(decided)
+    assert "attempt" not in now
+    assert now["reason"] == "ObjectDeleted"
+    assert decided.requeue_after == WORK_SETTLES - SECOND
+
+
+APPLY_FAILED = {"clusterName": "a", "appliedMessage": "connection refused"}
+HEALTHY = {"clusterName": "a", "applied": True, "status": vcjob_status("Running")}
+KEPT = {
+    "an apply that failed": (workless(LONG, items=(APPLY_FAILED,)), {}),
+    "a report": (workless(LONG, items=(HEALTHY,)), {}),
+    "a condition that is not False": (workless(LONG, applied="Unknown"), {}),
+    "a gate that is closed": (workless(LONG, suspension={"dispatching": True}), {}),
+    "a vcjob that no cluster has reported": (workless(LONG), {"phase": "Placed"}),
+    "a vcjob that is ended": (workless(LONG), {"phase": "Completed"}),
+    "a report of another cluster": (workless(LONG), {"on": "b"}),
+    "a cluster that is not Ready": (workless(LONG), {"where": NOT_READY}),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_other_sub_jobs_stay(case: str) -> None:
+    known, fields = KEPT[case]
+    decided = entry(planned(known, **fields))
+    assert "attempt" not in decided
+    assert decided.get("reason") != "ObjectDeleted"
+
+
+def test_a_vcjob_of_an_earlier_attempt_is_deleted_and_not_lost() -> None:
+    decided = entry(planned(workless(LONG), attempt=1))
+    assert decided["attempt"] == 1
+
+
+@pytest.mark.parametrize(("left", "lost"), [({NAME: 1}, False), ({NAME: 0}, True), ({}, True)])
+def test_a_sub_job_whose_pods_run_is_not_lost(left: dict[str, int], lost: bool) -> None:
+    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    raw = hyperjob(group(replicas=1), status={"jobs": [record | {"cluster": "a"}]})
+    seen = observed(raw, job(NAME), policy(NAME), workless(LONG), clusters=(READY,))
+    assert ("attempt" in entry(plan(replace(seen, pods_left=left)))) is lost

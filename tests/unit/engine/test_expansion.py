@@ -1,0 +1,341 @@
+import pytest
+
+from hyperjob_engine.expansion.adopt import adoptions, conflict
+from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.expansion.objects import policy as policy_object
+from hyperjob_engine.expansion.objects import vcjob
+from hyperjob_engine.expansion.resize import resize
+from hyperjob_engine.model.child import child_of
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.parse import parse_hyperjob, parse_job
+from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.resources import whole
+from tests.unit.engine.builders import (
+    UID,
+    Object,
+    binding,
+    group,
+    hyperjob,
+    job,
+    observed,
+    owner,
+    policy,
+    task,
+    template,
+)
+
+
+def only_sub_job(raw: Object) -> SubJob:
+    parsed = parse_hyperjob(raw)
+    return next(sub_jobs(parsed, expand(parsed), {"trainer": [0]}))
+
+
+def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() -> None:
+    metadata = {
+        "labels": {
+            "team": "x",
+            "volcano.sh/hyperjob-name": "forged",
+            "resourcetemplate.karmada.io/deletion-protected": "Always",
+        },
+        "annotations": {"a": "b", "work.karmada.io/conflict-resolution": "overwrite"},
+    }
+    raw = hyperjob(group(replicas=1, templateMetadata=metadata))
+    assert vcjob(parse_hyperjob(raw), only_sub_job(raw)) == {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {
+            "name": "hj-trainer-0",
+            "namespace": "default",
+            "labels": {
+                "team": "x",
+                "volcano.sh/hyperjob-name": "hj",
+                "volcano.sh/replicatedjob-name": "trainer",
+                "training.volcano.sh/job-index": "0",
+            },
+            "annotations": {"a": "b"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "training.volcano.sh/v1alpha1",
+                    "kind": "HyperJob",
+                    "name": "hj",
+                    "uid": UID,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": raw["spec"]["replicatedJobs"][0]["templateSpec"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("admission", "held", "affinity"),
+    [
+        (QueueAdmission.NONE, False, "hyperjob"),
+        (QueueAdmission.VOLCANO_GLOBAL, True, "hyperjob-gang"),
+        (QueueAdmission.VOLCANO_GLOBAL, False, "hyperjob-gang"),
+        (QueueAdmission.BUILTIN, True, "hyperjob-held"),
+    ],
+)
+def test_a_sub_jobs_policy_pins_it(admission: QueueAdmission, held: bool, affinity: str) -> None:
+    raw = hyperjob(group(replicas=1))
+    document = policy_object(
+        parse_hyperjob(raw), only_sub_job(raw), "member1", admission=admission, held=held
+    )
+    assert document["metadata"]["name"] == "hj-trainer-0"
+    assert document["metadata"]["ownerReferences"] == owner()
+    assert document["spec"] == {
+        "resourceSelectors": [
+            {
+                "apiVersion": "batch.volcano.sh/v1alpha1",
+                "kind": "Job",
+                "namespace": "default",
+                "name": "hj-trainer-0",
+            }
+        ],
+        "propagateDeps": True,
+        "preemption": "Always",
+        "conflictResolution": "Abort",
+        "placement": {
+            "clusterAffinities": [{"affinityName": affinity, "clusterNames": ["member1"]}],
+            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        },
+        **({"suspension": {"dispatching": True}} if held else {}),
+    }
+
+
+def record(index: int, **fields: object) -> Object:
+    return {
+        "name": f"hj-trainer-{index}",
+        "replicatedJob": "trainer",
+        "index": index,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("replicas", "objects", "records", "kept", "leaving"),
+    [
+        pytest.param(2, [], [], [0, 1], [], id="nothing yet"),
+        pytest.param(3, [job("hj-trainer-0")], [], [0, 1, 2], [], id="the lowest free are taken"),
+        pytest.param(
+            2, [job("hj-trainer-1"), job("hj-trainer-4")], [], [1, 4], [], id="names are stable"
+        ),
+        pytest.param(3, [job("hj-trainer-4")], [], [0, 1, 4], [], id="holes are filled first"),
+        pytest.param(
+            2, [], [record(1, phase="Completed"), record(2)], [1, 2], [],
+            id="what the status recorded stays",
+        ),
+        pytest.param(
+            1,
+            [job("hj-trainer-0", phase="Pending"), job("hj-trainer-1", phase="Running")],
+            [], [1], ["hj-trainer-0"],
+            id="what does not run goes first",
+        ),
+        pytest.param(
+            1,
+            [job(f"hj-trainer-{i}", phase="Running") for i in range(3)],
+            [], [0], ["hj-trainer-1", "hj-trainer-2"],
+            id="of those that run the highest go",
+        ),
+        pytest.param(
+            2,
+            [job("hj-trainer-0", phase="Completed"), job("hj-trainer-1", phase="Failed"),
+             job("hj-trainer-2", phase="Running")],
+            [], [0, 2], ["hj-trainer-1"],
+            id="a failed one goes before a completed one",
+        ),
+        pytest.param(
+            1, [job("hj-trainer-0", phase="Pending")], [record(0), record(1), record(2)],
+            [0], ["hj-trainer-1", "hj-trainer-2"],
+            id="what was never made goes before anything",
+        ),
+        pytest.param(
+            1,
+            [job("hj-trainer-7", owners=owner("other")), job("hj-trainer-x", phase="Running"),
+             job("hj-trainer-01", phase="Running")],
+            [], [0], [],
+            id="strangers and other names are not counted",
+        ),
+    ],
+)  # fmt: skip
+def test_indices_in_use(
+    replicas: int, objects: list[Object], records: list[Object], kept: list[int], leaving: list[str]
+) -> None:
+    raw = hyperjob(group(replicas=replicas), status={"jobs": records})
+    seen = observed(raw, *objects)
+    members = members_of(seen, expand(seen.hyperjob)[0])
+    assert (list(members.kept), list(members.leaving)) == (kept, leaving)
+
+
+def seen_child(*objects: Object, status: Object | None = None) -> Observed:
+    return observed(hyperjob(group(replicas=1), status=status), *objects)
+
+
+def test_an_orphan_with_our_labels_is_adopted_by_its_uid() -> None:
+    raw = hyperjob(group(replicas=1))
+    seen = observed(raw, job(owners=[]), policy(owners=[]))
+    found = adoptions(seen.hyperjob, only_sub_job(raw), child_of(seen, "hj-trainer-0"))
+    assert [(item.kind, item.uid) for item in found] == [
+        ("Job", "uid-hj-trainer-0"),
+        ("PropagationPolicy", "pp-hj-trainer-0"),
+    ]
+    patch = found[0].patch["metadata"]
+    assert patch["uid"] == "uid-hj-trainer-0"
+    assert patch["ownerReferences"] == owner()
+
+
+def test_a_child_that_lost_its_labels_gets_them_back() -> None:
+    raw = hyperjob(group(replicas=1))
+    seen = observed(raw, job(marked={}))
+    found = adoptions(seen.hyperjob, only_sub_job(raw), child_of(seen, "hj-trainer-0"))
+    assert [item.patch["metadata"]["labels"]["volcano.sh/hyperjob-name"] for item in found] == [
+        "hj"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("objects", "text"),
+    [
+        ([], ""),
+        ([job(), policy()], ""),
+        ([job(owners=[])], ""),
+        (
+            [job(owners=[], marked={})],
+            (
+                "Job hj-trainer-0 exists and does not belong to this HyperJob; delete it, or give"
+                " the HyperJob another name"
+            ),
+        ),
+        (
+            [job(owners=owner("older"))],
+            "waits until the Job of an earlier HyperJob of this name is gone",
+        ),
+        (
+            [policy(owners=owner("older", "x"))],
+            (
+                "PropagationPolicy hj-trainer-0 exists and does not belong to this HyperJob,"
+                " controlled by HyperJob x; give one of the two HyperJobs another name"
+            ),
+        ),
+        ([job(phase="Running"), policy(owners=owner("older"))], ""),
+    ],
+)
+def test_a_strangers_object_is_told(objects: list[Object], text: str) -> None:
+    assert detail_text(conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj")) == text
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted", "operations"),
+    [
+        pytest.param(
+            template(task(replicas=4, minAvailable=4, maxRetry=3), minAvailable=4, queue="q"),
+            template(task(replicas=4)), None,
+            id="what webhooks defaulted is no difference",
+        ),
+        pytest.param(
+            template(task(replicas=8, minAvailable=8), minAvailable=8),
+            template(task(replicas=4)),
+            [("test", "/spec/tasks/0/name", "worker"), ("add", "/spec/tasks/0/replicas", 4),
+             ("add", "/spec/tasks/0/minAvailable", 4), ("add", "/spec/minAvailable", 4)],
+            id="down: minAvailable that meant all follows",
+        ),
+        pytest.param(
+            template(task(replicas=4, minAvailable=4), minAvailable=4),
+            template(task(replicas=8)),
+            [("test", "/spec/tasks/0/name", "worker"), ("add", "/spec/tasks/0/replicas", 8),
+             ("add", "/spec/tasks/0/minAvailable", 8), ("add", "/spec/minAvailable", 8)],
+            id="up: minAvailable that meant all follows",
+        ),
+        pytest.param(
+            template(task(replicas=8, minAvailable=2), minAvailable=2),
+            template(task(replicas=4)),
+            [("test", "/spec/tasks/0/name", "worker"), ("add", "/spec/tasks/0/replicas", 4)],
+            id="a smaller minAvailable stays",
+        ),
+        pytest.param(
+            template(task(replicas=4), minAvailable=4),
+            template(task(replicas=4), minAvailable=3),
+            [("add", "/spec/minAvailable", 3)],
+            id="minAvailable alone",
+        ),
+        pytest.param(
+            template(task(replicas=4)),
+            template(task(replicas=4), priorityClassName="high"),
+            [("add", "/spec/priorityClassName", "high")],
+            id="priority class",
+        ),
+        pytest.param(
+            template(task(image="old")), template(task("renamed"), queue="other"), None,
+            id="what Volcano refuses is not tried",
+        ),
+        pytest.param(template(task()), template(task(), task("b")), None, id="tasks do not come"),
+    ],
+)  # fmt: skip
+def test_only_what_volcano_lets_change_is_changed(
+    live: Object, wanted: Object, operations: list[tuple[str, str, object]] | None
+) -> None:
+    parsed = parse_hyperjob(hyperjob())
+    change = resize(parse_job(job(spec=live), owner=parsed), wanted)
+    if operations is None:
+        assert change is None
+    else:
+        assert change is not None
+        assert [(o["op"], o["path"], o["value"]) for o in change.operations] == operations
+
+
+def test_a_binding_of_a_predecessor_is_not_believed() -> None:
+    old = binding(cluster="a", status={"state": {"phase": "Failed"}})
+    old["metadata"]["ownerReferences"][0]["uid"] = "older"
+    child = child_of(seen_child(job(), old), "hj-trainer-0")
+    assert child.report is None
+    assert child.binding is None
+
+
+def test_the_bindings_report_comes_first_and_the_vcjobs_fills_in() -> None:
+    fresh = binding(cluster="a", status={"state": {"phase": "Running"}})
+    assert child_of(seen_child(job(phase="Pending"), fresh), "hj-trainer-0").phase == "Running"
+    empty = binding(cluster="a", status={})
+    assert child_of(seen_child(job(phase="Pending"), empty), "hj-trainer-0").phase == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "wanted", "existing", "together"),
+    [
+        ([(4, None)], None, 0, (4,)),
+        ([(200, 1)], None, 0, (1,)),
+        ([(200, 1)], 1, 0, (1,)),
+        ([(200, 1)], 64, 0, (64,)),
+        ([(200, 1)], 1, 40, (40,)),
+        ([(200, 1)], 1, 500, (200,)),
+        ([(1, None), (8, 2)], None, 0, (1, 2)),
+        ([(1, None), (8, 2)], 5, 0, (1, 4)),
+        ([(1, None), (8, 2)], 9, 0, (1, 8)),
+        ([(4, 2), (4, 2)], 7, 0, (4, 3)),
+        ([(4, None), (4, None)], 3, 0, (3, 0)),
+        ([(4, 0)], None, 0, (0,)),
+        ([(4, 9)], None, 0, (4,)),
+    ],
+)
+def test_the_pods_that_start_together_are_those_of_volcanos_pod_group(
+    tasks: list[tuple[int, int | None]],
+    wanted: int | None,
+    existing: int,
+    together: tuple[int, ...],
+) -> None:
+    made: list[Object] = [
+        {"replicas": replicas, **({} if least is None else {"minAvailable": least})}
+        for replicas, least in tasks
+    ]
+    job: Object = {"tasks": made, **({} if wanted is None else {"minAvailable": wanted})}
+    assert together_of(job, existing) == together
+
+
+def test_a_sub_job_asks_for_the_pods_that_start_together_and_counts_all_its_accelerators() -> None:
+    elastic = template(task(replicas=200, gpus=1, minAvailable=1))
+    (found,) = expand(parse_hyperjob(hyperjob(group(replicas=1, templateSpec=elastic))))
+    made = found.sizes[0]
+    assert made.demand["nvidia.com/gpu"] == whole(1)
+    assert (made.together, made.pods, made.accelerators) == (1, 200, 200)

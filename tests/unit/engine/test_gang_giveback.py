@@ -1,0 +1,230 @@
+"""A gang that stays in parts gives back what it holds, and asks again later."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.gang.giveback import SOON, backs_off
+from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan
+from hyperjob_engine.plan import plan
+from tests.unit.engine.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+GLOBAL = QueueAdmission.VOLCANO_GLOBAL
+LIMIT = timedelta(minutes=5)
+SECOND = timedelta(seconds=1)
+FULL = (cluster("a", 0),)
+
+
+def child(index: int, *, released: bool, gate: str = "held") -> list[Object]:
+    name = f"hj-trainer-{index}"
+    return [
+        job(name),
+        policy(name, cluster="a", suspended=gate == "held"),
+        binding(
+            name,
+            cluster="a" if released else "",
+            gate=gate,
+            suspension={"dispatching": gate == "held", "scheduling": not released},
+        ),
+    ]
+
+
+def look(
+    *objects: Object,
+    gang: Object | None = None,
+    now: datetime = NOW,
+    contended: bool = False,
+    uid: str = "hj-uid",
+    **spec: object,
+) -> Observed:
+    raw = hyperjob(status={"gang": gang} if gang else {}, **spec)
+    seen = observed(raw, *objects, clusters=FULL, admission=GLOBAL, now=now)
+    return replace(
+        seen, contended=contended, hyperjob=replace(seen.hyperjob, uid=uid), gang_timeout=LIMIT
+    )
+
+
+def gang_of(decided: Plan) -> Object | None:
+    assert decided.status is not None
+    HyperJobStatus.from_object({k: v for k, v in decided.status.items() if v is not None})
+    found: Object | None = decided.status.get("gang")
+    return found
+
+
+HALF = [*child(0, released=True), *child(1, released=False)]
+
+
+def test_an_incomplete_gang_is_given_its_time() -> None:
+    decided = plan(look(*HALF))
+    assert decided.actions == ()
+    assert gang_of(decided) == {"admitted": 1, "attempts": 0, "incompleteSince": rfc3339(NOW)}
+    assert decided.requeue_after == LIMIT
+
+
+def test_each_further_admission_begins_the_time_anew() -> None:
+    gang = {"admitted": 0, "attempts": 2, "incompleteSince": rfc3339(NOW - LIMIT / 2)}
+    decided = plan(look(*HALF, gang=gang))
+    assert gang_of(decided) == {"admitted": 1, "attempts": 2, "incompleteSince": rfc3339(NOW)}
+    again = plan(look(*HALF, gang=gang_of(decided), now=NOW + LIMIT / 2))
+    assert gang_of(again) == gang_of(decided)
+    assert again.requeue_after == LIMIT / 2
+
+
+def test_over_time_it_is_written_first_and_nothing_is_done_yet() -> None:
+    gang = {"admitted": 1, "attempts": 0, "incompleteSince": rfc3339(NOW - LIMIT)}
+    decided = plan(look(*HALF, gang=gang))
+    assert decided.actions == ()
+    assert decided.requeue_after == SOON
+    written = gang_of(decided)
+    assert written is not None
+    assert set(written) == {"admitted", "attempts", "retryTime"}
+    assert written["attempts"] == 1
+
+
+@pytest.mark.parametrize("contended", [True, False])
+def test_a_gang_of_which_nothing_is_admitted_keeps_its_room_while_nobody_wants_it(
+    contended: bool,
+) -> None:
+    """It holds no quota, and would only lose its place in the queue."""
+    gang = {"admitted": 0, "attempts": 0, "incompleteSince": rfc3339(NOW - LIMIT)}
+    waiting = [*child(0, released=False), *child(1, released=False)]
+    decided = plan(look(*waiting, gang=gang, contended=contended))
+    assert ("retryTime" in (gang_of(decided) or {})) is contended
+    assert decided.requeue_after == (SOON if contended else LIMIT)
+
+
+@pytest.mark.parametrize(("seconds", "gives_back"), [(29, False), (30, True)])
+def test_a_gang_that_the_queue_passes_over_makes_room_for_others_after_30_seconds(
+    seconds: int, gives_back: bool
+) -> None:
+    since = NOW - timedelta(seconds=seconds)
+    gang = {"admitted": 0, "attempts": 0, "incompleteSince": rfc3339(since)}
+    waiting = [*child(0, released=False), *child(1, released=False)]
+    seen = look(*waiting, gang=gang, contended=True)
+    decided = plan(replace(seen, passed_over=frozenset({"hj-trainer-1"})))
+    assert ("retryTime" in (gang_of(decided) or {})) is gives_back
+    assert decided.requeue_after == (SOON if gives_back else SECOND)
+
+
+def backing_off(*objects: Object, **options: object) -> Plan:
+    gang = {"admitted": 0, "attempts": 1, "retryTime": rfc3339(NOW + timedelta(minutes=1))}
+    return plan(look(*objects, gang=gang, **options))  # type: ignore[arg-type]  # passed on
+
+
+def test_what_was_decided_is_done_and_told() -> None:
+    decided = backing_off(*HALF)
+    assert [(type(item), item.name) for item in decided.actions] == [
+        (DeleteChild, "hj-trainer-0"),
+        (DeleteChild, "hj-trainer-1"),
+    ]
+    assert decided.status is not None
+    state = decided.status["state"]
+    assert (state["phase"], state["reason"]) == ("Pending", "GangBackOff")
+    assert "next try at 03:05:05Z: the gang stayed incomplete (time 1), and the" in state["message"]
+    assert [(event.type, event.reason) for event in decided.events] == [("Warning", "GangBackOff")]
+
+
+def test_nothing_is_made_before_the_time_has_come() -> None:
+    half_gone = backing_off(*child(1, released=True))
+    assert [item.name for item in half_gone.actions] == ["hj-trainer-1"]
+    gone = backing_off()
+    assert gone.actions == ()
+    assert gone.requeue_after == timedelta(minutes=1)
+
+
+def test_then_all_is_made_again_and_the_number_of_tries_is_kept() -> None:
+    gang = {"attempts": 1, "retryTime": rfc3339(NOW)}
+    seen = look(gang=gang)
+    decided = plan(replace(seen, clusters=(cluster("a"),)))
+    assert [type(item) for item in decided.actions] == [CreateChild, CreateChild]
+    assert gang_of(decided) == {"admitted": 0, "attempts": 1}
+
+
+def test_a_gang_that_becomes_whole_meanwhile_goes_and_is_forgotten() -> None:
+    decided = backing_off(*child(0, released=True), *child(1, released=True))
+    assert [type(item) for item in decided.actions] == [OpenGate, OpenGate]
+    assert gang_of(decided) is None
+
+
+def test_what_a_member_has_seen_is_never_given_back() -> None:
+    running = child(0, released=True, gate="open")
+    running[2] = binding("hj-trainer-0", cluster="a", gate="open", status=vcjob_status("Running"))
+    stamped_late = child(1, released=True)
+    stamped_late[2]["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
+    rest = child(2, released=False)
+    decided = backing_off(*running, *stamped_late, *rest, replicatedJobs=[group(replicas=3)])
+    assert [item.name for item in decided.actions] == ["hj-trainer-2"]
+
+
+def test_a_late_sub_job_of_a_gang_that_runs_gives_back_alone() -> None:
+    running = child(0, released=True, gate="open")
+    running[2] = binding("hj-trainer-0", cluster="a", gate="open", status=vcjob_status("Running"))
+    decided = backing_off(*running, *child(1, released=False), minAvailable=1)
+    assert [item.name for item in decided.actions] == ["hj-trainer-1"]
+    assert gang_of(decided) is not None
+
+
+def retry(uid: str, attempts: int) -> timedelta:
+    gang = {
+        "admitted": 1,
+        "attempts": attempts - 1,
+        "incompleteSince": rfc3339(NOW - LIMIT),
+    }
+    moment = timestamp((gang_of(plan(look(*HALF, gang=gang, uid=uid))) or {})["retryTime"])
+    assert moment is not None
+    return moment - NOW
+
+
+def test_waits_grow_are_bounded_and_differ_between_hyperjobs() -> None:
+    waits = {
+        uid: [retry(uid, attempts) for attempts in range(1, 12)] for uid in ("first", "second")
+    }
+    for found in waits.values():
+        assert found[0] >= LIMIT / 4
+        assert max(found) <= LIMIT * 8 + timedelta(seconds=1)
+        assert all(later > earlier for earlier, later in pairwise(found[:5]))
+    assert all(
+        abs(one - other) > timedelta(seconds=1)
+        for one, other in zip(waits["first"], waits["second"], strict=True)
+    )
+
+
+def test_without_volcano_global_there_is_no_gang_to_remember() -> None:
+    seen = look(*HALF, gang={"attempts": 3, "retryTime": rfc3339(NOW + LIMIT)})
+    decided = plan(replace(seen, admission=QueueAdmission.NONE))
+    assert gang_of(decided) is None
+    assert [type(item) for item in decided.actions] == [OpenGate, OpenGate]
+
+
+@pytest.mark.parametrize(
+    ("admission", "gang", "waits"),
+    [
+        (GLOBAL, {"retryTime": rfc3339(NOW + SECOND)}, True),
+        (GLOBAL, {"retryTime": rfc3339(NOW)}, False),
+        (GLOBAL, {"incompleteSince": rfc3339(NOW)}, False),
+        (GLOBAL, None, False),
+        (QueueAdmission.BUILTIN, {"retryTime": rfc3339(NOW + SECOND)}, True),
+        (QueueAdmission.NONE, {"retryTime": rfc3339(NOW + SECOND)}, False),
+    ],
+)
+def test_a_gang_that_gave_back_waits_until_its_time_has_come(
+    admission: QueueAdmission, gang: Object | None, waits: bool
+) -> None:
+    seen = look(gang={"admitted": 0, "attempts": 1, **gang} if gang else None)
+    assert backs_off(replace(seen, admission=admission)) is waits

@@ -1,0 +1,532 @@
+"""Suspending, order of start, success, requests, and what is left to do after the end."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import Cluster, QueueAdmission
+from hyperjob_engine.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
+from hyperjob_engine.plan import AT_ONCE, plan
+from tests.unit.engine.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+A = cluster("a")
+
+
+def child(name: str, phase: str = "", **options: Any) -> list[Object]:
+    report = vcjob_status(phase) if phase else None
+    return [job(name), policy(name), binding(name, cluster="a", status=report, **options)]
+
+
+def member(index: int, phase: str = "", **options: Any) -> list[Object]:
+    return child(f"hj-trainer-{index}", phase, **options)
+
+
+def status_of(decided: Plan) -> Object:
+    assert decided.status is not None
+    return decided.status
+
+
+def kinds(decided: Plan) -> list[tuple[str, str]]:
+    return [(type(action).__name__, action.name) for action in decided.actions]
+
+
+def phases(decided: Plan) -> dict[str, str]:
+    return {entry["name"]: entry["phase"] for entry in status_of(decided)["jobs"]}
+
+
+def marked(item: Object, attempt: int, *kinds: str) -> Object:
+    for kind in kinds or ("labels", "annotations"):
+        item["metadata"].setdefault(kind, {})["training.volcano.sh/attempt"] = str(attempt)
+    return item
+
+
+def record(index: int, **fields: Any) -> Object:
+    name = f"hj-trainer-{index}"
+    return {"name": name, "replicatedJob": "trainer", "index": index, "phase": "Running", **fields}
+
+
+# Suspending
+
+
+def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
+    raw = hyperjob(group(replicas=3), suspend=True, status={"restarts": 1})
+    decided = plan(
+        observed(raw, *member(0, "Running"), *member(1, "Completed"), *member(2), clusters=(A,))
+    )
+    assert kinds(decided) == [("DeleteChild", "hj-trainer-0"), ("DeleteChild", "hj-trainer-2")]
+    status = status_of(decided)
+    assert status["state"]["phase"] == "Suspended"
+    assert status["restarts"] == 1
+    assert phases(decided)["hj-trainer-1"] == "Completed"
+
+
+def test_created_suspended_nothing_is_made_and_resumed_all_of_it_is() -> None:
+    asleep = plan(observed(hyperjob(suspend=True), clusters=(A,)))
+    assert asleep.actions == ()
+    assert status_of(asleep)["state"]["phase"] == "Suspended"
+    assert not asleep.waits_for_capacity
+    awake = plan(observed(hyperjob(status=status_of(asleep)), clusters=(A,)))
+    assert [type(action) for action in awake.actions] == [CreateChild, CreateChild]
+
+
+def test_what_had_completed_is_not_run_again_by_a_resume() -> None:
+    records = [record(0, phase="Completed"), record(1, phase="Unplaced")]
+    raw = hyperjob(status={"jobs": records, "state": {"phase": "Suspended"}})
+    decided = plan(observed(raw, clusters=(A,)))
+    assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
+
+
+def test_a_resume_waits_until_the_old_objects_are_gone() -> None:
+    going = [job(deleting=True), policy(deleting=True)]
+    raw = hyperjob(group(replicas=1), status={"state": {"phase": "Suspended"}})
+    decided = plan(observed(raw, *going, clusters=(A,)))
+    assert decided.actions == ()
+    assert status_of(decided)["state"]["reason"] == "BeingDeleted"
+
+
+def test_a_suspended_gang_opens_no_gate() -> None:
+    held = {"suspension": {"dispatching": True, "scheduling": False}, "gate": "held"}
+    raw = hyperjob(suspend=True)
+    objects = [*member(0, **held), *member(1, **held)]
+    decided = plan(observed(raw, *objects, clusters=(A,), admission=QueueAdmission.VOLCANO_GLOBAL))
+    assert {type(action) for action in decided.actions} == {DeleteChild}
+
+
+def test_a_failure_of_a_suspended_hyperjob_is_answered_when_it_is_resumed() -> None:
+    fields = {"failurePolicy": {"maxRestarts": 1}}
+    objects = [*member(0, "Failed"), *member(1, "Running")]
+    asleep = plan(observed(hyperjob(suspend=True, **fields), *objects, clusters=(A,)))
+    assert status_of(asleep)["state"]["phase"] == "Suspended"
+    assert status_of(asleep)["restarts"] == 0
+    raw = hyperjob(status=status_of(asleep), **fields)
+    awake = plan(observed(raw, *member(0, "Failed"), clusters=(A,)))
+    assert status_of(awake)["restarts"] == 1
+
+
+# Order of start
+
+
+def stages(*dependencies: tuple[str, str], **spec: Any) -> Object:
+    wait = [{"name": name, "status": status} for name, status in dependencies]
+    return hyperjob(group("first", replicas=2), group("second", replicas=1, dependsOn=wait), **spec)
+
+
+WAITS = {
+    "Ready, and none runs": ("Ready", ["Pending", "Pending"], "0 of 2 sub-jobs run"),
+    "Ready, and one runs": ("Ready", ["Running", "Pending"], "1 of 2 sub-jobs run"),
+    "Ready, and all run": ("Ready", ["Running", "Running"], ""),
+    "Ready, and all have run": ("Ready", ["Running", "Completed"], ""),
+    "Complete, and all run": ("Complete", ["Running", "Running"], "0 of 2 sub-jobs completed"),
+    "Complete, and one did": ("Complete", ["Completed", "Running"], "1 of 2 sub-jobs completed"),
+    "Complete, and all did": ("Complete", ["Completed", "Completed"], ""),
+}
+
+
+@pytest.mark.parametrize(("kind", "first", "told"), WAITS.values(), ids=list(WAITS))
+def test_a_group_is_made_once_what_it_depends_on_has_got_so_far(
+    kind: str, first: list[str], told: str
+) -> None:
+    objects = [item for i, phase in enumerate(first) for item in child(f"hj-first-{i}", phase)]
+    decided = plan(observed(stages(("first", kind)), *objects, clusters=(A,)))
+    entry = status_of(decided)["jobs"][2]
+    if told:
+        assert decided.actions == ()
+        assert entry["reason"] == "WaitingForDependency"
+        assert entry["message"] == f"waits for replicatedJob first to be {kind}: {told}"
+    else:
+        assert kinds(decided) == [("CreateChild", "hj-second-0")]
+
+
+def test_a_gang_counts_only_the_sub_jobs_that_may_start() -> None:
+    decided = plan(observed(stages(("first", "Complete")), clusters=(cluster("a", 16),)))
+    assert kinds(decided) == [("CreateChild", "hj-first-0"), ("CreateChild", "hj-first-1")]
+    objects = [*child("hj-first-0", "Running"), *child("hj-first-1", "Running")]
+    running = plan(observed(stages(("first", "Complete")), *objects, clusters=(A,)))
+    assert status_of(running)["state"]["phase"] == "Running"
+    assert status_of(running)["jobsReady"] == "2/3"
+
+
+def test_what_runs_stays_though_what_it_depended_on_is_lost() -> None:
+    objects = [*child("hj-first-0", "Running"), *child("hj-second-0", "Running")]
+    raw = stages(("first", "Ready"), failurePolicy={"maxRestarts": 1})
+    decided = plan(observed(raw, *objects, clusters=(A,)))
+    assert kinds(decided) == [("CreateChild", "hj-first-1")]
+
+
+def test_what_waits_for_a_failure_ends_the_hyperjob_once_the_others_have_ended() -> None:
+    running = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Running")]
+    raw = stages(("first", "Complete"))
+    assert status_of(plan(observed(raw, *running, clusters=(A,))))["state"]["phase"] == "Degraded"
+    ended = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Completed")]
+    decided = plan(observed(raw, *ended, clusters=(A,)))
+    status = status_of(decided)
+    assert (status["state"]["phase"], status["state"]["reason"]) == ("Failed", "DependencyFailed")
+    assert phases(decided)["hj-second-0"] == "Terminated"
+
+
+# Success
+
+
+SUCCESS = {
+    "any of all": ({"operator": "Any"}, ["Running", "Running", "Completed"], True),
+    "any of all, none yet": ({"operator": "Any"}, ["Running", "Running", "Failed"], False),
+    "any of a group": (
+        {"operator": "Any", "targetReplicatedJobs": ["first"]},
+        ["Running", "Running", "Completed"],
+        False,
+    ),
+    "all of a group": (
+        {"operator": "All", "targetReplicatedJobs": ["first"]},
+        ["Completed", "Completed", "Running"],
+        True,
+    ),
+    "not all of a group": (
+        {"operator": "All", "targetReplicatedJobs": ["first"]},
+        ["Completed", "Running", "Completed"],
+        False,
+    ),
+    "a group in spite of a failure elsewhere": (
+        {"targetReplicatedJobs": ["first"]},
+        ["Completed", "Completed", "Failed"],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "states", "ends"), SUCCESS.values(), ids=list(SUCCESS))
+def test_success_ends_the_others(given: Object, states: list[str], ends: bool) -> None:
+    names = ["hj-first-0", "hj-first-1", "hj-second-0"]
+    objects = [
+        item for name, phase in zip(names, states, strict=True) for item in child(name, phase)
+    ]
+    raw = hyperjob(group("first", replicas=2), group("second", replicas=1), successPolicy=given)
+    decided = plan(observed(raw, *objects, clusters=(A,)))
+    status = status_of(decided)
+    assert (status["state"]["phase"] == "Completed") is ends
+    if ends:
+        assert [item["type"] for item in status["conditions"]] == ["Completed"]
+        assert set(phases(decided).values()) <= {"Completed", "Failed", "Terminated"}
+        assert status["runningPods"] == 0
+
+
+# After the end
+
+
+def ended(**fields: Any) -> Object:
+    """The status of an end by a success policy while a sub-job was running."""
+    raw = hyperjob(successPolicy={"operator": "Any"})
+    seen = observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A,))
+    return status_of(plan(seen)) | fields
+
+
+@pytest.mark.parametrize("phase", ["Running", "", "Failed"])
+def test_what_was_ended_goes_whatever_it_says_and_what_had_ended_stays(phase: str) -> None:
+    raw = hyperjob(status=ended())
+    decided = plan(observed(raw, *member(0, "Completed"), *member(1, phase), clusters=(A,)))
+    assert kinds(decided) == [("DeleteChild", "hj-trainer-1")]
+    gone = plan(observed(raw, *member(0, "Completed"), clusters=(A,)))
+    assert gone == Plan(status=ended())
+
+
+def test_what_is_left_of_a_scale_down_goes_after_the_end_too() -> None:
+    raw = hyperjob(status=ended())
+    decided = plan(observed(raw, *member(0, "Completed"), *member(5, "Running"), clusters=(A,)))
+    assert kinds(decided) == [("DeleteChild", "hj-trainer-5")]
+
+
+def test_an_end_from_before_this_controller_is_left_as_it_is() -> None:
+    raw = hyperjob(status=ended())
+    del raw["status"]["jobs"]
+    assert plan(observed(raw, *member(0, "Running"), clusters=(A,))).actions == ()
+
+
+def test_the_end_is_followed_up_at_once_only_where_something_is_left() -> None:
+    both = [*member(0, "Completed"), *member(1, "Completed")]
+    assert plan(observed(hyperjob(), *both, clusters=(A,))).requeue_after is None
+    policy_ = {"successPolicy": {"operator": "Any"}}
+    seen = observed(hyperjob(**policy_), *member(0, "Completed"), *member(1), clusters=(A,))
+    assert plan(seen).requeue_after == AT_ONCE
+
+
+TIMES = {
+    "at once": (0, timedelta(), True, None),
+    "not yet": (60, timedelta(seconds=59), False, timedelta(seconds=1)),
+    "now": (60, timedelta(seconds=60), True, None),
+    "long ago, for the controller was away": (60, timedelta(days=3), True, None),
+    "never": (None, timedelta(days=3), False, None),
+}
+
+
+@pytest.mark.parametrize(("ttl", "passed", "goes", "wait"), TIMES.values(), ids=list(TIMES))
+def test_an_ended_hyperjob_goes_when_its_time_is_over(
+    ttl: int | None, passed: timedelta, goes: bool, wait: timedelta | None
+) -> None:
+    raw = hyperjob(status=ended(), ttlSecondsAfterFinished=ttl)
+    decided = plan(observed(raw, *member(0, "Completed"), now=NOW + passed))
+    assert (decided.actions == (DeleteHyperJob(name="hj", uid="hj-uid"),)) is goes
+    assert decided.requeue_after == wait
+
+
+def test_its_time_counts_from_its_condition_where_no_other_time_is_known() -> None:
+    status = ended()
+    del status["completionTime"]
+    raw = hyperjob(status=status, ttlSecondsAfterFinished=60)
+    assert plan(observed(raw, now=NOW)).requeue_after == timedelta(seconds=60)
+
+
+def test_a_hyperjob_that_has_not_ended_has_no_end_to_its_time() -> None:
+    raw = hyperjob(ttlSecondsAfterFinished=0)
+    decided = plan(observed(raw, *member(0, "Running"), *member(1, "Running"), clusters=(A,)))
+    assert decided.actions == ()
+
+
+# Requests
+
+
+def asked(kind: str, words: str, status: Object | None = None, **spec: Any) -> Object:
+    records = {"jobs": [record(0), record(1)], "state": {"phase": "Running"}}
+    raw = hyperjob(status=records if status is None else status, **spec)
+    raw["metadata"]["annotations"] = {f"training.volcano.sh/{kind}": words}
+    return raw
+
+
+BOTH = [*member(0, "Running"), *member(1, "Running")]
+REQUESTS = {
+    "restart all": ("restart", "t1", [1, 1], []),
+    "restart one": ("restart", "t1 hj-trainer-1", [0, 1], []),
+    "restart one twice": ("restart", "t1 hj-trainer-1 hj-trainer-1", [0, 1], []),
+    "restart an unknown one": ("restart", "t1 hj-trainer-7", [0, 0], ["hj-trainer-7"]),
+    "move one": ("migrate", "t1 hj-trainer-0", [1, 0], []),
+    "move nothing": ("migrate", "t1", [0, 0], ["names no sub-job"]),
+}
+
+
+@pytest.mark.parametrize(("kind", "words", "counted", "refused"), REQUESTS.values(), ids=REQUESTS)
+def test_a_request_is_answered_once_and_costs_nothing(
+    kind: str, words: str, counted: list[int], refused: list[str]
+) -> None:
+    decided = plan(observed(asked(kind, words), *BOTH, clusters=(A, cluster("b"))))
+    status = status_of(decided)
+    assert decided.actions == ()
+    assert [entry.get("attempt", 0) for entry in status["jobs"]] == counted
+    assert status["requests"] == {kind: "t1"}
+    assert status["restarts"] == 0
+    notes = [event.note for event in decided.events if event.reason == "RequestRefused"]
+    assert len(notes) == len(refused)
+    assert all(word in note for word, note in zip(refused, notes, strict=True))
+    again = asked(kind, words, status=status)
+    assert status_of(plan(observed(again, *BOTH, clusters=(A, cluster("b")))))["jobs"] == (
+        [dict(entry) for entry in status["jobs"]]
+    )
+
+
+def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> None:
+    decided = plan(observed(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b"))))
+    assert "xxx" not in str(status_of(decided))
+    assert decided.events == ()
+
+
+def test_a_move_leaves_the_present_cluster_out() -> None:
+    raw = asked("migrate", "t1 hj-trainer-0")
+    status = status_of(plan(observed(raw, *BOTH, clusters=(A, cluster("b")))))
+    assert status["jobs"][0]["excludedClusters"] == ["a"]
+    assert "retryTime" in status["jobs"][0]
+
+
+def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
+    until = rfc3339(NOW + timedelta(minutes=5))
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
+    raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
+    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare"))))
+    moved = status_of(decided)["jobs"][0]
+    assert (moved["excludedClusters"], moved["excludedForGood"]) == (["b", "a"], ["a"])
+    assert moved["excludedUntil"] == until
+
+
+def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> None:
+    """Taken away first, it would wait for room that it had."""
+    raw = asked("migrate", "t1 hj-trainer-0")
+    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b", 3, total=64))))
+    assert decided.actions == ()
+    status = status_of(decided)
+    assert status["requests"] == {"migrate": "t1"}
+    assert "excludedClusters" not in status["jobs"][0]
+    (note,) = [event.note for event in decided.events if event.reason == "RequestRefused"]
+    assert "hj-trainer-0 stays on a" in note
+    assert "b lacks 5 nvidia.com/gpu (3 free)" in note
+
+
+MIGRATE = {"action": "MigrateJob", "onJobPhases": ["Failed"]}
+OTHERS = (
+    cluster("far", unusable="is not Ready"),
+    cluster("small", 1, total=1),
+    cluster("spare"),
+)
+
+
+@pytest.mark.parametrize(
+    ("policy_", "before", "clusters", "after"),
+    [
+        pytest.param("Required", ["b"], (A, cluster("b"), *OTHERS), ["a"], id="two-are-allowed"),
+        pytest.param("Preferred", ["b"], (A, cluster("b"), *OTHERS[:2]), ["a"], id="two-fit"),
+        pytest.param("Preferred", ["b"], (A, cluster("b"), *OTHERS), ["b", "a"], id="one-is-left"),
+        pytest.param(
+            "Preferred", ["b", "spare"], (A, cluster("b"), *OTHERS), ["spare", "a"], id="oldest"
+        ),
+        pytest.param("Preferred", [], (A,), ["a"], id="nowhere-else"),
+    ],
+)
+def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
+    policy_: str, before: list[str], clusters: tuple[Cluster, ...], after: list[str]
+) -> None:
+    """Of many clusters a sub-job can often use two: excluding both left it nowhere."""
+    wanted = group(clusterNames=["a", "b"], clusterPolicy=policy_)
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Failed"}
+    status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
+    raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
+    decided = plan(observed(raw, *member(0, "Failed"), *member(1, "Running"), clusters=clusters))
+    assert status_of(decided)["jobs"][0]["excludedClusters"] == after
+
+
+def test_a_request_that_came_with_a_copied_manifest_restarts_nothing() -> None:
+    decided = plan(observed(asked("restart", "t1", status={}), clusters=(A,)))
+    status = status_of(decided)
+    assert status["requests"] == {"restart": "t1"}
+    assert all("attempt" not in entry for entry in status["jobs"])
+
+
+def test_an_ended_hyperjob_refuses_requests_and_says_so_once() -> None:
+    raw = asked("restart", "t2", status=ended())
+    decided = plan(observed(raw, *member(0, "Completed")))
+    assert decided.actions == ()
+    assert status_of(decided)["requests"] == {"restart": "t2"}
+    (event,) = decided.events
+    assert event.note == "restart t2: the HyperJob has ended, create a new one"
+    again = asked("restart", "t2", status=status_of(decided))
+    assert plan(observed(again, *member(0, "Completed"))).events == ()
+
+
+def test_a_completed_sub_job_is_not_moved() -> None:
+    raw = asked("migrate", "t1 hj-trainer-0")
+    decided = plan(
+        observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A, cluster("b")))
+    )
+    assert [entry.get("attempt", 0) for entry in status_of(decided)["jobs"]] == [0, 0]
+    assert ["has completed" in event.note for event in decided.events][:1] == [True]
+
+
+# Edits
+
+
+@pytest.mark.parametrize("policy_", ["Preferred", "Required"])
+def test_other_clusters_move_nothing_that_runs_and_count_for_a_restart(policy_: str) -> None:
+    wishes = {"clusterNames": ["b"], "clusterPolicy": policy_}
+    raw = hyperjob(group(replicas=1, **wishes), maxDomains=1)
+    clusters = (A, cluster("b"))
+    assert plan(observed(raw, *member(0, "Running"), clusters=clusters)).actions == ()
+    again = [record(0, attempt=1, phase="Unplaced")]
+    raw = hyperjob(group(replicas=1, **wishes), maxDomains=1, status={"jobs": again})
+    (made,) = plan(observed(raw, clusters=clusters)).actions
+    assert isinstance(made, CreateChild)
+    assert made.cluster == "b"
+
+
+# Attempts
+
+
+def test_a_sub_job_that_lost_its_labels_is_labelled_again_and_not_taken_for_an_old_one() -> None:
+    raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=2)]})
+    stripped = marked(job(marked={}), 2, "annotations")
+    where = binding(cluster="a", status=vcjob_status("Running"))
+    decided = plan(observed(raw, stripped, marked(policy(), 2), where, clusters=(A,)))
+    (action,) = decided.actions
+    assert isinstance(action, Adopt)
+    assert action.patch["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
+
+
+def test_what_a_child_bears_counts_where_the_status_was_lost() -> None:
+    objects = [marked(job(phase="Running"), 3), marked(policy(), 3)]
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=(A,)))
+    assert decided.actions == ()
+    assert status_of(decided)["jobs"][0]["attempt"] == 3
+
+
+def test_an_old_copy_that_reports_success_changes_nothing() -> None:
+    raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
+    decided = plan(observed(raw, *member(0, "Completed"), clusters=(A,)))
+    assert kinds(decided) == [("DeleteChild", "hj-trainer-0")]
+    assert "conditions" not in status_of(decided)
+
+
+def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() -> None:
+    raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
+    decided = plan(observed(raw, policy(), clusters=(A,)))
+    assert decided.actions == (
+        DeleteChild(name="hj-trainer-0", job_uid=None, policy_uid="pp-hj-trainer-0"),
+    )
+
+
+def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
+    orphan = job("hj-trainer-0", phase="Completed", owners=[])
+    seen = observed(hyperjob(group(replicas=1)), orphan, policy(), clusters=(A,))
+    assert "conditions" not in status_of(plan(seen))
+
+
+def test_times_are_those_of_the_pass() -> None:
+    raw = asked("restart", "t1")
+    later = NOW + timedelta(hours=1)
+    seen = replace(observed(raw, *BOTH, clusters=(A,)), now=later)
+    entry = status_of(plan(seen))["jobs"][0]
+    assert entry["lastTransitionTime"] == entry["retryTime"] == rfc3339(later)
+
+
+def on_b(phase: str) -> list[Object]:
+    name = "hj-trainer-1"
+    report = vcjob_status(phase)
+    return [job(name), policy(name, cluster="b"), binding(name, cluster="b", status=report)]
+
+
+def refused_move(*others: Object, clusters: tuple[Cluster, ...], replicas: int = 2) -> list[str]:
+    """Give why sub-job 0, which runs on a, is not moved where one domain is allowed."""
+    raw = asked("migrate", "t1 hj-trainer-0", maxDomains=1)
+    raw["spec"]["replicatedJobs"][0]["replicas"] = replicas
+    decided = plan(observed(raw, *member(0, "Running"), *others, clusters=clusters))
+    return [event.note for event in decided.events if event.reason == "RequestRefused"]
+
+
+def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
+    full, roomy = cluster("b", 0, total=64), cluster("c")
+    assert refused_move(clusters=(A, roomy), replicas=1) == [], "its own cluster is left"
+    for phase in ("Running", "Completed"):
+        assert refused_move(*on_b(phase), clusters=(A, cluster("b"), roomy)) == []
+        (note,) = refused_move(*on_b(phase), clusters=(A, full, roomy))
+        assert "hj-trainer-0 stays on a" in note
+    unplaced = [job("hj-trainer-1"), binding("hj-trainer-1")]
+    assert refused_move(*unplaced, clusters=(A, roomy)) == [], "it holds no cluster yet"
+    left = [policy("hj-trainer-1", cluster="b"), binding("hj-trainer-1", cluster="b")]
+    assert refused_move(*left, clusters=(A, full, roomy)) == [], "its vcjob is gone"
+
+
+def test_nothing_is_looked_at_again_for_a_retry_that_is_over() -> None:
+    """Only a sub-job that waits to be made again has a time at which it is."""
+    due = (NOW + timedelta(seconds=40)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    waiting = {"jobs": [{**record(0), "retryTime": due}, record(1)], "state": {"phase": "Running"}}
+    raw = hyperjob(status=waiting)
+    assert plan(observed(raw, *BOTH, clusters=(A,))).requeue_after is None
+    missing = plan(observed(raw, *member(1, "Running"), clusters=(A,)))
+    assert missing.requeue_after == timedelta(seconds=40)

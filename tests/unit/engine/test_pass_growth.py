@@ -1,0 +1,67 @@
+"""What a pass costs as a HyperJob grows: counted in function calls, which no machine changes."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.plan import plan
+from tests.unit.engine.builders import (
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+FEW, MANY = 1000, 4000
+MOST = 4.4  # times the calls, for four times the sub-jobs
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Count the calls of Python functions and of built-in ones that some work makes."""
+    number = 0
+
+    def count(_frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return number
+
+
+def nothing_made(count: int) -> Observed:
+    clusters = tuple(cluster(f"c{number:02}", 10**6) for number in range(20))
+    return observed(hyperjob(group(replicas=count, gpus=1)), clusters=clusters)
+
+
+def all_run(count: int) -> Observed:
+    names = [f"hj-trainer-{number}" for number in range(count)]
+    status = vcjob_status("Running", {"running": 1})
+    objects: list[Object] = [
+        made
+        for name in names
+        for made in (job(name, gpus=1), policy(name), binding(name, cluster="c00", status=status))
+    ]
+    raw = hyperjob(group(replicas=count, gpus=1))
+    return observed(raw, *objects, clusters=(cluster("c00", 10**6),))
+
+
+@pytest.mark.parametrize("scene", [nothing_made, all_run], ids=["nothing is made", "all run"])
+def test_a_pass_of_four_times_the_sub_jobs_makes_four_times_the_calls(
+    scene: Callable[[int], Observed],
+) -> None:
+    few, many = scene(FEW), scene(MANY)
+    assert calls(lambda: plan(many)) <= MOST * calls(lambda: plan(few))

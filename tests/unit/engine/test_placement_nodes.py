@@ -1,0 +1,470 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob_engine.model.members import (
+    ANY_NODE,
+    Apart,
+    Expression,
+    MemberNode,
+    MemberView,
+    NodeState,
+    Taint,
+)
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import alternatives
+from hyperjob_engine.placement.ground import Ground, Kind
+from hyperjob_engine.placement.place import place
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.reasons.hindrance import hindrance_text
+from tests.unit.engine.builders import GPU
+from tests.unit.engine.views import held, job, node, seen, task, view
+
+ON = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def fits(shown: MemberView, wanted: PlacementRequest, *reserved: PlacementRequest) -> bool:
+    return bool(FreeRoom.of([seen(shown, *reserved)], ()).options(wanted))
+
+
+def affinity(*expressions: dict[str, Any], field: str = "matchExpressions") -> dict[str, Any]:
+    return {"nodeAffinity": {ON: {"nodeSelectorTerms": [{field: list(expressions)}]}}}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+TWO_OF_FOUR = view([node("n0", 8, held("p", 4)), node("n1", 8, held("q", 4))])
+H100 = {"gpu": "H100", "generation": "9"}
+MIXED = view([node("n0", 8, labels=H100), node("n1", 8, labels={"gpu": "A100"}), node("n2", 8)])
+DEDICATED = Taint("team", "red", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("pods", "gpus", "fit"), [(1, 8, False), (2, 4, True), (3, 4, False), (8, 1, True)]
+)
+def test_pods_fit_if_nodes_hold_them(pods: int, gpus: int, fit: bool) -> None:
+    assert fits(TWO_OF_FOUR, job(task(pods, gpus))) is fit
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods"),
+    [
+        ({"nodeSelector": {"gpu": "H100"}}, 1),
+        ({"nodeSelector": {"gpu": "H200"}}, 0),
+        ({"affinity": affinity(expression("gpu", "In", "H100", "A100"))}, 2),
+        ({"affinity": affinity(expression("gpu", "NotIn", "A100"))}, 2),
+        ({"affinity": affinity(expression("gpu", "Exists"))}, 2),
+        ({"affinity": affinity(expression("gpu", "DoesNotExist"))}, 1),
+        ({"affinity": affinity(expression("generation", "Gt", "8"))}, 1),
+        ({"affinity": affinity(expression("generation", "Lt", "9"))}, 0),
+        ({"affinity": affinity(expression("generation", "Gt", "x"))}, 0),
+        ({"affinity": affinity(expression("generation", "Near", "9"))}, 0),
+        ({"affinity": affinity(expression("metadata.name", "In", "n2"), field="matchFields")}, 1),
+        ({"affinity": affinity()}, 0),
+        ({"affinity": affinity(expression("gpu", "Exists")), "nodeSelector": {"gpu": "A100"}}, 1),
+        ({}, 3),
+    ],
+)
+def test_selectors_and_affinity_choose_nodes(spec: dict[str, Any], pods: int) -> None:
+    most = [number for number in (1, 2, 3, 4) if fits(MIXED, job(task(number, 8, **spec)))]
+    assert most == list(range(1, pods + 1))
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fit"),
+    [
+        ({}, False),
+        ({"key": "team", "value": "red"}, True),
+        ({"key": "team", "value": "blue"}, False),
+        ({"key": "team", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "team", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "team", "operator": "Exists", "effect": "NoSchedule"}, True),
+    ],
+)
+def test_a_taint_keeps_pods_away_that_do_not_tolerate_it(
+    toleration: dict[str, str], fit: bool
+) -> None:
+    shown = view([node("n0", taints=(DEDICATED,))])
+    assert fits(shown, job(task(1, 8, tolerations=[toleration] if toleration else []))) is fit
+
+
+def test_a_taint_that_only_prefers_other_pods_keeps_none_away() -> None:
+    soft = replace(DEDICATED, effect="PreferNoSchedule")
+    assert fits(view([node("n0", taints=(soft,))]), job(task(1, 8)))
+
+
+@pytest.mark.parametrize("state", [NodeState.CORDONED, NodeState.NOT_READY])
+def test_a_node_that_takes_no_pods_holds_nothing(state: NodeState) -> None:
+    shown = view([node("n0", state=state), node("n1", 4)])
+    assert not fits(shown, job(task(1, 8)))
+    assert seen(shown).free[GPU] == 4 * 10**9
+
+
+@pytest.mark.parametrize("room", [3, 4])
+def test_the_number_of_pods_of_a_node_counts(room: int) -> None:
+    assert fits(view([node("n0", 8, room=room)]), job(task(4, 1))) is (room == 4)
+
+
+def test_all_resources_of_a_node_count_at_once() -> None:
+    shown = view([node("gpus", 8, cpu=4), node("cores", 0, cpu=64)])
+    assert not fits(shown, job(task(1, 8, cpu=8)))
+    assert fits(shown, job(task(1, 8, cpu=4), task(1, 0, cpu=60, name="loader")))
+
+
+def test_terminating_pods_still_hold_their_nodes() -> None:
+    assert not fits(view([node("n0", 8, held("p", 1, ending=True))]), job(task(1, 8)))
+
+
+def test_waiting_pods_of_others_take_the_nodes_that_they_fit_on() -> None:
+    free = [node("n0", 8), node("n1", 4)]
+    assert not fits(view(free, held("w", 6)), job(task(1, 8)))
+    assert fits(view(free, held("w", 9)), job(task(1, 8))), "it fits nowhere itself"
+    assert seen(view(free, held("w", 6))).free[GPU] == 6 * 10**9
+
+
+def test_reservations_hold_nodes_until_the_view_shows_their_pods() -> None:
+    shown, wanted = view([node("n0", 8), node("n1", 8)]), job(task(1, 8))
+    assert fits(shown, wanted, replace(wanted, name="k"))
+    assert not fits(shown, wanted, replace(wanted, name="k"), replace(wanted, name="l"))
+    assert not fits(shown, wanted, job(task(2, 5), name="k"))
+
+
+def anti(key: str = "kubernetes.io/hostname") -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}}
+    return {"podAntiAffinity": {ON: [term]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "key", "fit"),
+    [
+        (2, "kubernetes.io/hostname", True),
+        (3, "kubernetes.io/hostname", False),
+        (1, "zone", True),
+        (2, "zone", False),
+    ],
+)
+def test_pods_that_must_be_apart_share_no_domain(pods: int, key: str, fit: bool) -> None:
+    shown = view([node(f"n{i}", labels={"zone": "z"}) for i in range(2)])
+    assert fits(shown, job(task(pods, 1, labels={"app": "a"}, affinity=anti(key)))) is fit
+
+
+def test_anti_affinity_counts_for_both_pods() -> None:
+    term = Apart("kubernetes.io/hostname", (Expression("app", "In", ("a",)),))
+    theirs = view([node("n0", 8, held("p", 1, apart=(term,)))])
+    assert not fits(theirs, job(task(1, 1, labels={"app": "a"})))
+    assert fits(theirs, job(task(1, 1, labels={"app": "b"})))
+    ours = view([node("n0", 8, held("p", 1, labels={"app": "a"}))])
+    assert not fits(ours, job(task(1, 1, affinity=anti())))
+    assert fits(view([node("n0", 8, held("p", 1))]), job(task(1, 1, affinity=anti())))
+
+
+def test_pods_of_two_tasks_stay_apart() -> None:
+    wanted = job(task(1, 1, labels={"app": "a"}), task(1, 1, name="other", affinity=anti()))
+    assert not fits(view([node("n0")]), wanted)
+    assert fits(view([node("n0"), node("n1")]), wanted)
+
+
+def test_anti_affinity_that_volcano_overlooks_within_a_gang_is_a_gang_that_does_not_fit() -> None:
+    """Volcano may place the second task beside the first, and then has no node for it."""
+    wanted = job(
+        task(2, 1, cpu=2, affinity=anti()), task(2, 1, cpu=1, name="other", labels={"app": "a"})
+    )
+    assert not fits(view([node("n0", 4, cpu=4), node("n1", 3, cpu=4)]), wanted)
+    assert fits(view([node("n0", 4, cpu=64), node("n1", 3, cpu=4)]), wanted)
+
+
+def test_required_anti_affinity_counts_where_volcano_overlooks_it() -> None:
+    wanted = job(
+        task(1, 1, cpu=1, affinity=anti()), task(2, 1, cpu=2, name="other", labels={"app": "a"})
+    )
+    assert not fits(view([node("n0", 1, cpu=4), node("n1", 3, cpu=4)]), wanted)
+
+
+def test_the_first_pods_of_equal_tasks_may_come_before_that_of_another() -> None:
+    """Two small pods fill the node that alone matches the third, if Volcano takes them first."""
+    only = {"nodeSelector": {"gpu": "H100"}}
+    shown = view([node("n0", 4, cpu=4, labels={"gpu": "H100"}), node("n1", 2, cpu=4)])
+    third = task(1, 2, cpu=2, name="third", **only)
+    assert not fits(shown, job(task(1, 2, cpu=1, name="one"), task(1, 2, cpu=1), third))
+    assert fits(shown, job(task(2, 2, cpu=1), third))
+
+
+RACKS = view(
+    [node(f"n{i}", 8) for i in range(4)],
+    tiers={
+        "r0": (1, ("n0", "n1")),
+        "r1": (1, ("n2", "n3")),
+        "spine": (2, ("n0", "n1", "n2", "n3")),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("pods", "topology", "fit"),
+    [
+        (2, {"mode": "hard", "highestTierAllowed": 1}, True),
+        (3, {"mode": "hard", "highestTierAllowed": 1}, False),
+        (3, {"mode": "hard", "highestTierAllowed": 2}, True),
+        (3, {"mode": "soft", "highestTierAllowed": 1}, True),
+        (3, {"highestTierAllowed": 1}, False),
+        (4, {}, True),
+    ],
+)
+def test_a_hard_topology_keeps_all_pods_in_one_hypernode(
+    pods: int, topology: dict[str, Any], fit: bool
+) -> None:
+    assert fits(RACKS, job(task(pods, 8), networkTopology=topology)) is fit
+
+
+@pytest.mark.parametrize(("taken", "fit"), [((), True), (("n0", "n2"), False), (("n0",), True)])
+def test_each_hypernode_counts_alone(taken: tuple[str, ...], fit: bool) -> None:
+    nodes = [
+        node(each.name, 8, held("p", 1)) if each.name in taken else each for each in RACKS.nodes
+    ]
+    wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
+    assert fits(replace(RACKS, nodes=tuple(nodes)), wanted) is fit
+
+
+def partitions(total: int, size: int, tier: int) -> dict[str, Any]:
+    return {
+        "totalPartitions": total,
+        "partitionSize": size,
+        "networkTopology": {"mode": "hard", "highestTierAllowed": tier},
+    }
+
+
+@pytest.mark.parametrize(
+    ("total", "size", "tier", "fit"),
+    [(2, 2, 1, True), (1, 3, 1, False), (1, 3, 2, True), (4, 1, 1, True), (2, 4, 1, False)],
+)
+def test_each_partition_is_in_one_hypernode(total: int, size: int, tier: int, fit: bool) -> None:
+    wanted = job(task(total * size, 8, partitions=partitions(total, size, tier)))
+    assert fits(RACKS, wanted) is fit
+
+
+def test_partitions_of_a_hard_job_share_its_hypernode() -> None:
+    parts = partitions(2, 2, 1)
+    inside = {"mode": "hard", "highestTierAllowed": 1}
+    assert not fits(RACKS, job(task(4, 8, partitions=parts), networkTopology=inside))
+    assert fits(RACKS, job(task(4, 4, partitions=parts), networkTopology=inside))
+
+
+def test_two_jobs_with_a_hard_topology_take_two_hypernodes() -> None:
+    wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
+    assert fits(RACKS, wanted, replace(wanted, name="k"))
+    assert not fits(RACKS, wanted, replace(wanted, name="k"), replace(wanted, name="l"))
+
+
+def test_pods_without_a_topology_fill_one_hypernode_after_the_other() -> None:
+    wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
+    others = [job(task(1, 8), name=name) for name in ("k", "l", "m")]
+    assert fits(RACKS, wanted, *others[:2])
+    assert not fits(RACKS, wanted, *others)
+
+
+TWO_RACKS = {"r0": (1, ("n0", "n1")), "r1": (1, ("n2",))}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "small", "alone", "plain", "soft"),
+    [
+        ([(2, 4), (8, 32), (2, 4)], (3, 1, 1), False, True, False),
+        ([(2, 8), (1, 8), (8, 4)], (1, 1, 2), True, False, True),
+    ],
+)
+def test_hypernodes_decide_where_volcano_puts_the_small_pods_of_a_gang(
+    sizes: list[tuple[int, int]], small: tuple[int, int, int], alone: bool, plain: bool, soft: bool
+) -> None:
+    """Each node has GPUs and CPUs; a pod of a gang that needs 8 GPUs finds the one large node."""
+    nodes = [node(f"n{i}", gpus, cpu=cpu) for i, (gpus, cpu) in enumerate(sizes)]
+    large = task(1, 8, cpu=4 if alone else 2, name="large")
+    gang = task(*small[:2], cpu=small[2]), large
+    assert fits(view(nodes), job(*gang)) is alone
+    assert fits(view(nodes, tiers=TWO_RACKS), job(*gang)) is plain
+    near = job(*gang, networkTopology={"mode": "soft"})
+    assert fits(view(nodes, tiers=TWO_RACKS), near) is soft
+
+
+def test_partitions_with_a_soft_topology_fit_in_several_hypernodes() -> None:
+    soft = {**partitions(1, 3, 1), "networkTopology": {"mode": "soft"}}
+    assert fits(RACKS, job(task(3, 8, partitions=soft)))
+    assert not fits(RACKS, job(task(3, 8, partitions=partitions(1, 3, 1))))
+
+
+def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
+    wanted = job(task(1, 1, name="master"), task(2, 8))
+    assert not fits(view([node("n0", 8), node("n1", 8), node("n2", 1, cpu=8)]), wanted)
+    assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
+
+
+def test_a_gang_fits_where_volcanos_default_scores_leave_the_node_of_its_large_pod_free() -> None:
+    shown = view([node("n0", 8, held("p", 4, cpu=2), cpu=16), node("n1", 8, cpu=64)])
+    wanted = job(task(1, 2, cpu=4, name="small"), task(1, 8, cpu=1))
+    assert fits(shown, wanted)
+
+
+def wish(weight: int, key: str, value: str) -> dict[str, Any]:
+    preference = {"matchExpressions": [expression(key, "In", value)]}
+    return {"weight": weight, "preference": preference}
+
+
+def preferring(*wishes: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": list(wishes)}}
+
+
+def chosen(wanted: PlacementRequest, *clusters: Cluster) -> str:
+    return place([wanted], clusters).assigned["j"]
+
+
+def test_preferred_affinity_chooses_among_the_clusters_that_fit() -> None:
+    plain = seen(view([node("n0", 8), node("n1", 8)]), name="a")
+    half = seen(view([node("n0", 8, labels={"gpu": "H100"}), node("n1", 9)]), name="b")
+    both = seen(view([node(f"n{i}", 16, labels={"gpu": "H100"}) for i in range(2)]), name="c")
+    wanted = job(task(2, 8, affinity=preferring(wish(10, "gpu", "H100"))))
+    assert chosen(job(task(2, 8)), plain, half, both) == "a", "the least is left over there"
+    assert chosen(wanted, plain, half, both) == "c"
+    assert chosen(wanted, plain, half) == "b"
+    assert chosen(wanted, plain) == "a", "a preference keeps pods from no cluster"
+
+
+def test_a_cluster_that_meets_fewer_preferences_is_named_for_that() -> None:
+    plain = seen(view([node("n0", 8)]), name="a")
+    fast = seen(view([node("n0", 8, labels={"gpu": "H100"})]), name="b")
+    wanted = job(task(1, 8, affinity=preferring(wish(10, "gpu", "H100"))))
+    room = FreeRoom.of([plain, fast], ())
+    found = alternatives(wanted, "b", [plain, fast], room, max_domains=None)
+    assert {name: hindrance_text(each) for name, each in found.items()} == {
+        "a": "has room, but its nodes meet fewer preferences of the pods than those of b"
+    }
+
+
+def test_a_preference_counts_only_nodes_with_room_for_the_pods() -> None:
+    full = node("n0", 8, held("p", 8), labels={"gpu": "H100"})
+    taken = seen(view([full, node("n1", 8)]), name="a")
+    open_ = seen(view([node("n0", 4, labels={"gpu": "H100"}), node("n1", 8)]), name="b")
+    wanted = job(task(1, 4, affinity=preferring(wish(10, "gpu", "H100"))))
+    assert chosen(wanted, taken, open_) == "b"
+
+
+def test_the_weights_of_preferences_decide() -> None:
+    fast = seen(view([node("n0", labels={"gpu": "H100"})]), name="b")
+    near = seen(view([node("n0", labels={"zone": "z"})]), name="a")
+    wishes = [wish(10, "gpu", "H100"), wish(9, "zone", "z")]
+    assert chosen(job(task(1, 8, affinity=preferring(*wishes))), near, fast) == "b"
+
+
+def test_a_soft_topology_chooses_the_cluster_with_the_nearest_nodes() -> None:
+    soft = {"mode": "soft", "highestTierAllowed": 1}
+    flat = seen(view([node("n0", 8), node("n1", 8)]), name="a")
+    single = {f"r{i}": (1, (f"n{i}",)) for i in range(2)} | {"s": (2, ("n0", "n1"))}
+    apart = seen(view([node("n0", 8), node("n1", 8)], tiers=single), name="b")
+    close = seen(RACKS, name="c")
+    wanted = job(task(2, 8), networkTopology=soft)
+    assert chosen(wanted, flat, apart, close) == "c"
+    assert chosen(wanted, flat, apart) == "b"
+    assert chosen(job(task(2, 8)), flat, apart, close) == "a"
+
+
+def test_nothing_is_known_of_preferences_in_a_cluster_without_a_view() -> None:
+    unseen = replace(seen(view([node("n0"), node("n1")]), name="a"), view=None)
+    there = seen(view([node("n0"), node("n1")], tiers={"r": (1, ("n0", "n1"))}), name="b")
+    assert chosen(job(task(2, 8), networkTopology={"mode": "soft"}), unseen, there) == "b"
+
+
+SHORT = [
+    (
+        view([node(f"n{i}", 8, held("p", 2)) for i in range(3)]),
+        task(1, 8),
+        f"needs 8 {GPU}: a has 18 {GPU} free on 3 nodes, but no node with 8 free (largest 6)",
+    ),
+    (
+        MIXED,
+        task(2, 8, nodeSelector={"gpu": "H100"}),
+        (
+            f"needs 16 {GPU}: a has 24 {GPU} free on 3 nodes, which hold 1 of 2 pods with 8 each;"
+            " 1 node matches gpu=H100, 8 free"
+        ),
+    ),
+    (
+        MIXED,
+        task(1, 8, nodeSelector={"gpu": "H200"}),
+        (
+            f"needs 8 {GPU}: a has 24 {GPU} free on 3 nodes, but no node that matches with 8 free;"
+            " 0 nodes match gpu=H200, 0 free"
+        ),
+    ),
+    (
+        view(
+            [node("n0", taints=(DEDICATED,)), node("n1", 0), node("n2", state=NodeState.CORDONED)]
+        ),
+        task(1, 8),
+        (
+            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no room for 1 pod with 8 each;"
+            " 1 node has a taint that it does not tolerate (team:NoSchedule);"
+            " nodes left out: 1 cordoned"
+        ),
+    ),
+    (
+        view([node("n0", 8, cpu=4), node("n1", 0)]),
+        task(1, 8, cpu=8),
+        (
+            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no room for 1 pod with 8 each;"
+            f" nodes with enough {GPU} lack cpu"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("shown", "wanted", "text"), SHORT)
+def test_the_message_names_the_nodes_and_what_keeps_pods_from_them(
+    shown: MemberView, wanted: dict[str, Any], text: str
+) -> None:
+    found = place([job(wanted)], [seen(shown)])
+    assert detail_text(found.unplaced["j"]) == text
+
+
+def test_the_message_names_the_tier() -> None:
+    wanted = job(task(3, 8), networkTopology={"highestTierAllowed": 1})
+    assert detail_text(place([wanted], [seen(RACKS)]).unplaced["j"]) == (
+        f"needs 24 {GPU}: a has 32 {GPU} free on 4 nodes,"
+        " but no HyperNode of tier 1 with room for 3 pods with 8 each"
+    )
+
+
+SHAPES = st.sampled_from(
+    [
+        node("n", 8),
+        node("n", 4, held("p", 1)),
+        node("n", 8, taints=(DEDICATED,)),
+        node("n", 8, labels=H100),
+        node("n", 8, state=NodeState.CORDONED),
+        node("n", 8, held("p", 1, apart=(Apart("kubernetes.io/hostname", ()),))),
+    ]
+)
+
+
+@given(st.lists(st.lists(SHAPES, min_size=3, max_size=3), min_size=2, max_size=5))
+def test_a_ground_after_changes_counts_as_a_fresh_one(steps: list[list[MemberNode]]) -> None:
+    kinds = [
+        Kind((("nvidia.com/gpu", 10**9),), ANY_NODE),
+        Kind((("nvidia.com/gpu", 4 * 10**9),), replace(ANY_NODE, selector=(("gpu", "H100"),))),
+    ]
+    ground: Ground | None = None
+    for step in steps:
+        shown = view(replace(each, name=f"n{i}") for i, each in enumerate(step))
+        ground, fresh = Ground(shown, ground), Ground(shown)
+        assert ground.sums == fresh.sums
+        positions = [sorted(i for _, i in each.parting) for each in (ground, fresh)]
+        assert positions[0] == positions[1]
+        for kind in kinds:
+            assert ground.counts(kind) == fresh.counts(kind)
+            classes = [sorted(each.alike(kind, None)) for each in (ground, fresh)]
+            assert classes[0] == classes[1]

@@ -1,0 +1,306 @@
+"""Plugins in a plan: which world a sub-job is made for, and when it is made again."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hyperjob_core.api.names import WORLD
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan, Repin
+from hyperjob_engine.plan import plan
+from hyperjob_engine.plugins.hook import generation_of
+from tests.support.podenv import pods_of
+from tests.unit.engine.builders import (
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    observed,
+    policy,
+    task,
+    template,
+    vcjob_status,
+)
+
+Object = dict[str, Any]
+BOTH = cluster("a"), cluster("b")
+ONE_EACH = {"env": [], "pytorch": []}
+
+
+def raw(plugins: Object | None = None, **spec: Any) -> Object:
+    """Two sub-jobs that the two clusters have room for, one in each."""
+    return hyperjob(
+        group(replicas=2, gpus=60), plugins=ONE_EACH if plugins is None else plugins, **spec
+    )
+
+
+def creations(decided: Plan) -> list[CreateChild]:
+    return [action for action in decided.actions if isinstance(action, CreateChild)]
+
+
+def deletions(decided: Plan) -> list[DeleteChild]:
+    return [action for action in decided.actions if isinstance(action, DeleteChild)]
+
+
+def stored(creation: CreateChild, *, attempt: int = 0, **status: Any) -> Object:
+    """Return the vcjob of a creation as the API server has it."""
+    assert creation.job is not None
+    metadata = {**creation.job["metadata"], "uid": f"uid-{creation.name}", "resourceVersion": "1"}
+    if attempt:
+        labels = metadata["labels"] | {"training.volcano.sh/attempt": str(attempt)}
+        metadata = {**metadata, "labels": labels}
+    return {**creation.job, "metadata": metadata} | ({"status": status} if status else {})
+
+
+def pinned(creation: CreateChild) -> Object:
+    return policy(creation.name, cluster=creation.cluster)
+
+
+def records(*attempts: int) -> Object:
+    return {
+        "jobs": [
+            {
+                "name": f"hj-trainer-{index}",
+                "replicatedJob": "trainer",
+                "index": index,
+                "phase": "Placed",
+                "attempt": attempt,
+            }
+            for index, attempt in enumerate(attempts)
+        ]
+    }
+
+
+def env(creation: CreateChild) -> dict[str, str]:
+    return pods_of(stored(creation))[0].env
+
+
+def mark(creation: CreateChild) -> str:
+    assert creation.job is not None
+    return str(creation.job["metadata"]["annotations"][WORLD])
+
+
+def test_sub_jobs_are_told_of_each_other_where_they_are_placed() -> None:
+    first, second = creations(plan(observed(raw(), clusters=BOTH)))
+    assert [env(made)["HYPERJOB_CLUSTER"] for made in (first, second)] == ["a", "b"]
+    assert {env(made)["PET_NNODES"] for made in (first, second)} == {"120"}
+    assert ".a.hj-trainer-0." in env(second)["PET_RDZV_ENDPOINT"]
+
+
+def test_the_export_of_a_service_goes_with_its_sub_job() -> None:
+    made, _ = creations(plan(observed(raw(), clusters=BOTH)))
+    assert made.export is not None
+    assert made.policy is not None
+    assert made.export["metadata"]["labels"] == made.policy["metadata"]["labels"]
+    assert made.policy["spec"]["resourceSelectors"][1:] == [
+        {
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+            "kind": "ServiceExport",
+            "namespace": "default",
+            "name": "hj-trainer-0",
+        }
+    ]
+
+
+def test_without_plugins_nothing_is_added() -> None:
+    made, _ = creations(plan(observed(raw({}), clusters=BOTH)))
+    assert made.export is None
+    assert made.job is not None
+    assert made.policy is not None
+    assert "annotations" not in made.job["metadata"]
+    assert "env" not in made.job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    assert len(made.policy["spec"]["resourceSelectors"]) == 1
+
+
+def test_what_stands_is_left_alone() -> None:
+    made = creations(plan(observed(raw(), clusters=BOTH)))
+    objects = [document for item in made for document in (stored(item), pinned(item))]
+    assert plan(observed(raw(), *objects, clusters=BOTH)).actions == ()
+
+
+@pytest.mark.parametrize("names", [None, [], ["a", "b"]])
+def test_a_vcjob_stays_while_its_policy_names_no_single_cluster(names: list[str] | None) -> None:
+    """Its binding names the cluster: the vcjobs speak of that, whatever the policy now says."""
+    first, second = creations(plan(observed(raw(), clusters=BOTH)))
+    loose = pinned(first)
+    loose["spec"]["placement"] = {"clusterAffinity": {"clusterNames": names}}
+    decided = plan(
+        observed(
+            raw(),
+            *(stored(item) for item in (first, second)),
+            *(() if names is None else (loose,)),
+            pinned(second),
+            binding(first.name, cluster="a"),
+            binding(second.name, cluster="b"),
+            clusters=BOTH,
+        )
+    )
+    assert deletions(decided) == []
+
+
+def test_a_sub_job_goes_with_the_export_of_its_service() -> None:
+    made = creations(plan(observed(raw({"svc": []}), clusters=BOTH)))
+    objects = [document for item in made for document in (stored(item), pinned(item))]
+    fewer = hyperjob(group(replicas=1, gpus=60), plugins={"svc": []})
+    (gone,) = deletions(plan(observed(fewer, *objects, clusters=BOTH)))
+    assert gone.name == "hj-trainer-1"
+    assert gone.export is not None
+    assert gone.export["metadata"]["name"] == "hj-trainer-1"
+
+
+def moved(*, sent: bool = False, marked: bool = True, plugins: Object | None = None) -> Plan:
+    """Plan for two sub-jobs of which the first was moved from `a` to `c` after both were made.
+
+    Not `marked`: neither vcjob bears the mark of its world.
+    """
+    clusters = (*BOTH, cluster("c"))
+    made = creations(plan(observed(raw(plugins), clusters=clusters)))
+    first, second = made
+    status = vcjob_status("Pending") if sent else None
+    return plan(
+        observed(
+            raw(plugins),
+            *(stored(item) if marked else unmarked(stored(item)) for item in made),
+            policy(first.name, cluster="c"),
+            pinned(second),
+            binding(first.name, cluster="c", status=status),
+            binding(second.name, cluster=second.cluster, status=status),
+            clusters=clusters,
+        )
+    )
+
+
+def test_vcjobs_that_name_another_cluster_are_made_again_before_they_are_sent() -> None:
+    gone = deletions(moved())
+    assert [(item.name, item.policy_uid, item.export) for item in gone] == [
+        ("hj-trainer-0", None, None),
+        ("hj-trainer-1", None, None),
+    ]
+
+
+def test_vcjobs_that_were_sent_are_left_alone() -> None:
+    assert deletions(moved(sent=True)) == []
+
+
+def test_vcjobs_that_bear_no_mark_of_a_world_are_left_alone() -> None:
+    assert deletions(moved(marked=False)) == []
+
+
+def unmarked(job: Object) -> Object:
+    annotations = {k: v for k, v in job["metadata"]["annotations"].items() if k != WORLD}
+    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    "plugins", [{"svc": []}, {"pytorch": [], "svc": ["--name-pattern={pod}.{service}.example.com"]}]
+)
+def test_vcjobs_that_name_no_cluster_may_move(plugins: Object) -> None:
+    assert deletions(moved(plugins=plugins)) == []
+
+
+def test_a_move_and_what_it_makes_outdated_come_in_one_plan() -> None:
+    made = creations(plan(observed(raw(), clusters=BOTH)))
+    objects = [document for item in made for document in (stored(item), pinned(item))]
+    lost = (cluster("a", unusable="is not Ready"), *BOTH[1:], cluster("c"))
+    decided = plan(observed(raw(), *objects, clusters=lost))
+    assert [action.cluster for action in decided.actions if isinstance(action, Repin)] == ["c"]
+    assert {action.name for action in deletions(decided)} == {"hj-trainer-0", "hj-trainer-1"}
+
+
+def test_no_gate_opens_for_what_is_made_again() -> None:
+    gated = QueueAdmission.VOLCANO_GLOBAL
+    made = creations(plan(observed(raw(), clusters=BOTH, admission=gated)))
+    released = {"dispatching": True, "scheduling": False}
+
+    def decide(first_cluster: str) -> Plan:
+        pins = [first_cluster, made[1].cluster]
+        return plan(
+            observed(
+                raw(),
+                *(stored(item) for item in made),
+                *(policy(item.name, cluster=pin) for item, pin in zip(made, pins, strict=True)),
+                *(
+                    binding(item.name, cluster=pin, gate="held", suspension=released)
+                    for item, pin in zip(made, pins, strict=True)
+                ),
+                clusters=(*BOTH, cluster("c")),
+                admission=gated,
+            )
+        )
+
+    assert [type(action) for action in decide("a").actions] == [OpenGate, OpenGate]
+    assert [type(action) for action in decide("c").actions] == [DeleteChild, DeleteChild]
+
+
+def test_a_sub_job_waits_for_the_cluster_of_a_host_that_it_names() -> None:
+    """Fewer than all may start, and the first, which holds the store, has no room."""
+    big = group("big", replicas=1, gpus=500)
+    small = group("small", replicas=1, gpus=1)
+    decided = plan(
+        observed(hyperjob(big, small, plugins={"pytorch": []}, minAvailable=1), clusters=BOTH)
+    )
+    assert creations(decided) == []
+    assert decided.status is not None
+    waiting = decided.status["jobs"][1]
+    assert (waiting["reason"], waiting["message"]) == (
+        "WaitingForHost",
+        "waits for the cluster of hj-big-0, whose pods it looks up",
+    )
+
+
+def test_a_world_too_large_to_be_told_is_an_error_of_the_spec() -> None:
+    launcher = group("a", replicas=1, templateSpec=template(task("master")))
+    workers = group("b", replicas=1, templateSpec=template(task("worker", 3000, gpus=0)))
+    small = cluster("a")
+    roomy = replace(small, free={name: 10 * amount for name, amount in small.free.items()})
+    decided = plan(observed(hyperjob(launcher, workers, plugins={"mpi": []}), clusters=(roomy,)))
+    assert decided.status is not None
+    told = decided.status["jobs"][0]
+    assert told["reason"] == "InvalidSpec"
+    assert told["message"].startswith("plugin mpi: MPI_HOST would be longer than")
+
+
+class TestGeneration:
+    """Restarted together, sub-jobs meet in a new world; one alone joins the world that stands."""
+
+    def made(self, status: Object, *objects: Object) -> list[CreateChild]:
+        return creations(plan(observed(raw(status=status), *objects, clusters=BOTH)))
+
+    def test_the_first_world_is_0(self) -> None:
+        assert {generation_of(mark(made)) for made in self.made({})} == {0}
+
+    def test_all_restarted_meet_in_a_new_world(self) -> None:
+        made = self.made(records(1, 1))
+        assert {env(item)["PET_RDZV_ID"] for item in made} == {"hj-hj-uid-1"}
+        assert [env(item)["HYPERJOB_ATTEMPT"] for item in made] == ["1", "1"]
+
+    def test_one_restarted_joins_the_others(self) -> None:
+        first, second = self.made({})
+        running = stored(first, **vcjob_status("Running"))
+        (again,) = self.made(records(0, 2), running, pinned(first))
+        assert again.name == second.name
+        assert env(again)["PET_RDZV_ID"] == "hj-hj-uid-0"
+        assert env(again)["HYPERJOB_ATTEMPT"] == "2"
+
+    def test_one_after_the_other_still_meet(self) -> None:
+        first, second = self.made({})
+        running = stored(first, **vcjob_status("Running"))
+        (again,) = self.made(records(0, 1), running, pinned(first))
+        stands = stored(again, attempt=1, **vcjob_status("Running"))
+        (other,) = self.made(records(1, 1), stands, pinned(second))
+        assert {generation_of(mark(item)) for item in (again, other)} == {0}
+
+    def test_what_an_earlier_attempt_left_is_no_world(self) -> None:
+        """The old vcjob of the first is still there, and will be deleted."""
+        first, _ = self.made({})
+        old = stored(first, **vcjob_status("Running"))
+        made = self.made(records(1, 1), old, pinned(first))
+        assert {generation_of(mark(item)) for item in made} <= {1}
+
+
+@pytest.mark.parametrize(
+    ("text", "generation"), [("3.00ff", 3), ("", None), ("x.1", None), ("7", None), ("-1.a", None)]
+)
+def test_a_mark_of_another_form_is_nobodys(text: str, generation: int | None) -> None:
+    assert generation_of(text) == generation

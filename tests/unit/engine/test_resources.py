@@ -1,0 +1,174 @@
+import pytest
+
+from hyperjob_core.api.quantity import MAX
+from hyperjob_engine.resources import (
+    accelerator_of,
+    amount_text,
+    fits,
+    is_extended,
+    lacking,
+    largest,
+    order_of,
+    parse_resources,
+    pod_request,
+    scale,
+    subtract,
+    total,
+    whole,
+)
+from tests.unit.engine.builders import GPU
+
+
+def container(**resources: object) -> dict[str, object]:
+    return {"name": "c", "resources": resources}
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("1e400", MAX), ("-1e400", -MAX), ("9223372036854775808", MAX), ("9.3E", MAX), (1e308, MAX)],
+)
+def test_no_amount_is_larger_than_kubernetes_counts(text: object, amount: int) -> None:
+    assert parse_resources({GPU: text, "cpu": "1"}) == {GPU: amount, "cpu": whole(1)}
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            {"containers": [container(requests={"cpu": "100m"}), container(requests={"cpu": "1"})]},
+            {"cpu": "1100m"},
+            id="containers are added up",
+        ),
+        pytest.param(
+            {"containers": [container(limits={"cpu": "2", GPU: "4"}, requests={"cpu": "1"})]},
+            {"cpu": "1", GPU: "4"},
+            id="a limit stands in for a missing request",
+        ),
+        pytest.param(
+            {
+                "containers": [container(requests={"cpu": "1"})],
+                "initContainers": [
+                    container(requests={"cpu": "3"}),
+                    container(requests={"cpu": "2"}),
+                ],
+            },
+            {"cpu": "3"},
+            id="the largest init container counts if it is larger than all containers",
+        ),
+        pytest.param(
+            {
+                "containers": [container(requests={"cpu": "1"})],
+                "initContainers": [
+                    container(requests={"cpu": "500m"}) | {"restartPolicy": "Always"},
+                    container(requests={"cpu": "1"}),
+                ],
+            },
+            {"cpu": "1500m"},
+            id="a sidecar counts beside containers and beside later init containers",
+        ),
+        pytest.param(
+            {"containers": [container(requests={"cpu": "1"})], "overhead": {"cpu": "250m"}},
+            {"cpu": "1250m"},
+            id="overhead is added",
+        ),
+        pytest.param(
+            {
+                "containers": [container(requests={"cpu": "1", GPU: "1"})],
+                "resources": {"requests": {"cpu": "4"}},
+            },
+            {"cpu": "4", GPU: "1"},
+            id="requests of the pod override the sum",
+        ),
+        pytest.param(
+            {"containers": [container(requests={"cpu": "x", GPU: 2, "a/b": True}), "no", {}]},
+            {GPU: "2"},
+            id="what is no quantity is left out",
+        ),
+        pytest.param({}, {}, id="no containers, no request"),
+    ],
+)
+def test_a_pod_requests(pod: dict[str, object], expected: dict[str, str]) -> None:
+    assert pod_request(pod) == parse_resources(expected)
+
+
+def test_amounts_are_exact() -> None:
+    tenth = parse_resources({"cpu": "100m"})
+    assert scale(tenth, 10) == parse_resources({"cpu": "1"})
+    assert total([parse_resources({"memory": "1Gi"}), parse_resources({"memory": "1"})]) == {
+        "memory": (2**30 + 1) * 10**9
+    }
+
+
+def test_what_is_absent_is_not_free() -> None:
+    demand = parse_resources({GPU: "1", "cpu": "1"})
+    assert not fits(demand, parse_resources({"cpu": "8"}))
+    assert lacking(demand, parse_resources({"cpu": "500m"})) == parse_resources(
+        {GPU: "1", "cpu": "500m"}
+    )
+
+
+def test_overcommitted_resources_are_not_counted_twice_against_a_demand() -> None:
+    free = subtract(parse_resources({GPU: "4"}), parse_resources({GPU: "10"}))
+    assert lacking(parse_resources({GPU: "8"}), free) == parse_resources({GPU: "8"})
+
+
+def test_a_demand_of_nothing_fits_everywhere() -> None:
+    assert fits(parse_resources({GPU: "0"}), {})
+
+
+@pytest.mark.parametrize(
+    ("demand", "expected"),
+    [
+        ({"cpu": "8", GPU: "2"}, GPU),
+        ({"rdma/hca": "8", GPU: "2"}, GPU),
+        ({"ascend910c": "64"}, "ascend910c"),
+        ({"example.com/widget": "1", "example.com/gadget": "2"}, "example.com/gadget"),
+        ({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}, None),
+        ({GPU: "0"}, None),
+    ],
+)
+def test_the_accelerator_tells_the_size(demand: dict[str, str], expected: str | None) -> None:
+    assert accelerator_of(parse_resources(demand)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (GPU, "2000", f"2000 {GPU}"),
+        ("memory", "1536Mi", "1536Mi memory"),
+        ("memory", "2048Mi", "2Gi memory"),
+        ("cpu", "1500m", "1500m cpu"),
+    ],
+)
+def test_amounts_are_printed_as_kubernetes_does(name: str, text: str, expected: str) -> None:
+    assert amount_text(name, parse_resources({name: text})[name]) == expected
+
+
+def test_native_resources_are_not_devices() -> None:
+    assert not any(
+        map(is_extended, ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi"))
+    )
+    assert is_extended("ascend910c")
+
+
+def test_the_last_unit_that_is_missing_is_told() -> None:
+    assert lacking({GPU: 2, "cpu": 0}, {GPU: 1}) == {GPU: 1}
+    assert lacking({GPU: 1, "cpu": 1}, {GPU: 1}) == {"cpu": 1}
+    assert lacking({GPU: 1}, {GPU: -5}) == {GPU: 1}
+    assert lacking({GPU: -1}, {}) == {}
+
+
+def test_what_only_one_of_two_has_counts_as_it_is() -> None:
+    assert largest({"cpu": 2}, {"cpu": 3, "memory": 0}) == {"cpu": 3, "memory": 0}
+    assert largest({"memory": 0}, {"cpu": -1}) == {"memory": 0, "cpu": 0}
+    assert not fits({"cpu": 1}, {})
+    assert not fits({"cpu": 1}, {"cpu": 0})
+    assert fits({"cpu": 1}, {"cpu": 1})
+    assert fits({"cpu": 0}, {})
+
+
+def test_a_reader_sees_accelerators_first_then_devices_then_the_native_ones_then_pods() -> None:
+    names = ["pods", "cpu", "example.com/fpga", "memory", "nvidia.com/gpu", "amd.com/gpu"]
+    assert sorted(names, key=order_of) == [
+        "amd.com/gpu", "nvidia.com/gpu", "example.com/fpga", "cpu", "memory", "pods",
+    ]  # fmt: skip

@@ -1,0 +1,308 @@
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
+from hyperjob_engine.placement.share import SplitShare, Wish, share
+from hyperjob_engine.reasons.detail import detail_text
+from hyperjob_engine.resources import fits, parse_resources, whole
+from tests.unit.engine.builders import GPU, cluster
+
+
+def wish(
+    accelerators: int = 128,
+    *,
+    fixed: int = 0,
+    per_pod: int = 1,
+    preferred: tuple[str, ...] = (),
+    required: bool = False,
+) -> Wish:
+    return Wish(
+        group="trainer",
+        accelerators=accelerators,
+        kind=GPU,
+        fixed=fixed,
+        per_pod=per_pod,
+        pod=parse_resources({GPU: str(per_pod), "pods": "1"}),
+        others=(PodGroup(parse_resources({GPU: str(fixed), "pods": "1"}), 1),) if fixed else (),
+        preferred=preferred,
+        required=required,
+    )
+
+
+def shared(what: Wish, *clusters: Cluster, max_domains: int | None = None) -> dict[str, int]:
+    """Accelerators by cluster, in the order of the shares."""
+    found = share(what, FreeRoom.of(clusters, ()), max_domains=max_domains)
+    return {item.cluster: what.fixed + item.pods * what.per_pod for item in found}
+
+
+A, B, C = cluster("a", 100), cluster("b", 60), cluster("c", 130)
+
+
+@pytest.mark.parametrize(
+    ("what", "clusters", "expected"),
+    [
+        pytest.param(
+            wish(19),
+            (cluster("x", 11), cluster("y", 11), cluster("z", 9)),
+            {"x": 10, "z": 9},
+            id="the two with the least left over",
+        ),
+        pytest.param(wish(), (A, B), {"a": 68, "b": 60}, id="as equal as room allows"),
+        pytest.param(wish(per_pod=8), (A, B), {"a": 72, "b": 56}, id="whole pods"),
+        pytest.param(wish(), (A, B, C), {"c": 128}, id="one cluster if one can hold it"),
+        pytest.param(wish(40), (A, B, C), {"b": 40}, id="the one with the least left over"),
+        pytest.param(wish(200), (A, B, C), {"c": 100, "a": 100}, id="equal shares"),
+        pytest.param(wish(preferred=("b",)), (A, B), {"b": 60, "a": 68}, id="preferred first"),
+        pytest.param(wish(preferred=("a",)), (A, B), {"a": 100, "b": 28}, id="preferred filled"),
+        pytest.param(
+            wish(preferred=("b", "a")), (A, B, C), {"b": 60, "a": 68}, id="preferred alone"
+        ),
+        pytest.param(
+            wish(preferred=("b",)), (A, B, C), {"c": 128}, id="fewest when the preferred are full"
+        ),
+        pytest.param(
+            wish(200, preferred=("b",)),
+            (A, B, C),
+            {"c": 100, "a": 100},
+            id="fewest before preferred",
+        ),
+        pytest.param(
+            wish(160, preferred=("b",)), (A, B, C), {"b": 60, "a": 100}, id="with a preferred one"
+        ),
+        pytest.param(wish(preferred=("b",), required=True), (A, B), {}, id="required is too small"),
+        pytest.param(
+            wish(130, fixed=1, per_pod=8), (A, B, C), {"c": 65, "a": 65}, id="a master in each"
+        ),
+        pytest.param(wish(400), (A, B, C), {}, id="more than there is"),
+        pytest.param(wish(8, per_pod=8), (cluster("a", 7),), {}, id="no whole pod"),
+        pytest.param(wish(8), (), {}, id="no cluster"),
+    ],
+)
+def test_shares(what: Wish, clusters: tuple[Cluster, ...], expected: dict[str, int]) -> None:
+    found = shared(what, *clusters)
+    assert list(found.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("what", "clusters", "max_domains", "expected"),
+    [
+        (wish(), (A, B), 1, {}),
+        (wish(), (A, B), 2, {"a": 68, "b": 60}),
+        (wish(), (A, B, C), 1, {"c": 128}),
+        (wish(preferred=("b", "a")), (A, B, C), 1, {"c": 128}),
+        (wish(250), (A, B, C), 2, {}),
+    ],
+)
+def test_never_over_more_clusters_than_allowed(
+    what: Wish, clusters: tuple[Cluster, ...], max_domains: int, expected: dict[str, int]
+) -> None:
+    assert shared(what, *clusters, max_domains=max_domains) == expected
+
+
+def test_clusters_in_use_count_as_domains() -> None:
+    room = FreeRoom.of((A, B, C), [("other", "b")])
+    assert [item.cluster for item in share(wish(60), room, max_domains=1)] == ["b"]
+    assert share(wish(61), room, max_domains=1) == ()
+    assert {item.cluster for item in share(wish(190), room, max_domains=2)} == {"b", "c"}
+
+
+def test_near_clusters_are_taken_together() -> None:
+    clusters = [
+        cluster("a", 64, provider="p", region="r", zone="1"),
+        cluster("b", 64, provider="p", region="s", zone="2"),
+        cluster("c", 90, provider="p", region="r", zone="3"),
+        cluster("d", 64, provider="q", region="t", zone="4"),
+    ]
+    assert shared(wish(), *clusters) == {"a": 64, "c": 64}
+
+
+def test_excluded_and_unusable_clusters_get_nothing() -> None:
+    what = replace(wish(60), excluded=frozenset({"b"}))
+    assert shared(what, cluster("a", 100, unusable="is not Ready"), B, C) == {"c": 60}
+
+
+def test_other_resources_bound_a_share_too() -> None:
+    what = replace(wish(64), pod=parse_resources({GPU: "1", "cpu": "25", "pods": "1"}))
+    small = [replace(item, free={**item.free, "cpu": whole(1000)}) for item in (A, B, C)]
+    assert shared(what, *small) == {"a": 32, "b": 32}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Wish, tuple[Cluster, ...], int | None]:
+    names = "abcde"[: draw(st.integers(0, 5))]
+    places = st.sampled_from(["", "1", "2"])
+    clusters = tuple(
+        cluster(name, draw(st.integers(0, 12)), provider=draw(places), region=draw(places))
+        for name in names
+    )
+    preferred = tuple(draw(st.permutations(names))[: draw(st.integers(0, 3))]) if names else ()
+    what = wish(
+        draw(st.integers(1, 40)),
+        fixed=draw(st.integers(0, 3)),
+        per_pod=draw(st.integers(1, 4)),
+        preferred=preferred,
+        required=draw(st.booleans()) and bool(preferred),
+    )
+    return what, clusters, draw(st.sampled_from([None, 1, 2, 3]))
+
+
+def fewest(
+    what: Wish, clusters: tuple[Cluster, ...], max_domains: int | None, among: tuple[str, ...]
+) -> int:
+    """The fewest clusters that can hold it, by trying all sets; 0 if none can."""
+    able = [item for item in clusters if item.name in among]
+    for parts in range(1, min(len(able), max_domains or len(able)) + 1):
+        pods, rest = divmod(what.accelerators - parts * what.fixed, what.per_pod)
+        if rest or pods < parts:
+            continue
+        for chosen in combinations(able, parts):
+            most = []
+            for item in chosen:
+                holds = 0
+                while fits(what.request(holds + 1).demand, item.free):
+                    holds += 1
+                most.append(holds)
+            if min(most) >= 1 and sum(most) >= pods:
+                return parts
+    return 0
+
+
+@settings(max_examples=400, deadline=None)
+@given(cases())
+def test_shares_are_exact_fit_and_are_as_few_as_possible(
+    case: tuple[Wish, tuple[Cluster, ...], int | None],
+) -> None:
+    what, clusters, max_domains = case
+    room = FreeRoom.of(clusters, ())
+    found = share(what, room, max_domains=max_domains)
+    everywhere = tuple(item.name for item in clusters)
+    alone = fewest(what, clusters, max_domains, what.preferred)
+    allowed = what.preferred if what.required else everywhere
+    assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
+    assert share(what, FreeRoom.of(clusters[::-1], ()), max_domains=max_domains) == found
+    if not found:
+        text = detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains))
+        assert text.startswith(f"needs {what.accelerators} {GPU}")
+        return
+    free = {item.name: item.free for item in clusters}
+    assert all(fits(what.request(item.pods).demand, free[item.cluster]) for item in found)
+    assert sum(what.fixed + item.pods * what.per_pod for item in found) == what.accelerators
+    assert len({item.cluster for item in found}) == len(found)
+    assert min(item.pods for item in found) >= 1
+    if alone:
+        assert {item.cluster for item in found} <= set(what.preferred)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
+    case: tuple[Wish, tuple[Cluster, ...], int | None],
+) -> None:
+    what, clusters, max_domains = case
+    room = FreeRoom.of(clusters, ())
+    others = [
+        item
+        for item in share(what, room, max_domains=max_domains)
+        if item.cluster not in what.preferred
+    ]
+    free = {item.name: item.free for item in clusters}
+    for less in others:
+        for more in others:
+            grown = fits(what.request(less.pods + 1).demand, free[less.cluster])
+            assert not (grown and more.pods > less.pods + 1)
+
+
+def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
+    clusters = [cluster(f"c{i:02}", 10 + i * 7 % 50, region=f"r{i % 5}") for i in range(80)]
+    found = shared(wish(250), *clusters)
+    top = sorted((10 + i * 7 % 50 for i in range(80)), reverse=True)
+    assert sum(top[: len(found) - 1]) < 250 <= sum(found.values())
+    assert max(found.values()) - min(found.values()) <= 1
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    ("what", "clusters", "max_domains", "text"),
+    [
+        (
+            wish(per_pod=8),
+            (A, B),
+            1,
+            (
+                f"needs 128 {GPU} in multiples of 8, 96 fit on 1 cluster (maxDomains 1):"
+                " a has room for 96; b has room for 56 but maxDomains 1 is used up"
+            ),
+        ),
+        (
+            wish(200),
+            (A, cluster("b", 9, unusable="is not Ready")),
+            None,
+            f"needs 200 {GPU}, 100 fit on 1 cluster: a has room for 100; b is not Ready",
+        ),
+        (
+            wish(200, preferred=("b", "x"), required=True),
+            (A, B),
+            None,
+            (
+                f"needs 200 {GPU} (clusterPolicy Required), 60 fit on 1 cluster:"
+                " b has room for 60; x does not exist"
+            ),
+        ),
+        (
+            wish(130, fixed=1, per_pod=8),
+            (cluster("a", 500),),
+            None,
+            (
+                f"needs 130 {GPU} in sub-jobs of 1 and a multiple of 8,"
+                " that takes 2 clusters, 1 cluster can be used: a has room for 497"
+            ),
+        ),
+        (
+            wish(8, per_pod=8),
+            (cluster("a", 7),),
+            None,
+            f"needs 8 {GPU} in multiples of 8, none fit now: a lacks 1 {GPU} (has 7)",
+        ),
+        (wish(8), (), None, f"needs 8 {GPU}, none fit now: no cluster is registered"),
+    ],
+)
+def test_a_shortfall_is_told_exactly(
+    what: Wish, clusters: tuple[Cluster, ...], max_domains: int | None, text: str
+) -> None:
+    room = FreeRoom.of(clusters, ())
+    assert share(what, room, max_domains=max_domains) == ()
+    assert detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains)) == text
+
+
+def test_a_shortfall_over_many_clusters_stays_readable() -> None:
+    clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
+    text = detail_text(
+        explain_shortfall(wish(301), clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    )
+    assert "300 fit on 300 clusters" in text
+    assert text.endswith("and 295 more clusters")
+
+
+def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
+    what = wish(preferred=("a", "x", "n"))
+    clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
+    found = [SplitShare("a", 100), SplitShare("b", 28)]
+    empty = explain_overflow_of(
+        wish(preferred=("b",)), (A, cluster("b", 0)), [SplitShare("a", 128)]
+    )
+    assert detail_text(empty) == "b has too little room"
+    assert detail_text(explain_overflow_of(what, clusters, found)) == (
+        f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
+    )
+
+
+def test_a_resource_that_pods_request_none_of_limits_no_share() -> None:
+    what = wish(8)
+    assert shared(replace(what, pod={**what.pod, "example.com/nic": 0}), A) == {"a": 8}

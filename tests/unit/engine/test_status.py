@@ -1,0 +1,515 @@
+from datetime import timedelta
+from typing import Literal
+
+import pytest
+
+from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, OpenGate, Repin, Resize
+from hyperjob_engine.plan import plan
+from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.transitions import action_events, pass_events, status_events
+from tests.unit.engine.builders import (
+    GPU,
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+A = cluster("a")
+GLOBAL = QueueAdmission.VOLCANO_GLOBAL
+FULL = cluster("a", 0, total=100)
+
+
+def derived(raw: Object, *objects: Object, **options: object) -> Object:
+    status = plan(observed(raw, *objects, **options)).status  # type: ignore[arg-type]
+    assert status is not None
+    HyperJobStatus.from_object(status)
+    return status
+
+
+def child(index: int, *, phase: str = "", **options: object) -> list[Object]:
+    """vcjob, policy and binding of a sub-job that its cluster reports in `phase`."""
+    name = f"hj-trainer-{index}"
+    pods = options.pop("pods", {"running": 8} if phase == "Running" else {})
+    status = vcjob_status(phase, pods) if phase else None  # type: ignore[arg-type]
+    return [job(name), policy(name), binding(name, cluster="a", status=status, **options)]  # type: ignore[arg-type]
+
+
+QUEUED = {"suspension": {"scheduling": True}}
+
+PHASES = {
+    "nothing has room": ([], "Pending", "InsufficientCapacity", "needs 8 nvidia.com/gpu"),
+    "only bindings are missing": (
+        [job("hj-trainer-0"), policy("hj-trainer-0"), job("hj-trainer-1"), policy("hj-trainer-1")],
+        "Starting",
+        "Dispatching",
+        "is Placed on a: waits for Karmada",
+    ),
+    "all wait for the queue": (
+        [*child(0, **QUEUED), *child(1, **QUEUED)],
+        "Queued",
+        "WaitingForQueue",
+        "0 of 2 needed sub-jobs are admitted; waits for queue default",
+    ),
+    "one waits for the queue": (
+        [*child(0), *child(1, **QUEUED)],
+        "Queued",
+        "WaitingForQueue",
+        "1 of 2 needed sub-jobs are admitted",
+    ),
+    "no cluster fits for Karmada": (
+        [*child(0), *child(1, unscheduled=("NoClusterFit", "0/2 clusters are available"))],
+        "Starting",
+        "NoClusterFit",
+        "Karmada: 0/2 clusters are available",
+    ),
+    "Karmada has no room": (
+        [*child(0), *child(1, unscheduled=("SchedulerError", "no enough resource"))],
+        "Starting",
+        "SchedulerError",
+        "no enough resource",
+    ),
+    "the member refuses the job": (
+        [*child(0, phase="Running"), *child(1, apply_error="queue is not open")],
+        "Starting",
+        "ApplyFailed",
+        "hj-trainer-1 is Placed on a: queue is not open",
+    ),
+    "pods are pending": (
+        [*child(0, phase="Running"), *child(1, phase="Pending", pods={"pending": 6, "running": 2})],
+        "Starting",
+        "PodsPending",
+        "hj-trainer-1 is Pending on a: 2 of 8 pods run",
+    ),
+    "all run": (
+        [*child(0, phase="Running"), *child(1, phase="Running")],
+        "Running",
+        "JobsRunning",
+        "2 of 2 sub-jobs run or completed, on a",
+    ),
+    "one has completed, one runs": (
+        [*child(0, phase="Completed"), *child(1, phase="Running")],
+        "Running",
+        "JobsRunning",
+        "2 of 2 sub-jobs run or completed, on a",
+    ),
+    "one has failed, one runs": (
+        [*child(0, phase="Failed"), *child(1, phase="Running")],
+        "Degraded",
+        "JobsFailed",
+        "1 sub-jobs run or completed, 2 are needed: hj-trainer-0 is Failed on a",
+    ),
+    "all completed": (
+        [*child(0, phase="Completed"), *child(1, phase="Completed")],
+        "Completed",
+        "JobsCompleted",
+        "2 sub-jobs completed on a",
+    ),
+    "one failed, one completed": (
+        [*child(0, phase="Failed"), *child(1, phase="Completed")],
+        "Failed",
+        "JobsFailed",
+        "1 of 2 sub-jobs did not complete: hj-trainer-0 is Failed on a",
+    ),
+    "one terminated": (
+        [*child(0, phase="Terminated", pods={"failed": 1}), *child(1, phase="Aborted")],
+        "Failed",
+        "JobsFailed",
+        "2 of 2 sub-jobs did not complete",
+    ),
+    "aborted by hand": (
+        [*child(0, phase="Aborted"), *child(1, phase="Completed")],
+        "Failed",
+        "JobsAborted",
+        "hj-trainer-0 is Aborted on a",
+    ),
+    "aborting is not yet the end": (
+        [*child(0, phase="Aborting"), *child(1, phase="Completed")],
+        "Starting",
+        "",
+        "hj-trainer-0 is Aborting on a",
+    ),
+    "a phase that is not known is neither success nor failure": (
+        [*child(0, phase="Dreaming"), *child(1, phase="Completed")],
+        "Starting",
+        "",
+        "hj-trainer-0 is Dreaming on a",
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "phase", "reason", "text"), PHASES.values(), ids=list(PHASES))
+def test_phase(objects: list[Object], phase: str, reason: str, text: str) -> None:
+    state = derived(hyperjob(), *objects, clusters=(FULL,))["state"]
+    assert state["phase"] == phase
+    assert state["reason"] == (reason or "Dispatching")
+    assert text in state["message"]
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("RestartJob", "1 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a"),
+        (
+            "RestartHyperJob",
+            (
+                "0 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a;"
+                " hj-trainer-1: restarted with all sub-jobs, because hj-trainer-0 is Failed on a"
+            ),
+        ),
+    ],
+)
+def test_what_is_made_again_is_named_once_with_the_failure(action: str, text: str) -> None:
+    raw = hyperjob(failurePolicy={"maxRestarts": 1, "rules": [{"action": action}]})
+    objects = [*child(0, phase="Failed"), *child(1, phase="Running")]
+    state = derived(raw, *objects, clusters=(A,))["state"]
+    assert (state["phase"], state["message"]) == ("Restarting", text)
+
+
+def test_after_it_ran_missing_sub_jobs_make_it_degraded() -> None:
+    raw = hyperjob(status={"state": {"phase": "Running"}})
+    state = derived(raw, *child(0, phase="Running"), *child(1, phase="Pending"))["state"]
+    assert (state["phase"], state["reason"]) == ("Degraded", "MinAvailableNotMet")
+    assert "hj-trainer-1 is Pending on a" in state["message"]
+
+
+def test_min_available_is_what_running_means() -> None:
+    raw = hyperjob(minAvailable=1)
+    objects = [*child(0, phase="Running"), *child(1, phase="Pending")]
+    state = derived(raw, *objects)["state"]
+    assert state["phase"] == "Running"
+    assert "hj-trainer-1 is Pending" in state["message"]
+
+
+def test_a_sub_job_without_a_place_behind_a_queue() -> None:
+    raw = hyperjob(minAvailable=1)
+    state = derived(raw, *child(0, **QUEUED), clusters=(FULL,), admission=GLOBAL)["state"]
+    assert state["phase"] == "Queued"
+
+
+@pytest.mark.parametrize(
+    ("queues", "text"),
+    [
+        (None, "queue default has not admitted it yet"),
+        ({"default": "Open"}, "queue default has not admitted it yet"),
+        ({"default": "Closed"}, "queue default is Closed"),
+        ({"default": ""}, "queue default is not Open yet"),
+        ({}, "queue default does not exist"),
+    ],
+)
+def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
+    queues: dict[str, str] | None, text: str
+) -> None:
+    status = derived(hyperjob(group(replicas=1)), *child(0, **QUEUED), queues=queues)
+    assert status["jobs"][0]["phase"] == "Queued"
+    assert status["jobs"][0]["message"] == text
+
+
+def test_the_gate_is_told_per_sub_job() -> None:
+    held = {"gate": "held", "suspension": {"dispatching": True, "scheduling": False}}
+    waiting = {"gate": "held", "suspension": {"dispatching": True, "scheduling": True}}
+    objects = [*child(0, **held), *child(1, **waiting)]
+    status = derived(hyperjob(), *objects, clusters=(cluster("a"),), admission=GLOBAL)
+    assert [(entry["phase"], entry["reason"]) for entry in status["jobs"]] == [
+        ("Placed", "WaitingForGang"),
+        ("Queued", "WaitingForQueue"),
+    ]
+
+
+def test_upstream_fields_have_upstreams_form() -> None:
+    failed = vcjob_status("Failed", {"failed": 1}) | {
+        "state": {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "node lost",
+            "lastTransitionTime": "2026-01-02T03:03:00Z",
+        }
+    }
+    name = "hj-trainer-0"
+    first = [job(name), policy(name), binding(name, cluster="a", status=failed)]
+    status = derived(
+        hyperjob(generation=3), *first, *child(1, phase="Completed", pods={"succeeded": 8})
+    )
+    assert status["conditions"] == [
+        {
+            "type": "Failed",
+            "status": "True",
+            "observedGeneration": 3,
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+            "reason": "SomeChildVCJobsUnsuccessful",
+            "message": "HyperJob failed: 1 completed, 1 failed, 0 aborted, 0 terminated",
+        }
+    ]
+    assert status["replicatedJobsStatus"] == [
+        {
+            "name": "trainer",
+            "jobStates": {
+                "hj-trainer-0": failed["state"],
+                "hj-trainer-1": {
+                    "phase": "Completed",
+                    "lastTransitionTime": "2026-01-02T03:00:30Z",
+                },
+            },
+            "succeeded": 8,
+            "failed": 1,
+        }
+    ]
+    assert (status["splitCount"], status["observedGeneration"]) == (2, 3)
+
+
+def test_completed_in_upstreams_words() -> None:
+    status = derived(hyperjob(), *child(0, phase="Completed"), *child(1, phase="Completed"))
+    (condition,) = status["conditions"]
+    assert (condition["type"], condition["reason"], condition["message"]) == (
+        "Completed",
+        "AllChildVCJobsCompleted",
+        "All 2 child vcJobs completed",
+    )
+
+
+def test_conditions_of_others_are_kept() -> None:
+    theirs = {
+        "type": "Admitted",
+        "status": "True",
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    raw = hyperjob(status={"conditions": [theirs]})
+    status = derived(raw, *child(0, phase="Completed"), *child(1, phase="Completed"))
+    assert [item["type"] for item in status["conditions"]] == ["Admitted", "Completed"]
+
+
+def test_every_sub_job_and_cluster_is_listed() -> None:
+    running = binding("hj-trainer-1", cluster="b", status=vcjob_status("Running", {"running": 7}))
+    objects = [
+        *child(0, phase="Pending", pods={"pending": 8}),
+        job("hj-trainer-1"),
+        policy("hj-trainer-1", cluster="b"),
+        running,
+    ]
+    status = derived(hyperjob(), *objects)
+    assert status["jobs"] == [
+        {
+            "name": "hj-trainer-0",
+            "replicatedJob": "trainer",
+            "index": 0,
+            "phase": "Pending",
+            "cluster": "a",
+            "accelerators": 8,
+            "reason": "PodsPending",
+            "message": "0 of 8 pods run",
+            "pods": 8,
+            "lastTransitionTime": "2026-01-02T03:00:30Z",
+        },
+        {
+            "name": "hj-trainer-1",
+            "replicatedJob": "trainer",
+            "index": 1,
+            "phase": "Running",
+            "cluster": "b",
+            "accelerators": 8,
+            "running": 7,
+            "pods": 8,
+            "startTime": "2026-01-02T03:00:30Z",
+            "lastTransitionTime": "2026-01-02T03:00:30Z",
+        },
+    ]
+    assert status["clusters"] == [
+        {"name": "a", "jobs": 1, "accelerators": 8},
+        {"name": "b", "jobs": 1, "ready": 1, "running": 7, "accelerators": 8},
+    ]
+    assert (status["jobsReady"], status["runningPods"], status["clusterNames"]) == ("1/2", 7, "a,b")
+    assert (status["queue"], status["restarts"]) == ("default", 0)
+
+
+def test_start_and_completion_are_set_once() -> None:
+    queued = derived(hyperjob(), *child(0, **QUEUED), *child(1, **QUEUED))
+    assert "startTime" not in queued
+    running = [*child(0, phase="Running"), *child(1, phase="Running")]
+    first = derived(hyperjob(), *running)
+    assert first["startTime"] == "2026-01-02T03:04:05Z"
+    later = NOW + timedelta(hours=1)
+    ended = [*child(0, phase="Completed"), *child(1, phase="Completed")]
+    last = derived(hyperjob(status=first), *ended, now=later)
+    assert last["startTime"] == first["startTime"]
+    assert last["completionTime"] == "2026-01-02T04:04:05Z"
+
+
+def test_the_time_of_a_phase_moves_only_with_the_phase() -> None:
+    running = [*child(0, phase="Running"), *child(1, phase="Running")]
+    first = derived(hyperjob(), *running)
+    again = derived(hyperjob(status=first), *running, now=NOW + timedelta(hours=1))
+    assert again == first
+
+
+def test_a_wiped_status_forgets_nothing() -> None:
+    """Karmada empties the status when an apply fails though the member's job still runs."""
+    first = derived(hyperjob(group(replicas=1)), *child(0, phase="Running"))
+    wiped = child(0, apply_error="admission webhook denied the request")
+    second = derived(hyperjob(group(replicas=1), status=first), *wiped)
+    assert second["state"]["phase"] == "Running"
+    entry = second["jobs"][0]
+    assert (entry["phase"], entry["reason"], entry["running"]) == ("Running", "ApplyFailed", 8)
+    assert entry["lastTransitionTime"] == first["jobs"][0]["lastTransitionTime"]
+    assert second["replicatedJobsStatus"] == first["replicatedJobsStatus"]
+
+
+def test_an_ended_sub_job_never_goes_back_because_of_an_empty_status() -> None:
+    raw = hyperjob(group(replicas=1))
+    first = derived(raw, *child(0, phase="Running"))
+    first["jobs"][0]["phase"] = "Completed"
+    second = derived(hyperjob(group(replicas=1), status=first), *child(0))
+    assert second["state"]["phase"] == "Completed"
+
+
+def test_messages_are_bounded() -> None:
+    raw = hyperjob(group(replicas=300))
+    clusters = tuple(cluster(f"cluster-{i}", 1) for i in range(100))
+    status = derived(raw, clusters=clusters)
+    assert len(status["state"]["message"]) <= 1024
+    assert all(len(entry["message"]) <= 400 for entry in status["jobs"])
+    assert "and 297 more" in status["state"]["message"]
+
+
+def test_many_clusters_are_abbreviated_in_the_column() -> None:
+    objects = []
+    for i in range(12):
+        name = f"hj-trainer-{i}"
+        where = binding(name, cluster=f"c{i:02}", status=vcjob_status("Running"))
+        objects += [job(name), policy(name, cluster=f"c{i:02}"), where]
+    status = derived(hyperjob(group(replicas=12)), *objects)
+    assert status["clusterNames"] == "c00,c01,c02,c03,c04,c05,c06,c07,+4"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        ({}, {}, {}),
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1, "others": 2}, {"a": 2}, {"a": 2}),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"x": 1}}, {"a": {"y": None}}),
+        ({"a": {"x": {"z": 1}}}, {"a": {"x": {"z": 2}}}, {"a": {"x": {"z": 2}}}),
+        ({"a": [1, 2]}, {"a": [1]}, {"a": [1]}),
+        ({"a": [{"x": 1}]}, {"a": [{"x": 2}]}, {"a": [{"x": 2}]}),
+        ({"a": {"x": [1]}}, {"a": {"y": 2}}, {"a": {"x": None, "y": 2}}),
+        ({}, {"a": 0}, {"a": 0}),
+        (None, {"a": 0}, {"a": 0}),
+    ],
+)
+def test_only_the_difference_is_written(old: Object | None, new: Object, patch: Object) -> None:
+    assert merge_patch(old, new) == patch
+
+
+def test_events_tell_transitions_once() -> None:
+    raw = hyperjob()
+    first = derived(raw, *child(0, phase="Running"), *child(1, phase="Running"))
+    assert [event.reason for event in status_events({}, first)] == ["Running"]
+    assert status_events(first, first) == ()
+    failed = derived(hyperjob(status=first), *child(0, phase="Failed"), *child(1, phase="Running"))
+    (event,) = status_events(first, failed)
+    assert (event.type, event.reason) == ("Warning", "Degraded")
+
+
+def test_a_new_trouble_within_a_phase_is_an_event() -> None:
+    first = derived(hyperjob(), *child(0, phase="Pending"), *child(1, phase="Pending"))
+    second = derived(
+        hyperjob(status=first), *child(0, phase="Pending"), *child(1, apply_error="no such queue")
+    )
+    assert [(event.type, event.reason) for event in status_events(first, second)] == [
+        ("Warning", "ApplyFailed")
+    ]
+    assert status_events(second, second) == ()
+
+
+def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
+    def event(reason: str, note: str, kind: Literal["Normal", "Warning"] = "Normal") -> Event:
+        return Event(type=kind, reason=reason, action="Reconcile", note=note)
+
+    created, opened, moved = (
+        event(reason, reason) for reason in ("Created", "GateOpened", "Moved")
+    )
+    queued, other = event("Queued", "waits for queue default"), event("JobFailed", "other")
+    assert pass_events((queued, other), (moved, created)) == (
+        event("Queued", "Created; waits for queue default"),
+        other,
+        moved,
+    )
+    assert pass_events((queued,), (created, opened)) == (
+        event("Queued", "Created; GateOpened; waits for queue default"),
+    )
+    assert pass_events((queued,), ()) == (queued,)
+    # Without a change of phase, and beside trouble, each Event stays by itself.
+    refused, degraded = event("Refused", "no", "Warning"), event("Degraded", "one", "Warning")
+    for alone in ((), (other,), (refused,), (degraded, other)):
+        assert pass_events(alone, (created, moved)) == (*alone, created, moved)
+
+
+def test_like_actions_are_one_event() -> None:
+    decided = plan(observed(hyperjob(group(replicas=7)), clusters=(A, cluster("b"))))
+    (event,) = action_events(decided.actions)
+    assert event.note == (
+        "Created hj-trainer-0, hj-trainer-1, hj-trainer-2, hj-trainer-3, hj-trainer-4"
+        " and 2 more on a, b"
+    )
+    assert GPU not in event.note
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
+        (Resize(name="j", uid="u", operations=()), "Resized"),
+        (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
+        (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
+        (
+            OpenGate(
+                name="j",
+                binding="j-job",
+                binding_uid="rb-j",
+                policy_uid="pp-j",
+                release_scheduling=False,
+            ),
+            "GateOpened",
+        ),
+    ],
+)
+def test_every_action_is_told(action: Action, reason: str) -> None:
+    (event,) = action_events([action])
+    assert (event.type, event.reason) == ("Normal", reason)
+    assert "j" in event.note
+
+
+def test_a_binding_that_tells_no_phase_leaves_a_started_sub_job_as_it_was() -> None:
+    first = derived(hyperjob(group(replicas=1)), *child(0, phase="Running"))
+    silent = [job("hj-trainer-0"), policy("hj-trainer-0"), binding("hj-trainer-0", cluster="a")]
+    assert derived(hyperjob(group(replicas=1), status=first), *silent) == first
+
+
+def test_times_that_are_no_times_are_no_times() -> None:
+    assert timestamp("yesterday") is None
+    assert timestamp(7) is None
+    assert timestamp("2026-01-02T03:04:05") == NOW
+    assert rfc3339(NOW + timedelta(microseconds=7)) == "2026-01-02T03:04:05Z"
+
+
+def test_a_suspended_hyperjob_says_how_many_ended_and_which_are_being_removed() -> None:
+    raw = hyperjob(suspend=True, status={"state": {"phase": "Running"}})
+    done = child(1, phase="Completed", pods={"succeeded": 8})
+    left = "1 sub-job being removed: hj-trainer-0 is Running on a: suspended"
+    for objects, text in (
+        ([*child(0, phase="Running"), *done], f"suspended with 1 of 2 sub-jobs ended; {left}"),
+        (done, "suspended with 1 of 2 sub-jobs ended"),
+        ([], "suspended with 0 of 2 sub-jobs ended"),
+    ):
+        state = derived(raw, *objects, clusters=(A,))["state"]
+        assert (state["phase"], state["message"]) == ("Suspended", text)

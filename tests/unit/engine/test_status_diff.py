@@ -1,0 +1,179 @@
+"""What differs between two statuses."""
+
+from typing import Any
+
+import pytest
+
+from hyperjob_engine.status.diff import Weight, weigh
+from tests.unit.engine.builders import Object
+
+BASE: Object = {
+    "splitCount": 1,
+    "state": {"phase": "Pending", "reason": "InsufficientCapacity", "message": "a lacks 1"},
+    "jobs": [{"name": "x", "phase": "Unplaced", "reason": "r", "message": "a lacks 1"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"state": {**BASE["state"], "message": "a lacks 2"}}, Weight.WORDS),
+        ({"jobs": [{**BASE["jobs"][0], "message": "a lacks 2"}]}, Weight.WORDS),
+        ({"state": {**BASE["state"], "reason": "Refused"}}, Weight.FACTS),
+        ({"jobs": [{**BASE["jobs"][0], "phase": "Placed"}]}, Weight.FACTS),
+        ({"jobs": [*BASE["jobs"], {"name": "y"}]}, Weight.FACTS),
+        ({"splitCount": 2}, Weight.FACTS),
+        ({}, Weight.NOTHING),
+        ({"training": {"step": 7}}, Weight.PROGRESS),
+        ({"goodput": {"ratio": "0.5"}}, Weight.PROGRESS),
+        ({"jobs": [{**BASE["jobs"][0], "training": {"step": 7}}]}, Weight.PROGRESS),
+        ({"jobs": [{**BASE["jobs"][0], "training": {}, "phase": "Placed"}]}, Weight.FACTS),
+        ({"gang": {"attempts": 1}}, Weight.FACTS),
+        ({"gang": None}, Weight.NOTHING),  # there is none that could be taken away
+    ],
+)
+def test_words_and_progress_are_told_from_facts(change: Object, expected: Weight) -> None:
+    assert weigh(BASE, BASE | change) is expected
+
+
+def test_a_saved_step_of_a_sub_job_that_is_being_stopped_is_a_fact() -> None:
+    stopping = BASE | {"stop": {"cause": "Suspended", "jobs": ["x"]}}
+    jobs = [{**BASE["jobs"][0], "training": {"step": 7, "savedStep": 7}}]
+    assert weigh(stopping, stopping | {"jobs": jobs}) is Weight.FACTS
+    assert weigh(BASE, BASE | {"jobs": jobs}) is Weight.PROGRESS
+    later = [{**BASE["jobs"][0], "training": {"step": 8, "savedStep": 7}}]
+    stopping |= {"jobs": jobs}
+    assert weigh(stopping, stopping | {"jobs": later}) is Weight.PROGRESS
+
+
+def sub_job(**fields: Any) -> Object:
+    return {
+        "name": "x",
+        "cluster": "a",
+        "phase": "Placed",
+        "reason": "Dispatching",
+        "pods": 2,
+    } | fields
+
+
+def starting(*jobs: Object, **fields: Any) -> Object:
+    state = {"phase": "Starting", "reason": "Dispatching", "message": "0 of 2 run"}
+    return {"state": state, "jobs": list(jobs), "jobsReady": "0/2", "runningPods": 0} | fields
+
+
+OTHER = sub_job(name="y")
+BEHIND_GATE = starting(sub_job(reason="WaitingForGang"), OTHER)
+RUNNING = sub_job(phase="Running", running=1, startTime="12:00", reason="")
+PENDING = sub_job(phase="Pending", reason="PodsPending")
+GANG = {"admitted": 1, "attempts": 1, "incompleteSince": "12:00"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(BEHIND_GATE, starting(sub_job(), OTHER), Weight.STEPS, id="a gate is opened"),
+        pytest.param(
+            starting(sub_job(), OTHER),
+            starting(RUNNING, OTHER, jobsReady="1/2", runningPods=1, clusters=[{"name": "a"}]),
+            Weight.STEPS,
+            id="one of two runs",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(PENDING | {"message": "0 of 2 pods run"}),
+            Weight.STEPS,
+            id="pods are pending",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(PENDING | {"message": "0 of 2 pods run: no node has 16 for one pod"}),
+            Weight.FACTS,
+            id="pods are pending by a known cause",
+        ),
+        pytest.param(
+            starting(sub_job(message="waits for Karmada")),
+            starting(sub_job(message="is being dispatched")),
+            Weight.STEPS,
+            id="a message follows a step",
+        ),
+        pytest.param(
+            starting(sub_job(reason="ApplyFailed", message="no such class")),
+            starting(sub_job(reason="ApplyFailed", message="no such queue")),
+            Weight.WORDS,
+            id="the message of a refusal changes",
+        ),
+        pytest.param(
+            BEHIND_GATE | {"gang": {"attempts": 1}},
+            BEHIND_GATE | {"gang": GANG},
+            Weight.STEPS,
+            id="the gang is seen to be incomplete",
+        ),
+        pytest.param(
+            BEHIND_GATE | {"gang": GANG},
+            BEHIND_GATE | {"gang": {"admitted": 0, "attempts": 2, "retryTime": "12:09"}},
+            Weight.FACTS,
+            id="the gang is given back",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(sub_job(reason="ApplyFailed", message="no such class")),
+            Weight.FACTS,
+            id="a cluster refuses the vcjob",
+        ),
+        pytest.param(
+            starting(sub_job(reason="ApplyFailed")),
+            starting(sub_job()),
+            Weight.FACTS,
+            id="trouble is over",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(sub_job(phase="Failed")),
+            Weight.FACTS,
+            id="one has failed",
+        ),
+        pytest.param(
+            starting(sub_job()), starting(sub_job(cluster="b")), Weight.FACTS, id="one has moved"
+        ),
+        pytest.param(
+            starting(sub_job()), starting(sub_job(attempt=2)), Weight.FACTS, id="one starts again"
+        ),
+        pytest.param(
+            starting(sub_job()), starting(sub_job(), OTHER), Weight.FACTS, id="there is one more"
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(RUNNING, state={"phase": "Running", "reason": "JobsRunning"}),
+            Weight.FACTS,
+            id="the HyperJob runs",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(sub_job(), state={"phase": "Starting", "reason": "NoProgress"}),
+            Weight.FACTS,
+            id="the HyperJob has trouble",
+        ),
+        pytest.param(
+            starting(sub_job(), state={"phase": "Running"}),
+            starting(RUNNING, state={"phase": "Running"}),
+            Weight.FACTS,
+            id="the HyperJob ran before",
+        ),
+        pytest.param(
+            starting(sub_job()),
+            starting(RUNNING, stop={"jobs": ["x"]}),
+            Weight.FACTS,
+            id="a stop goes on",
+        ),
+        pytest.param(
+            starting(sub_job()), starting(RUNNING, restarts=1), Weight.FACTS, id="a counter changes"
+        ),
+    ],
+)
+def test_steps_of_a_start_are_told_from_trouble(old: Object, new: Object, expected: Weight) -> None:
+    assert weigh(old, new) is expected
+
+
+def test_each_weight_is_more_than_the_one_before() -> None:
+    weights = (Weight.NOTHING, Weight.WORDS, Weight.PROGRESS, Weight.STEPS, Weight.FACTS)
+    assert list(weights) == sorted(set(weights))
