@@ -99,8 +99,7 @@ class Observer:
             return None
         now = self._now()
         (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
-        owner = hyperjob.name, hyperjob.uid
-        names = _wanted(hyperjob)
+        owner, names = (hyperjob.name, hyperjob.uid), _wanted(hyperjob)
         of_job = partial(parse_job, owner=hyperjob)
         jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)
         of_policy = partial(parse_policy, owner=hyperjob)
@@ -139,6 +138,7 @@ class Observer:
             waits=self._waits(key),
             pods_left=members.pods_left(*recorded, now) if members is not None else {},
             pods_refused=members.refused(*recorded) if members is not None else {},
+            pod_troubles=members.troubles(*recorded, now) if members is not None else {},
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),

@@ -4,7 +4,8 @@ from typing import Final
 
 from hyperjob.client.summary import COUNTERS, SubJob
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
+from hyperjob_core.api.wire import count, mapping, string_map
+from hyperjob_engine.members.podtroubles import trouble_of
 
 _TASK: Final = "volcano.sh/task-spec"
 
@@ -50,25 +51,9 @@ def tasks_of(vcjob: Object | None) -> dict[str, dict[str, int]]:
 
 def pod_trouble(pod: Object) -> str:
     """Return the reason why a pod does not run; empty for a pod without a problem."""
-    status = mapping(pod.get("status"))
-    containers = [
-        *objects(status.get("initContainerStatuses")),
-        *objects(status.get("containerStatuses")),
-    ]
-    for container in containers:
-        waiting = mapping(at(container, "state", "waiting"))
-        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return _sentence(waiting)
-        ended = mapping(at(container, "state", "terminated"))
-        if count(ended.get("exitCode")):
-            return f"{string(ended.get('reason')) or 'Error'}: exit code {ended['exitCode']}"
-    for condition in objects(status.get("conditions")):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _sentence(condition)
-    return string(status.get("message"))
-
-
-def _sentence(said: Object) -> str:
-    """Return `reason: message`, or the one of both that is given."""
-    reason, message = string(said.get("reason")), string(said.get("message"))
-    return f"{reason}: {message}" if reason and message else reason or message
+    seen = trouble_of(pod)
+    if seen is None or not seen.trouble.words:
+        return ""
+    trouble = seen.trouble
+    words = trouble.words.removeprefix(":").strip()
+    return f"{words}: {trouble.detail}" if trouble.detail else words

@@ -40,11 +40,11 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_engine.members.facts import (
-    FAILED_CREATE,
+    TOLD,
+    event_fact,
     hypernode_fact,
     node_fact,
     pod_fact,
-    refusal_fact,
 )
 from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.model.members import MemberView
@@ -94,11 +94,7 @@ _FOLDINGS: Final[Mapping[Resource, _Folding]] = {
         MemberFold.drop_hypernode,
     ),
     CORE_EVENTS: _Folding(
-        refusal_fact,
-        MemberFold.list_refusals,
-        MemberFold.put_refusal,
-        MemberFold.drop_refusal,
-        fields=f"reason={FAILED_CREATE}",
+        event_fact, MemberFold.list_events, MemberFold.put_event, MemberFold.drop_event, fields=TOLD
     ),
 }
 

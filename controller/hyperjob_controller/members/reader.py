@@ -29,6 +29,7 @@ from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.record import Record
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.podtrouble import PodsTrouble
 
 log = logging.getLogger(__name__)
 
@@ -221,6 +222,20 @@ class Members:
             why = None if member is None else member.fold.refused(f"{namespace}/{name}")
             if why is not None:
                 found[name] = why
+        return found
+
+    def troubles(
+        self, namespace: str, records: Mapping[str, Record], now: datetime
+    ) -> dict[str, PodsTrouble]:
+        """Return what troubles the pods of sub-jobs, by name, on the members that are known."""
+        found = {}
+        for name, record in records.items():
+            member = self._members.get(record.cluster)
+            if member is None or not member.is_known(now):
+                continue
+            trouble = member.fold.trouble(f"{namespace}/{name}", now)
+            if trouble is not None:
+                found[name] = trouble
         return found
 
     def state(self, now: datetime) -> dict[str, Object]:

@@ -29,14 +29,21 @@ from hyperjob_core.api.wire import (
 )
 from hyperjob_core.text import shortened
 from hyperjob_engine.members.podfailures import first_failure
+from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trouble_of
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
+from hyperjob_engine.reasons.podtrouble import PodTrouble
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
 
 FAILED_CREATE: Final = "FailedCreate"
 """The reason of Volcano's Event about a pod that it could not create."""
+TOLD: Final = (
+    "type=Warning,reason!=BackOff,reason!=Failed,reason!=FailedScheduling,reason!=Unhealthy"
+)
+"""The Events that `event_fact` may keep, without the frequent ones that it does not."""
+_FAILED_MOUNT: Final = "FailedMount"
 JOB_NAME: Final = "volcano.sh/job-name"
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
@@ -62,8 +69,8 @@ T = TypeVar("T")
 class PodFact:
     """A pod: what it holds, None after its end; the failure of its first failed container.
 
-    `job` is the key of its vcjob, and `owner` the UID of that vcjob in the member. `created` is
-    known for pods of vcjobs alone.
+    `job` is the key of its vcjob, and `owner` the UID of that vcjob in the member. `created`,
+    `failure` and `seen`, its trouble, are known for pods of vcjobs alone.
     """
 
     key: str
@@ -72,6 +79,7 @@ class PodFact:
     owner: str = ""
     created: datetime | None = None
     failure: ContainerFailure | None = None
+    seen: SeenTrouble | None = None
     size: int = field(default=0, compare=False)
 
 
@@ -113,21 +121,58 @@ class RefusalFact:
     size: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class MountFact:
+    """An Event of a pod one of whose volumes cannot be mounted."""
+
+    key: str
+    pod: str
+    trouble: PodTrouble
+    last: datetime
+    size: int = field(default=0, compare=False)
+
+
+def event_fact(raw: Object) -> RefusalFact | MountFact | None:
+    """Return what the fold keeps of an Event; None if it says nothing of a sub-job."""
+    return refusal_fact(raw) or _mount_fact(raw)
+
+
+def _mount_fact(raw: Object) -> MountFact | None:
+    about = mapping(raw.get("involvedObject"))
+    if string(raw.get("reason")) != _FAILED_MOUNT or string(about.get("kind")) != "Pod":
+        return None
+    trouble, (_, last) = mount_trouble(string(raw.get("message"))), _times(raw)
+    if trouble is None or last is None:
+        return None
+    pod = f"{_name(about.get('namespace'))}/{_name(about.get('name'))}"
+    size = _OWN_BYTES + _told(SeenTrouble(trouble))
+    return MountFact(_key(raw), pod, _shared(trouble), last, size)
+
+
+def _times(raw: Object) -> tuple[datetime | None, datetime | None]:
+    """Return when an Event was first and last seen."""
+    created = at(raw, "metadata", "creationTimestamp")
+    first = timestamp(raw.get("firstTimestamp") or raw.get("eventTime") or created)
+    last = timestamp(at(raw, "series", "lastObservedTime") or raw.get("lastTimestamp") or created)
+    return first, last or first
+
+
+def _key(raw: Object) -> str:
+    return f"{_name(at(raw, 'metadata', 'namespace'))}/{_name(at(raw, 'metadata', 'name'))}"
+
+
 def refusal_fact(raw: Object) -> RefusalFact | None:
     """Return what the fold keeps of an Event; None if it is not about refused pods of a vcjob."""
     about = mapping(raw.get("involvedObject"))
     if string(raw.get("reason")) != FAILED_CREATE or string(about.get("kind")) != VCJOB_KIND:
         return None
-    created = at(raw, "metadata", "creationTimestamp")
-    first = timestamp(raw.get("firstTimestamp") or raw.get("eventTime") or created)
-    last = timestamp(at(raw, "series", "lastObservedTime") or raw.get("lastTimestamp") or created)
+    first, last = _times(raw)
     if first is None:
         return None
     namespace, name = _name(about.get("namespace")), _name(about.get("name"))
     words = shortened(words_of(string(raw.get("message"))), _WORDS)
     refused = PodsRefused(words, first, last or first)
-    key = f"{_name(at(raw, 'metadata', 'namespace'))}/{_name(at(raw, 'metadata', 'name'))}"
-    return RefusalFact(key, intern(f"{namespace}/{name}"), refused, _OWN_BYTES + len(words))
+    return RefusalFact(_key(raw), intern(f"{namespace}/{name}"), refused, _OWN_BYTES + len(words))
 
 
 def pod_fact(raw: Object) -> PodFact:
@@ -142,6 +187,7 @@ def pod_fact(raw: Object) -> PodFact:
         labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
     ended = phase in _ENDED
+    seen = _seen(raw) if job else None
     held = None if ended else _held(metadata, spec, labels, namespace=namespace, job=intern(job))
     return PodFact(
         key=f"{namespace}/{name}",
@@ -150,7 +196,8 @@ def pod_fact(raw: Object) -> PodFact:
         owner=_owner(metadata) if job else "",
         created=timestamp(metadata.get("creationTimestamp")) if job else None,
         failure=first_failure([raw]) if job and phase == _FAILED else None,
-        size=_OWN_BYTES + min(size, _POD_BYTES),
+        seen=seen,
+        size=_OWN_BYTES + min(size, _POD_BYTES) + _told(seen),
     )
 
 
@@ -227,6 +274,16 @@ def _held(
         apart=_shared(parse_apart(spec, labels)),
         **wants,
     )
+
+
+def _seen(raw: Object) -> SeenTrouble | None:
+    found = trouble_of(raw)
+    return found and SeenTrouble(_shared(found.trouble), found.since, found.until)
+
+
+def _told(seen: SeenTrouble | None) -> int:
+    """Return the length of the texts of a trouble."""
+    return 0 if seen is None else len(seen.trouble.words) + len(seen.trouble.detail)
 
 
 def _of_node(spec: Object) -> Object:

@@ -12,6 +12,7 @@ from typing import Final
 
 from hyperjob_engine.members.facts import (
     HyperNodeFact,
+    MountFact,
     NodeFact,
     PodFact,
     RefusalFact,
@@ -20,9 +21,11 @@ from hyperjob_engine.members.facts import (
 from hyperjob_engine.members.hypernodes import resolved
 from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.members.podfailures import order
+from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.podtrouble import PodsTrouble
 from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000
@@ -37,10 +40,10 @@ _BEGUN: Final = 10_000
 class News:
     """What has happened in a member since the last look.
 
-    `jobs` are the vcjobs, as namespace/name, that have no pod left, a first failure or an Event
-    about refused pods, and `grown` those with a further pod, or of which a pod that has not ended
-    holds another node or other amounts than before. `freed`: a pod has left a node, or the
-    nodes have changed.
+    `jobs` are the vcjobs, as namespace/name, that have no pod left, a first failure, another
+    trouble of a pod or an Event about refused pods, and `grown` those with a further pod, or of
+    which a pod that has not ended holds another node or other amounts than before. `freed`: a pod
+    has left a node, or the nodes have changed.
     """
 
     jobs: frozenset[str]
@@ -65,6 +68,7 @@ class MemberFold:
         self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
+        self._troubled = Troubled()
         # What `_view` shows, with the places in it; `_changed` has the nodes that differ from it.
         self._shown: dict[str, MemberNode] = {}
         self._places: dict[str, int] = {}
@@ -104,7 +108,8 @@ class MemberFold:
 
     def news(self) -> News:
         """Return what has happened since the last call."""
-        found = News(frozenset(self._told), frozenset(self._grown), self._freed)
+        told = self._told | self._troubled.news()
+        found = News(frozenset(told), frozenset(self._grown), self._freed)
         self._told.clear()
         self._grown.clear()
         self._freed = False
@@ -129,6 +134,7 @@ class MemberFold:
         if before == pod:
             return
         self._pods[pod.key] = pod
+        self._troubled.put(pod)
         self._note(pod)
         self._begin(pod)
         if before is not None and before.held != pod.held:
@@ -148,6 +154,7 @@ class MemberFold:
         """Drop a pod."""
         before = self._pods.pop(key, None)
         if before is not None:
+            self._troubled.drop(before)
             self._take(before)
 
     def list_nodes(self, nodes: Iterable[NodeFact]) -> None:
@@ -198,26 +205,33 @@ class MemberFold:
         found = [each.refused for each in self._refusals.get(job, {}).values()]
         return max(found, key=lambda each: each.last, default=None)
 
-    def list_refusals(self, refusals: Iterable[RefusalFact | None]) -> None:
-        """Take over all Events about refused pods."""
-        self._refusals.clear()
-        for each in refusals:
-            self.put_refusal(each)
+    def trouble(self, job: str, now: datetime) -> PodsTrouble | None:
+        """Return the worst trouble of a vcjob's pods; None while they have none."""
+        return self._troubled.worst(job, now)
 
-    def put_refusal(self, refusal: RefusalFact | None) -> None:
-        """Take over an Event about refused pods; None is an Event about anything else."""
-        if refusal is None:
+    def list_events(self, events: Iterable[RefusalFact | MountFact | None]) -> None:
+        """Take over all Events about refused pods and volumes."""
+        self._refusals.clear()
+        self._troubled.forget_mounts()
+        for each in events:
+            self.put_event(each)
+
+    def put_event(self, event: RefusalFact | MountFact | None) -> None:
+        """Take over an Event about refused pods or a volume; None is one about anything else."""
+        if isinstance(event, MountFact):
+            self._troubled.mount(event)
+        if not isinstance(event, RefusalFact):
             return
-        events = self._refusals.setdefault(refusal.job, {})
-        events[refusal.key] = refusal
+        events = self._refusals.setdefault(event.job, {})
+        events[event.key] = event
         if len(events) > _EVENTS:
             del events[next(iter(events))]
-        self._told.add(refusal.job)
+        self._told.add(event.job)
         while len(self._refusals) > _FAILURES:
             del self._refusals[next(iter(self._refusals))]
 
-    def drop_refusal(self, key: str) -> None:
-        """Drop an Event, whose time to live is over."""
+    def drop_event(self, key: str) -> None:
+        """Drop an Event, whose time to live is over; the pod of a mount may still wait."""
         for job, events in list(self._refusals.items()):
             if events.pop(key, None) is not None and not events:
                 del self._refusals[job]

@@ -59,7 +59,7 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
     container that got SIGKILL without a message names its memory limit, the usual reason.
     """
     metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
-    name, task = string(metadata.get("name"))[:_WORD], _task(metadata)[:_WORD]
+    name, task = string(metadata.get("name"))[:_WORD], task_of(metadata)
     containers = [
         *objects(status.get("initContainerStatuses")),
         *objects(status.get("containerStatuses")),
@@ -100,6 +100,7 @@ def _memory_limits(pod: Object) -> Iterator[tuple[str, str]]:
         yield string(container.get("name")), f"memory limit {limit[:_WORD]}" if limit else ""
 
 
-def _task(metadata: Object) -> str:
+def task_of(metadata: Object) -> str:
+    """Return the task of a pod, by its metadata; empty without one."""
     marks = string_map(metadata.get("annotations")) | string_map(metadata.get("labels"))
-    return marks.get(_TASK, "")
+    return marks.get(_TASK, "")[:_WORD]

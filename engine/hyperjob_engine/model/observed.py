@@ -33,6 +33,7 @@ from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.hindrance import Trouble
 from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.podtrouble import PodsTrouble
 from hyperjob_engine.reasons.splitter import SplitAnswer
 from hyperjob_engine.reasons.waiting import MessageFacts, Wait
 from hyperjob_engine.resources import Resources
@@ -445,6 +446,8 @@ class Observed:
     pods_left: Mapping[str, int | None] = field(default_factory=dict)
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
+    # What troubles the pods of a sub-job, by name; absent: nothing, or its member is not known.
+    pod_troubles: Mapping[str, PodsTrouble] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake
     # The queues that some clusters have closed, by name.
     closed_queues: Mapping[str, ClosedQueue] = field(default_factory=dict)

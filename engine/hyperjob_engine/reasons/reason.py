@@ -36,6 +36,7 @@ class Reason(enum.StrEnum):
     APPLY_FAILED = "ApplyFailed"
     REFUSED_BY_CLUSTER = "RefusedByCluster"
     PODS_PENDING = "PodsPending"
+    PODS_BLOCKED = "PodsBlocked"  # until a person acts: a missing ConfigMap, an image, a gate
     PODS_REFUSED = "PodsRefused"  # by the API server of the member: a quota, a missing class
     CLUSTER_NOT_READY = "ClusterNotReady"
     CLUSTER_LOST = "ClusterLost"
@@ -55,6 +56,8 @@ class Reason(enum.StrEnum):
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     ENDED = "EndedWithHyperJob"
     NO_PROGRESS = "NoProgress"  # runs, and makes no steps against its own pace
+    TASKS_FAILED = "TasksFailed"  # pods ended with an error, and the others only run on
+    CRASH_LOOP = "CrashLoop"
     # why a run of a sub-job ended
     JOB_FAILED = "JobFailed"
     RESTARTED_WITH_ALL = "RestartedWithAll"

@@ -33,6 +33,7 @@ from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
 from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.outlook import Outlook
+from hyperjob_engine.status.podtruth import STUCK, told_by_pods
 
 UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
@@ -81,6 +82,11 @@ class JobState:
     def is_ready(self) -> bool:
         """Return whether the sub-job runs on a cluster that is not lost, or has completed."""
         return self.job_phase in _READY and not self.lost
+
+    @property
+    def can_train(self) -> bool:
+        """Return whether the sub-job is ready, and no pod has ended its training."""
+        return self.is_ready and self.reason not in STUCK
 
     @property
     def is_terminal(self) -> bool:
@@ -203,7 +209,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     """Return reason and message of a sub-job whose cluster reports its vcjob.
 
     Volcano's words stay, except where the controller knows more: a block, a lost cluster, the first
-    failed container, refused pods, a closed queue.
+    failed container, refused pods, a closed queue, pods that fail or cannot start.
     """
     if outlook.blocked:
         return outlook.blocked, detail_text(outlook.detail)
@@ -212,13 +218,16 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     if report.phase.is_failed:
         failure = failure_of(observed, outlook.child)
         return report.reason, report.message if failure is None else container_text(failure)
+    told = told_by_pods(observed, outlook, report)
     if report.phase is not JobPhase.PENDING:
-        return report.reason, report.message
+        return told or (report.reason, report.message)
     refused = refusal_of(observed, outlook.child)
     if refused is not None:
         return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
     if queue := closed_in(observed, outlook.sub_job, outlook.child):
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
+    if told is not None:
+        return told
     text = pods_text(report.pods.running, outlook.sub_job.size.pods)
     why = report.message or detail_text(outlook.unheard)
     if not why and lacks_pods(observed, outlook.child):

@@ -3,7 +3,7 @@
 The first rule that applies decides; each rule is one line of the table in docs/lifecycle.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,7 @@ from hyperjob_engine.reasons.shortage import NEVER, TOO_LARGE
 from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
 from hyperjob_engine.status.outlook import Outlooks
+from hyperjob_engine.status.podtruth import STUCK
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
@@ -42,10 +43,10 @@ def state_of(
 ) -> State:
     """Return the state from all sub-jobs; `previous` is the phase in the stored status.
 
-    The first rule that applies decides. The order is: the end, a suspension, enough running
-    sub-jobs, a quorum, restarts, and the loss of sub-jobs after the HyperJob was Running. Before
-    its first run the phase is that of the earliest step that too few sub-jobs have passed: a place,
-    the queue, the start.
+    The first rule that applies decides. The order is: the end, a suspension, sub-jobs that run and
+    cannot train, enough running sub-jobs, a quorum, restarts, and the loss of sub-jobs after the
+    HyperJob was Running. Before its first run the phase is that of the earliest step that too few
+    sub-jobs have passed: a place, the queue, the start.
     """
     total, minimum = len(jobs), outlooks.minimum
     ready = sum(job.is_ready for job in jobs)
@@ -54,6 +55,10 @@ def state_of(
         return _end_state(jobs, failed, outlooks.end)
     if outlooks.suspended:
         return _suspended(jobs, outlooks.late)
+    stuck = [job for job in jobs if job.is_ready and not job.can_train]
+    if ready >= minimum > ready - len(stuck):
+        text = f"{ready - len(stuck)} of {minimum} needed sub-jobs train; {_each(stuck)}"
+        return _state(Phase.DEGRADED, min(stuck, key=_urgency).reason, text)
     if ready >= minimum:
         text = _running(jobs, ready, total)
         if stall is not None and not _doubt(jobs):
@@ -95,7 +100,7 @@ def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -
         return _state(
             Phase.COMPLETED,
             Reason.JOBS_COMPLETED,
-            f"{_sub_jobs(jobs)} completed on {_cluster_names(jobs)}",
+            "; ".join([f"{_sub_jobs(jobs)} completed on {_cluster_names(jobs)}", *_told(jobs)]),
         )
     aborted = all(job.job_phase is JobPhase.ABORTED for job in failed)
     reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
@@ -202,8 +207,15 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
     text = (
         f"{ready} of {total} sub-jobs run or completed, on {_cluster_names(running or jobs)}{known}"
     )
-    rest = [job for job in jobs if not _is_well(job)]
+    rest = [job for job in jobs if not _is_well(job) or not job.can_train]
     return f"{text}; {_each(rest)}" if rest else text
+
+
+def _told(jobs: Sequence[JobState]) -> Iterator[str]:
+    """Yield what completed sub-jobs say of pods that failed."""
+    told = [job for job in jobs if job.job_phase is JobPhase.COMPLETED and job.message]
+    if told:
+        yield _each(told)
 
 
 def _doubt(jobs: Iterable[JobState]) -> str:
@@ -228,6 +240,8 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
         Reason.REFUSED_BY_CLUSTER,
         Reason.SUSPENDED_BY_POLICY,
         Reason.NOTHING_REPORTED,
+        Reason.PODS_BLOCKED,
+        *STUCK,
     )
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
     if job.reason in need_help:

@@ -62,6 +62,9 @@ _TROUBLES: Final = frozenset(
         Reason.INTERNAL_ERROR,
         Reason.GANG_BACK_OFF,
         Reason.NO_PROGRESS,
+        Reason.PODS_BLOCKED,
+        Reason.TASKS_FAILED,
+        Reason.CRASH_LOOP,
     }
 )
 

@@ -47,6 +47,9 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
         yield PODS_RECHECK if overdue else max(stop.until - now, timedelta())
         if any(observed.pods_left.get(name, 0) is None for name in stop.jobs):
             yield PODS_RECHECK  # a later event of the member proves that no pod is left
+    for trouble in observed.pod_troubles.values():
+        if trouble.changes is not None:
+            yield trouble.changes - now
     if any(observed.pods_left.get(name) for name in draft.blocked):
         yield PODS_RECHECK  # the knowledge of a member that hangs ends without an event
     for name, refusal in observed.refusals.items():

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.client.durations import age
-from hyperjob.client.pods import pod_trouble
 from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob.client.why.next import LOGS, NEEDS_HELP, command
@@ -13,8 +12,10 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, condition, mapping, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
+from hyperjob_engine.members.podtroubles import trouble_of
 from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.podsrefused import refused_text
+from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, pods_trouble_text
 from hyperjob_engine.reasons.reason import Reason
 
 _SHOWN: Final = 3
@@ -34,10 +35,8 @@ _MADE_WAY: Final = frozenset({Reason.PREEMPTED, Reason.RECLAIMED})
 _FAILURES: Final = frozenset(
     {Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED, Reason.NO_PROGRESS}
 )
-_STARTED: Final = ("Running", "Failed")
-"""Phases of a pod whose containers have started; a pod in CrashLoopBackOff is Running too."""
-_STUCK: Final = ("Image", "CrashLoop", "Config")
-"""Parts of reasons that stay until a person acts: ImagePullBackOff, InvalidImageName, …"""
+_BY_PODS: Final = frozenset({Reason.PODS_BLOCKED, Reason.TASKS_FAILED, Reason.CRASH_LOOP})
+"""Reasons of sub-jobs that the controller has read from their pods."""
 
 
 def deleted(evidence: Evidence) -> Iterator[Cause]:
@@ -105,7 +104,8 @@ def of_sub_jobs(evidence: Evidence) -> Iterator[Cause]:
     """Yield the reasons of sub-jobs that do not run or may not, once for an equal message."""
     summary = evidence.summary
     said = {summary.reason, *_WAITING} if any(of_hyperjob(evidence)) else set()
-    lost = [job for job in summary.jobs if not job.has_ended and job.reason in _LOST]
+    shown = _LOST | _BY_PODS
+    lost = [job for job in summary.jobs if not job.has_ended and job.reason in shown]
     alike: dict[tuple[str, str], list[SubJob]] = {}
     for job in dict.fromkeys([*evidence.unstarted(), *lost]):
         if job.reason and job.reason not in said:
@@ -165,21 +165,22 @@ def unbound(evidence: Evidence) -> Iterator[Cause]:
 
 
 def in_members(evidence: Evidence) -> Iterator[Cause]:
-    """Yield why pods do not start or fail, each reason once; without any, Volcano's words."""
-    seen: dict[tuple[str, str], list[tuple[str, SubJob]]] = {}
+    """Yield what members show of sub-jobs of which the controller says nothing, each reason once.
+
+    It reads no pods with `--members off`, and no PodGroups.
+    """
+    seen: dict[PodTrouble, list[tuple[str, SubJob]]] = {}
     for job in evidence.summary.jobs:
-        for pod in evidence.pods.get(job.name, ()):
-            phase = string(at(pod, "status", "phase"))
-            if phase != "Succeeded" and (trouble := pod_trouble(pod)):
-                reason = "PodsFailing" if phase in _STARTED else Reason.PODS_PENDING
-                name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
-                seen.setdefault((reason, trouble), []).append((name, job))
-    for (reason, trouble), found in list(seen.items())[:_SHOWN]:
-        name, job = found[0]
-        number = f" (and {len(found) - 1} more pods)" if len(found) > 1 else ""
-        stuck = any(word in trouble.partition(":")[0] for word in _STUCK)
-        text = f"pod {name}{number}: {trouble}"
-        yield _cause(evidence, reason, text, job, needs_help=stuck)
+        for pod in evidence.pods.get(job.name, ()) if job.reason not in _BY_PODS else ():
+            found = trouble_of(pod)
+            if found is not None and found.trouble.words:
+                seen.setdefault(found.trouble, []).append(
+                    (string(at(pod, "metadata", "name")), job)
+                )
+    for trouble in sorted(seen, key=lambda each: each.order)[:_SHOWN]:
+        name, job = seen[trouble][0]
+        shown = PodsTrouble(trouble=trouble, pod=f"{job.cluster}/{name}", pods=len(seen[trouble]))
+        yield _cause(evidence, trouble.reason, pods_trouble_text(shown), job)
     for job in evidence.unstarted():
         refused, since = evidence.pods_refused.get(job.name), timestamp(evidence.created(job))
         # An older Event is about an earlier vcjob of the name.

@@ -10,6 +10,7 @@ from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --job {job} --tail 50"
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
 _WATCH: Final = "kubectl hyperjob tree {name} -n {namespace} -w"
+_PODS: Final = "kubectl hyperjob tree {name} -n {namespace} --pods"
 _PREFLIGHT: Final = "kubectl hyperjob preflight"
 _ROOM: Final = "kubectl hyperjob top"
 _SHARES: Final = "kubectl hyperjob top --by queue"
@@ -23,7 +24,6 @@ _NEXT: Final[Mapping[str, str]] = {
     "NoController": f"kubectl get lease -n {LEASE_NAMESPACE} {LEASE_NAME} -o yaml",
     "ControllerBusy": _PREFLIGHT,
     "NoBinding": _PREFLIGHT,
-    "PodsFailing": f"{LOGS} --previous",
     # Karmada's scheduler says these two.
     "NoClusterFit": _BINDING,
     "SchedulerError": _BINDING,
@@ -45,7 +45,10 @@ _NEXT: Final[Mapping[str, str]] = {
     Reason.REFUSED_BY_CLUSTER: _WORKS,
     Reason.CLUSTER_NOT_READY: _CLUSTER,
     Reason.CLUSTER_LOST: _CLUSTER,
-    Reason.PODS_PENDING: "kubectl hyperjob tree {name} -n {namespace} --pods",
+    Reason.PODS_PENDING: _PODS,
+    Reason.PODS_BLOCKED: _PODS,
+    Reason.TASKS_FAILED: LOGS,
+    Reason.CRASH_LOOP: f"{LOGS} --previous",
     Reason.NAME_CONFLICT: "kubectl get jobs.batch.volcano.sh,propagationpolicies -n {namespace}"
     " --show-labels",
     Reason.SUSPENDED: "kubectl hyperjob resume {name} -n {namespace}",
@@ -65,6 +68,9 @@ NEEDS_HELP: Final = NEVER_RUNS | {
     Reason.CLUSTER_NOT_READY,
     Reason.CLUSTER_LOST,
     Reason.PODS_REFUSED,
+    Reason.PODS_BLOCKED,
+    Reason.TASKS_FAILED,
+    Reason.CRASH_LOOP,
     Reason.REFUSED,
     Reason.FAILED_CREATE,
     Reason.NAME_CONFLICT,

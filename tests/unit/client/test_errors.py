@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob.cli.kubectl.exits import FailureError, ServerError, run
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
-from hyperjob.client.pods import pod_counts, pod_trouble, tasks_of
+from hyperjob.client.pods import pod_counts, tasks_of
 from hyperjob.client.summary import read
 from hyperjob.sdk import errors as sdk
 from hyperjob_core.kube.errors import ConfigError, KubeError, from_status, unreachable
@@ -124,47 +124,6 @@ def test_an_invalid_hyperjob_has_its_fields() -> None:
     assert second == sdk.FieldError("", "", "")
     with pytest.raises(KeyError), sdk.translated():
         raise KeyError("a bug")
-
-
-def pod(*containers: Any, **status: Any) -> Any:
-    return {"status": {"containerStatuses": list(containers), **status}}
-
-
-def waiting(reason: str | None, message: str = "") -> Any:
-    return {"state": {"waiting": {"reason": reason, "message": message}}}
-
-
-def ended(code: int, reason: str = "") -> Any:
-    return {"state": {"terminated": {"exitCode": code, "reason": reason}}}
-
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-TROUBLES = {
-    "a fine pod": (pod({"state": {"running": {}}}), ""),
-    "a pod that starts": (pod(waiting("ContainerCreating"), waiting("PodInitializing")), ""),
-    "a container without a reason": (pod(waiting(None, "x")), ""),
-    "an image": (pod(waiting("ErrImagePull", "no such image")), "ErrImagePull: no such image"),
-    "a reason alone": (pod(waiting("CrashLoopBackOff")), "CrashLoopBackOff"),
-    "a failure": (pod(ended(0), ended(137, "OOMKilled")), "OOMKilled: exit code 137"),
-    "a failure without a reason": (pod(ended(2)), "Error: exit code 2"),
-    "the first container decides": (pod(ended(1), waiting("ErrImagePull")), "Error: exit code 1"),
-    "init containers come first": (
-        pod(ended(1), initContainerStatuses=[waiting("ErrImagePull")]),
-        "ErrImagePull",
-    ),
-    "no node": (
-        pod(conditions=[{"type": "Ready", "status": "False"}, {**UNSCHEDULABLE, "message": "0/3"}]),
-        "Unschedulable: 0/3",
-    ),
-    "a node": (pod(conditions=[{**UNSCHEDULABLE, "status": "True"}]), ""),
-    "a message": (pod(message="evicted"), "evicted"),
-    "nothing": ({}, ""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("found", "text"), TROUBLES.values(), ids=TROUBLES.keys())
-def test_why_a_pod_does_not_run(found: Any, text: str) -> None:
-    assert pod_trouble(found) == text
 
 
 def vcjob(tasks: Any = None, **counters: int) -> Any:

@@ -467,7 +467,10 @@ def test_sub_jobs_that_only_ended_with_the_hyperjob_are_not_its_failures() -> No
 
 
 def container(state: str, **fields: Any) -> Object:
-    return {"containerStatuses": [{"name": "main", "state": {state: fields}}]}
+    return {"containerStatuses": [{"name": "main", "image": "any", "state": {state: fields}}]}
+
+
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes"}
 
 
 def troubles(*found: Object) -> list[tuple[str, str, str, bool]]:
@@ -479,40 +482,46 @@ def troubles(*found: Object) -> list[tuple[str, str, str, bool]]:
     ]
 
 
-def test_pods_that_do_not_start_or_fail_are_counted_by_reason() -> None:
+def test_pods_that_the_controller_does_not_read_are_counted_by_trouble() -> None:
     no_image = container("waiting", reason="ErrImagePull", message="no such image")
+    text = "image any of container main cannot be pulled: no such image"
     assert troubles(pod("a", **no_image), pod("b", **no_image)) == [
-        (
-            "PodsPending",
-            "pod east/a (and 1 more pods): ErrImagePull: no such image",
-            TREE,
-            True,
-        )
+        ("PodsBlocked", f"{text}: pod east/a and 1 more wait", TREE, True)
     ]
-    init = {"initContainerStatuses": no_image["containerStatuses"]}
-    assert troubles(pod("a", **init))[0][1] == "pod east/a: ErrImagePull: no such image"
-    crash = container("waiting", reason="CrashLoopBackOff", message="back-off")
+    crash = container("waiting", reason="CrashLoopBackOff")
+    crash["containerStatuses"][0]["lastState"] = {"terminated": {"exitCode": 7}}
+    again = "container main ended with exit code 7 and is started again and again"
     assert troubles(pod("a", "Running", **crash), pod("b", "Running")) == [
-        ("PodsFailing", "pod east/a: CrashLoopBackOff: back-off", f"{LOGS} --previous", True)
+        ("CrashLoop", f"task worker: pod east/a: {again}", f"{LOGS} --previous", True)
     ]
     failed = container("terminated", exitCode=1, reason="Error")
-    assert troubles(pod("a", "Failed", **failed))[0][1] == "pod east/a: Error: exit code 1"
-    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes"}
-    assert troubles(pod("a", conditions=[unscheduled])) == [
-        ("PodsPending", "pod east/a: 0/4 nodes", TREE, False)
+    ended = "task worker: pod east/a ended with exit code 1; the other pods run on"
+    assert troubles(pod("a", "Failed", **failed)) == [("TasksFailed", ended, LOGS, True)]
+    assert troubles(pod("a", conditions=[UNSCHEDULED])) == [
+        ("PodsPending", "no node for the pod: 0/4 nodes: pod east/a waits", TREE, False)
     ]
     assert troubles(pod("a", "Succeeded", **no_image), pod("b", "Running")) == []
     many = [pod(str(n), **container("waiting", reason=f"R{n}")) for n in range(5)]
-    assert [each[1] for each in troubles(*many)] == [f"pod east/{n}: R{n}" for n in range(3)]
+    assert [each[1] for each in troubles(*many)] == [
+        f"R{n} of container main: pod east/{n} waits" for n in range(3)
+    ]
 
 
 def test_the_message_of_a_pod_replaces_the_number_of_pods_that_run() -> None:
-    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes"}
-    pods = {"llm-trainer-0": [pod("a", conditions=[unscheduled])]}
+    pods = {"llm-trainer-0": [pod("a", conditions=[UNSCHEDULED])]}
     found = explain(evidence(PENDING, pods=pods, pod_groups=SAYS)).causes
-    assert [each.message for each in found] == ["pod east/a: 0/4 nodes"]
+    assert [each.message for each in found] == ["no node for the pod: 0/4 nodes: pod east/a waits"]
     (cause,) = explain(evidence(PENDING)).causes
     assert (cause.message, cause.next) == ("llm-trainer-0: 0 of 2 pods run", TREE)
+
+
+@pytest.mark.parametrize("reason", ["TasksFailed", "CrashLoop"])
+def test_what_the_status_says_of_pods_is_not_read_from_them_again(reason: str) -> None:
+    job = sub_job(phase="Running", cluster="east", reason=reason, message="pod a is dead")
+    pods = {"llm-trainer-0": [pod("a", conditions=[UNSCHEDULED])]}
+    (cause,) = explain(evidence(hyperjob("Degraded", job), pods=pods)).causes
+    assert (cause.reason, cause.message) == (reason, "llm-trainer-0: pod a is dead")
+    assert cause.needs_help
 
 
 def test_what_needs_a_person_stands_before_what_only_takes_time() -> None:

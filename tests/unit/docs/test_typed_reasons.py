@@ -21,6 +21,7 @@ WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
+    "engine/hyperjob_engine/members/podtroubles.py": "no code for a missing object or claim",
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
     "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",

@@ -9,6 +9,7 @@ import pytest
 from hyperjob_core.api.phases import Phase
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.arrows import NEW, arrows
 from tests.unit.engine.builders import (
     Object,
@@ -98,6 +99,13 @@ def seen(*objects: Object, **options: Any) -> Callable[[str], Observed]:
     return give
 
 
+def pods_failed(origin: str) -> Observed:
+    """Look at a sub-job that Volcano calls Running although a pod of it has failed."""
+    dead = PodTrouble(TroubleKind.ENDED, "head", " ended with exit code 1", failed=True)
+    given = seen(*child(0, "Running"), *child(1, "Running"))(origin)
+    return replace(given, pod_troubles={"hj-trainer-0": PodsTrouble(trouble=dead, pod="p")})
+
+
 CASES: dict[str, Callable[[str], Observed]] = {
     "no-room": seen(clusters=(FULL,)),
     "next-without-room": seen(*first("Running"), groups=STAGES, clusters=(FULL,)),
@@ -115,6 +123,7 @@ CASES: dict[str, Callable[[str], Observed]] = {
     "enough-run": seen(*child(0, "Running"), *child(1, "Completed")),
     "fewer-run": seen(*child(0, "Running"), *child(1, "Pending"), phases=("Running", "Running")),
     "one-failed": seen(*child(0, "Running"), *child(1, "Failed")),
+    "pods-failed": pods_failed,
     "policy-restarts": seen(*child(0, "Running"), *child(1, "Failed"), **RESTARTS),
     "asked-for": asked,
     "taken-back": taken_back,

@@ -273,7 +273,7 @@ def test_refused_pods_are_news_although_a_pod_of_the_job_is_bound_before_the_loo
     fold = fold_of([node("n1")], [pod("hj-a-0-main-0", job="hj-a-0")])
     fold.news()
     refused = PodsRefused("exceeded quota", NOW, NOW)
-    fold.put_refusal(RefusalFact("default/e", "default/hj-a-0", refused))
+    fold.put_event(RefusalFact("default/e", "default/hj-a-0", refused))
     fold.put_pod(pod_fact(pod("hj-a-0-main-0", "n1", job="hj-a-0")))
     assert fold.news().jobs == {"default/hj-a-0"}
 
@@ -360,11 +360,11 @@ def test_the_refusals_of_a_thousand_jobs_are_kept_the_latest() -> None:
     fold = MemberFold()
     for number in range(1001):
         why = PodsRefused("quota", NOW, NOW)
-        fold.put_refusal(RefusalFact(key=f"e{number}", job=f"ns/j{number}", refused=why))
+        fold.put_event(RefusalFact(key=f"e{number}", job=f"ns/j{number}", refused=why))
     assert fold.refused("ns/j0") is None
     assert fold.refused("ns/j1") is not None
-    fold.put_refusal(None)
-    fold.drop_refusal("e1")
+    fold.put_event(None)
+    fold.drop_event("e1")
     assert fold.refused("ns/j1") is None
     assert fold.refused("ns/j2") is not None
 
@@ -430,10 +430,10 @@ def test_of_each_vcjob_the_latest_events_are_kept() -> None:
     for number in range(40):
         when = datetime(2026, 1, 2, 0, 0, number, tzinfo=UTC)
         refused = PodsRefused(f"why {number}", when, when)
-        fold.put_refusal(RefusalFact(key=f"e{number}", job="ns/j", refused=refused))
+        fold.put_event(RefusalFact(key=f"e{number}", job="ns/j", refused=refused))
     found = fold.refused("ns/j")
     assert found is not None
     assert found.message == "why 39"
     for number in range(24, 40):
-        fold.drop_refusal(f"e{number}")
+        fold.drop_event(f"e{number}")
     assert fold.refused("ns/j") is None
