@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tests.decisions.draw import Draw
 from tests.decisions.hyperjobs import GPU
 from tests.decisions.sites import Amounts, Site
 
@@ -104,7 +105,14 @@ class Karmada:
         status = {"state": {"phase": phase, "lastTransitionTime": self._stamp()}, **pods}
         if sent := self.sent.get(key):
             sent.status = status
-            self._loop.call_later(REPORT, self._bring, key, sent, status)
+            self._later(REPORT, key, self._bring, sent, status)
+
+    def _later(self, seconds: float, key: str, step: Callable[..., None], *more: Any) -> None:
+        """Take a step about an object; of two objects the order is always that of their keys.
+
+        It does not depend on the order in which the controller has written them.
+        """
+        self._loop.call_later(seconds + Draw(key).share("turn") / 100, step, key, *more)
 
     def _stamp(self, seconds: float | None = None) -> str:
         ago = 0.0 if seconds is None else self._loop.time() - seconds
@@ -150,13 +158,13 @@ class Karmada:
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
         key = key_of(new or old or {})
         if kind == "Job" and old is None and new is not None:
-            self._loop.call_later(BIND, self._bind, key, new["metadata"]["uid"])
+            self._later(BIND, key, self._bind, new["metadata"]["uid"])
         elif kind == "Job" and new is None:
             self._forget(key)
         elif kind == "PropagationPolicy" and old and new and old["spec"] != new["spec"]:
-            self._loop.call_later(BIND, self._sync, key)
+            self._later(BIND, key, self._sync)
         elif kind == "ResourceBinding" and new is not None:
-            self._loop.call_later(SEND, self._send, key)
+            self._later(SEND, key, self._send)
 
     def _bind(self, key: str, uid: str) -> None:
         job, policy = self.get("Job", key), self.get("PropagationPolicy", key)
@@ -258,7 +266,7 @@ class Karmada:
         elif known is not None:
             return
         if site.down:
-            self._loop.call_later(PERIOD, self._send, name)
+            self._later(PERIOD, name, self._send)
             return
         self.sent[key] = Pods(job, site, pods_of(job))
         there = [each for each in self.sent.values() if each.site is site and not each.ended]
@@ -278,7 +286,7 @@ class Karmada:
                 if self._fate is not None:
                     self.report(key, "Running", running=len(pods.on))
                     fate = self._fate(key, self._runs[key])
-                    self._loop.call_later(fate.seconds, self._end, key, pods, fate.phase)
+                    self._later(fate.seconds, key, self._end, pods, fate.phase)
             if pods.site is site and not pods.ended:
                 self._show(pods, "Running" if pods.on else "Pending")
 
@@ -367,7 +375,7 @@ class Karmada:
         if job is None or self.sent.get(key) is not pods or pods.status is not status:
             return
         if pods.site.down:
-            self._loop.call_later(PERIOD, self._bring, key, pods, status)
+            self._later(PERIOD, key, self._bring, pods, status)
             return
         since = status["state"]["lastTransitionTime"]
         whole = {"type": "FullyApplied", "status": "True", "lastTransitionTime": since}
