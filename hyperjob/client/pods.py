@@ -4,7 +4,7 @@ from typing import Final
 
 from hyperjob.client.summary import COUNTERS, SubJob
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, mapping, string_map
+from hyperjob_core.api.wire import at, count, mapping, string, string_map
 from hyperjob_engine.members.podtroubles import trouble_of
 
 _TASK: Final = "volcano.sh/task-spec"
@@ -53,7 +53,7 @@ def pod_trouble(pod: Object) -> str:
     """Return the reason why a pod does not run; empty for a pod without a problem."""
     seen = trouble_of(pod)
     if seen is None or not seen.trouble.words:
-        return ""
+        return string(at(pod, "status", "message"))
     trouble = seen.trouble
     words = trouble.words.removeprefix(":").strip()
     return f"{words}: {trouble.detail}" if trouble.detail else words
