@@ -29,6 +29,7 @@ EXPRESSIONS = [
     *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
 ]
 OF_PROMETHEUS = {"process_resident_memory_bytes": {"pod"}}
+OF_TARGETS = {"pod", "job", "instance"}
 WORDS = frozenset(
     [
         "absent",
@@ -39,6 +40,7 @@ WORDS = frozenset(
         "histogram_quantile",
         "increase",
         "max",
+        "max_over_time",
         "min",
         "on",
         "or",
@@ -48,6 +50,15 @@ WORDS = frozenset(
         "unless",
     ]
 )
+SHARED = (
+    "controller_runtime_",
+    "workqueue_",
+    "leader_election_",
+    "certwatcher_",
+    "rest_client_",
+    "process_",
+)
+"""Prefixes of metrics that every Go controller has, or every process."""
 PARTS = {"histogram": ("_bucket", "_sum", "_count")}
 
 
@@ -73,7 +84,7 @@ def test_expressions_ask_for_series_and_labels_that_there_are(where: str, expres
     names = names_in(expression)
     assert names, where
     assert names <= KNOWN.keys(), where
-    labels = set().union(*(KNOWN[name] for name in names)) | {"pod"}
+    labels = set().union(*(KNOWN[name] for name in names)) | OF_TARGETS
     grouped = chain.from_iterable(
         part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
     )
@@ -81,6 +92,16 @@ def test_expressions_ask_for_series_and_labels_that_there_are(where: str, expres
     assert {*grouped, *selected} <= labels, where
     for opening, closing in ("()", "{}", "[]"):
         assert expression.count(opening) == expression.count(closing), where
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[one for one, _ in EXPRESSIONS])
+def test_no_expression_counts_what_other_controllers_show(where: str, expression: str) -> None:
+    shared = {name for name in names_in(expression) if name.startswith(SHARED)}
+    named = set(
+        re.findall(r'([a-z_]+)\{(?:name|controller)=~?"[^"]*(?:hyperjob|trainjob)', expression)
+    )
+    ours = "and on (job, instance) hyperjob_build_info" in expression
+    assert shared == named or ours, where
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[one for one, _ in EXPRESSIONS])

@@ -1,0 +1,316 @@
+"""Each alert fires in its outage, and none in a healthy company beside others in trouble.
+
+Prometheus' own promtool evaluates the rules. `requirements/promtool.sh` finds or unpacks one.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / "charts" / "hyperjob" / "files"
+RULES = FILES / "alerts.yaml"
+ALERTS = [
+    rule["alert"]
+    for group in yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+PROMTOOL = os.environ.get("HYPERJOB_PROMTOOL") or shutil.which("promtool") or ""
+MINUTES: Final = 480
+
+prometheus = pytest.mark.skipif(
+    not PROMTOOL,
+    reason="no promtool on PATH: export HYPERJOB_PROMTOOL=$(requirements/promtool.sh)",
+)
+
+Series = dict[str, str]
+"""Values by minute in promtool's notation, by series."""
+
+GONE: Final = "_x480"
+"""The values of a series that nobody has."""
+
+
+def pods(name: str, job: str, /, *values: str, **labels: str) -> Series:
+    """Give the series of each pod of a job: its values, in the order of the pods."""
+    own = "".join(f',{label}="{value}"' for label, value in labels.items())
+    return {
+        f'{name}{{job="{job}",instance="{job}-{number}:8080",pod="{job}-{number}"{own}}}': each
+        for number, each in enumerate(values)
+    }
+
+
+def webhook(name: str, /, *values: str, **labels: str) -> Series:
+    return pods(name, "hyperjob-webhook", *(values * (2 // len(values))), **labels)
+
+
+def controller(name: str, /, *values: str, **labels: str) -> Series:
+    return pods(name, "hyperjob-controller", *(values * (2 // len(values))), **labels)
+
+
+def latencies(make: Any, name: str, fast: str, slow: str, **labels: str) -> Series:
+    """Give a histogram whose requests take less than a millisecond, or more than 5 seconds."""
+    every = {
+        bound: make(f"{name}_bucket", fast, le=bound, **labels) for bound in ("0.001", "1", "5")
+    }
+    return (
+        every["0.001"] | every["1"] | every["5"] | make(f"{name}_bucket", slow, le="+Inf", **labels)
+    )
+
+
+def steady(value: float) -> str:
+    return f"{value}x{MINUTES}"
+
+
+def growing(per_minute: float) -> str:
+    return f"0+{per_minute}x{MINUTES}"
+
+
+def phases(**counts: int) -> Series:
+    """Give the HyperJobs by phase, as both controllers count them."""
+    every = {"Pending": 0, "Queued": 0, "Starting": 0, "Running": 0, "Degraded": 0}
+    found: Series = {}
+    for phase, count in (every | {"Restarting": 0} | counts).items():
+        found |= controller("hyperjob_hyperjobs", steady(count), phase=phase)
+    return found
+
+
+REVIEWS = "controller_runtime_webhook_requests_total"
+LATENCY = "controller_runtime_webhook_latency_seconds"
+MUTATE = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
+
+# A day of a busy fleet: all accelerators taken, a long line, and now and then a restart.
+HEALTHY: Series = {
+    **webhook("hyperjob_build_info", steady(1)),
+    **controller("hyperjob_build_info", steady(1)),
+    **webhook("hyperjob_certificate_expiry_timestamp_seconds", steady(40 * 86400)),
+    **webhook("certwatcher_read_certificate_errors_total", steady(0)),
+    **webhook(REVIEWS, growing(50), webhook=MUTATE, code="200"),
+    **latencies(webhook, LATENCY, growing(50), growing(50), webhook=MUTATE),
+    **controller("leader_election_master_status", steady(1), steady(0), name="hyperjob-controller"),
+    **controller("workqueue_longest_running_processor_seconds", steady(2), name="hyperjob"),
+    **controller("controller_runtime_reconcile_total", growing(60), controller="hyperjob"),
+    **controller("controller_runtime_reconcile_errors_total", growing(1), controller="hyperjob"),
+    **controller("hyperjob_internal_errors_total", steady(0), place="pass"),
+    **controller("hyperjob_refusals_total", growing(0.05), reason="Forbidden"),
+    **controller("hyperjob_informer_short_watches_total", growing(0.1), resource="hyperjobs"),
+    **controller("hyperjob_events_dropped_total", steady(0), reason="failed"),
+    **phases(Pending=25, Queued=40, Starting=3, Running=300, Degraded=4, Restarting=1),
+    **controller("hyperjob_queue_wait_seconds_count", steady(17), steady(0)),
+    **controller("hyperjob_gang_wait_seconds_count", growing(0.2), outcome="opened"),
+    **controller("hyperjob_gang_wait_seconds_count", growing(0.01), outcome="gave_back"),
+    **controller("hyperjob_restarts_total", growing(0.2), steady(0)),
+    **controller("hyperjob_accelerators_free", steady(3), cluster="east", type="nvidia.com/gpu"),
+    **controller(
+        "hyperjob_accelerators_allocatable", steady(2048), cluster="east", type="nvidia.com/gpu"
+    ),
+}
+
+KARMADA, KUEUE, CERTMANAGER = "karmada-controller-manager", "kueue-controller", "cert-manager"
+# Each of them leads, fails, is slow and is stuck, under the names that every Go controller has.
+NEIGHBOURS: Series = {
+    series: values
+    for job, lease, name, path in (
+        (KARMADA, "karmada-controller-manager", "binding-controller", "/mutate-propagationpolicy"),
+        (KUEUE, "c1f6bfd2.kueue.x-k8s.io", "workload", "/mutate-kueue-x-k8s-io-v1beta1-workload"),
+        (CERTMANAGER, "cert-manager-controller", "certificates-issuing", "/mutate"),
+    )
+    for series, values in {
+        **pods("leader_election_master_status", job, steady(1), name=lease),
+        **pods("certwatcher_read_certificate_errors_total", job, growing(1)),
+        **pods(REVIEWS, job, growing(5), webhook=path, code="500"),
+        **pods(f"{LATENCY}_bucket", job, growing(1), webhook=path, le="1"),
+        **pods(f"{LATENCY}_bucket", job, growing(50), webhook=path, le="+Inf"),
+        **pods("workqueue_longest_running_processor_seconds", job, growing(60), name=name),
+        **pods("workqueue_unfinished_work_seconds", job, growing(60), name=name),
+        **pods("controller_runtime_reconcile_total", job, growing(60), controller=name),
+        **pods("controller_runtime_reconcile_errors_total", job, growing(50), controller=name),
+        **pods("rest_client_requests_total", job, growing(50), code="401", method="GET", host="h"),
+    }.items()
+}
+# The same targets without an error: they lead and work, which must not hide an outage of HyperJob.
+QUIET: Series = {
+    series: steady(1)
+    if "leader" in series
+    else growing(60)
+    if "reconcile_total" in series
+    else steady(0)
+    for series in NEIGHBOURS
+}
+ALL_PODS_GONE = dict.fromkeys(HEALTHY, GONE)
+NO_WEBHOOK = {series: GONE for series in HEALTHY if "hyperjob-webhook" in series}
+NO_CONTROLLER = {series: GONE for series in HEALTHY if "hyperjob-controller-" in series}
+FREE = controller("hyperjob_accelerators_free", steady(2000), cluster="east", type="nvidia.com/gpu")
+
+OUTAGES: list[tuple[str, Series, set[str]]] = [
+    ("no webhook has run for hours", NO_WEBHOOK, {"HyperJobWebhookDown"}),
+    ("no controller has run for hours", NO_CONTROLLER, {"HyperJobNoLeader"}),
+    (
+        "nothing of HyperJob has run for hours",
+        ALL_PODS_GONE,
+        {"HyperJobWebhookDown", "HyperJobNoLeader"},
+    ),
+    (
+        "both controllers run and neither gets the Lease",
+        controller("leader_election_master_status", steady(0), name="hyperjob-controller"),
+        {"HyperJobNoLeader"},
+    ),
+    (
+        "one webhook answers with status 500",
+        webhook(REVIEWS, growing(2), steady(0), webhook=MUTATE, code="500"),
+        {"HyperJobWebhookFails"},
+    ),
+    (
+        "reviews take seconds",
+        latencies(webhook, LATENCY, growing(1), growing(50), webhook=MUTATE),
+        {"HyperJobWebhookSlow"},
+    ),
+    (
+        "the new certificate does not match its key",
+        webhook("certwatcher_read_certificate_errors_total", growing(0.1)),
+        {"HyperJobCertificateUnreadable"},
+    ),
+    (
+        "the certificate was not renewed for weeks",
+        webhook("hyperjob_certificate_expiry_timestamp_seconds", steady(6 * 86400)),
+        {"HyperJobCertificateExpires"},
+    ),
+    (
+        "an API call hangs until each pass ends by its time limit",
+        controller(
+            "workqueue_longest_running_processor_seconds",
+            " ".join(["30 60 90 119 0 0"] * (MINUTES // 6)),
+            name="hyperjob",
+        ),
+        {"HyperJobQueueStuck"},
+    ),
+    (
+        "passes fail",
+        controller("controller_runtime_reconcile_errors_total", growing(30), controller="hyperjob"),
+        {"HyperJobReconcileErrors"},
+    ),
+    (
+        "a pass meets a bug",
+        controller("hyperjob_internal_errors_total", growing(0.2), steady(0), place="pass"),
+        {"HyperJobInternalErrors"},
+    ),
+    (
+        "a quota refuses vcjobs",
+        controller("hyperjob_refusals_total", growing(1), steady(0), reason="Forbidden"),
+        {"HyperJobObjectsRefused"},
+    ),
+    (
+        "a proxy closes watches",
+        controller("hyperjob_informer_short_watches_total", growing(20), resource="hyperjobs"),
+        {"HyperJobWatchesFlap"},
+    ),
+    (
+        "Events are refused",
+        controller("hyperjob_events_dropped_total", growing(3), steady(0), reason="failed"),
+        {"HyperJobEventsDropped"},
+    ),
+    (
+        "a cluster of a third of the fleet is lost",
+        phases(Running=200, Degraded=100),
+        {"HyperJobDegraded"},
+    ),
+    (
+        "the only HyperJob has too few sub-jobs",
+        phases(Degraded=1) | controller("hyperjob_restarts_total", steady(0)),
+        {"HyperJobDegraded"},
+    ),
+    ("a line waits beside an empty fleet", FREE, {"HyperJobNothingStarts"}),
+    (
+        "a line of HyperJobs without accelerators waits",
+        {
+            series: GONE
+            for series in HEALTHY
+            if series.startswith(("hyperjob_accelerators_free", "hyperjob_accelerators_alloc"))
+        },
+        {"HyperJobNothingStarts"},
+    ),
+    (
+        "gangs never become complete",
+        controller("hyperjob_gang_wait_seconds_count", growing(1), outcome="gave_back"),
+        {"HyperJobGangsGiveBack"},
+    ),
+    (
+        "a broken image restarts all",
+        controller("hyperjob_restarts_total", growing(3), steady(0)),
+        {"HyperJobRestartsOften"},
+    ),
+    (
+        "others took the accelerators of placed sub-jobs",
+        controller("hyperjob_accelerators_free", steady(-8), cluster="east", type="nvidia.com/gpu"),
+        {"HyperJobClusterOvercommitted"},
+    ),
+]
+
+
+def firing(series: Series, directory: Path, wanted: set[str]) -> subprocess.CompletedProcess[str]:
+    """Let promtool compare the alerts that fire after eight hours with those that are wanted."""
+    document = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": name, "values": values} for name, values in series.items()
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": 'count by (alertname) (ALERTS{alertstate="firing"}) > bool 0',
+                        "eval_time": f"{MINUTES}m",
+                        "exp_samples": [
+                            {"labels": f'{{alertname="{alert}"}}', "value": 1}
+                            for alert in sorted(wanted)
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+    file = directory / "test.yaml"
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return subprocess.run(
+        [PROMTOOL, "test", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@prometheus
+def test_promtool_accepts_the_rules() -> None:
+    done = subprocess.run(
+        [PROMTOOL, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@prometheus
+@pytest.mark.parametrize("beside", [{}, NEIGHBOURS], ids=["alone", "beside others in trouble"])
+def test_no_alert_fires_in_a_healthy_company(beside: Series, tmp_path: Path) -> None:
+    done = firing(HEALTHY | beside, tmp_path, set())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@prometheus
+@pytest.mark.parametrize(
+    ("changes", "alerts"), [case[1:] for case in OUTAGES], ids=[case[0] for case in OUTAGES]
+)
+def test_each_outage_fires_its_alert_beside_healthy_others(
+    changes: Series, alerts: set[str], tmp_path: Path
+) -> None:
+    done = firing(HEALTHY | QUIET | changes, tmp_path, alerts)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_an_outage() -> None:
+    assert set().union(*(case[2] for case in OUTAGES)) == set(ALERTS)
