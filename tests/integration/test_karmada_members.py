@@ -61,6 +61,74 @@ failures:
         assert codes == {3}
 
 
+async def test_a_vcjob_whose_minimum_is_below_its_tasks_starts_with_the_pods_that_fit(tmp_path):
+    big = job("long-tasks", gpus=8, minAvailable=1)
+    worker = big["spec"]["tasks"][0]
+    worker["replicas"] = 1
+    big["spec"]["tasks"] = [{**worker, "name": f"t{index}"} for index in range(6)]
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        await kube.create(PROPAGATION_POLICIES, policy("long-tasks", "member1"))
+        await kube.create(VCJOBS, big)
+        runs = await jobs.until(
+            "default/long-tasks", lambda obj: obj.get("status", {}).get("running") == 4
+        )
+        assert (phase(runs), runs["status"]["pending"]) == ("Running", 2)
+
+
+async def test_pods_behind_a_gate_or_of_another_clusters_node_do_not_run(tmp_path):
+    gated, here, away = job("gated", pods=1), job("here", pods=1), job("away", pods=1)
+    for each, extra in (
+        (gated, {"schedulingGates": [{"name": "example.com/wait"}]}),
+        (here, {"nodeName": "member1-node-1"}),
+        (away, {"nodeName": "member2-node-1"}),
+    ):
+        each["spec"]["tasks"][0]["template"]["spec"] |= extra
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+        following(topology.clusters["member1"].kube, PODS) as (pods,),
+    ):
+        for each in (gated, away, here):
+            await kube.create(PROPAGATION_POLICIES, policy(each["metadata"]["name"], "member1"))
+            await kube.create(VCJOBS, each)
+        await jobs.until("default/here", lambda obj: phase(obj) == "Completed")
+        waiting = await pods.until(
+            "default/gated-worker-0", lambda obj: condition(obj, "PodScheduled")
+        )
+        assert condition(waiting, "PodScheduled") == ("False", "SchedulingGated")
+        stays = await pods.until("default/away-worker-0", lambda obj: obj["spec"]["nodeName"])
+        assert stays["status"]["phase"] == "Pending"
+        member = topology.clusters["member1"].kube
+        gates = {"spec": {"schedulingGates": None}}
+        await member.patch(PODS, "gated-worker-0", gates, namespace="default", kind=PatchType.MERGE)
+        await jobs.until("default/gated", lambda obj: phase(obj) == "Completed")
+        assert phase(jobs.get("default/away")) == "Pending"
+
+
+async def test_pods_that_are_always_restarted_never_complete(tmp_path):
+    always = job("always", pods=1)
+    always["spec"]["tasks"][0]["template"]["spec"]["restartPolicy"] = "Always"
+    async with (
+        Topology(config(speed=100.0), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(topology.clusters["member1"].kube, PODS) as (pods,),
+    ):
+        await kube.create(PROPAGATION_POLICIES, policy("always", "member1"))
+        await kube.create(VCJOBS, always)
+        again = await pods.until(
+            "default/always-worker-0",
+            lambda obj: (obj["status"].get("containerStatuses") or [{}])[0].get("restartCount"),
+        )
+        [container] = again["status"]["containerStatuses"]
+        assert container["lastState"]["terminated"]["exitCode"] == 0
+        assert again["status"]["phase"] == "Running"
+
+
 async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):
     async with (
         Topology(config(), tmp_path) as topology,

@@ -19,6 +19,7 @@ from hyperjob_core.kube.resources import (
     SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
     VCJOBS,
+    key_of,
 )
 from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
@@ -33,8 +34,8 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 """The phases of a pod that runs no more."""
 
 
-class PodCaches(Informers):
-    """The pods of a member cluster: all that simulated kubelets watch."""
+class MemberCaches(Informers):
+    """The informers of a member cluster."""
 
     def __init__(self, kube: Kube) -> None:
         super().__init__(kube)
@@ -46,13 +47,6 @@ class PodCaches(Informers):
                 BY_NODE: lambda pod: filter(None, [pod["spec"].get("nodeName")]),
             },
         )
-
-
-class MemberCaches(PodCaches):
-    """The informers of a member cluster."""
-
-    def __init__(self, kube: Kube) -> None:
-        super().__init__(kube)
         self.jobs = self.add(VCJOBS)
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)
@@ -62,6 +56,10 @@ class MemberCaches(PodCaches):
         self.priority_classes = self.add(PRIORITY_CLASSES)
         for resource in (NAMESPACES, SERVICE_EXPORTS, *DEPENDENCIES):
             self.add(resource)
+
+    def pods_on(self, node: Object) -> list[str]:
+        """Return the keys of the pods that are bound to a node."""
+        return [key_of(pod) for pod in self.pods.by_index(BY_NODE, key_of(node))]
 
     def priority(self, obj: Object) -> int:
         """Return the value of the PriorityClass that a PodGroup names, 0 without one."""

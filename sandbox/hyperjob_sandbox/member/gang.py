@@ -48,14 +48,19 @@ class GangPod:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """How many pods must run together: in all, and of each task."""
+    """How many pods must run together: in all, and of each task.
+
+    Volcano looks at the tasks only where the whole asks for as many as they do together.
+    """
 
     members: int
     tasks: Mapping[str, int]
 
     def is_met(self, placed: Mapping[str, int]) -> bool:
         """Tell whether that many pods per task are enough."""
-        return sum(placed.values()) >= self.members and all(
+        if sum(placed.values()) < self.members:
+            return False
+        return self.members < sum(self.tasks.values()) or all(
             placed.get(task, 0) >= least for task, least in self.tasks.items()
         )
 

@@ -37,7 +37,7 @@ class GangScheduler:
         self._caches = caches
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
         for informers, part in (
-            ((caches.pods,), lambda pod: phase_of(pod) in ENDED),
+            ((caches.pods,), _room_or_gates),
             ((caches.nodes, caches.hypernodes, caches.groups, caches.queues), _face),
         ):
             self.controller.watch(
@@ -100,24 +100,23 @@ class GangScheduler:
                 running[task_of(pod)] += 1
             else:
                 waiting[key_of(pod)] = pod
-        if not waiting:
-            return
         spec: Object = group["spec"]
         minimum = Minimum(int(spec.get("minMember") or 0), spec.get("minTaskMember") or {})
         gang = [
             GangPod(key, task_of(pod), request_of(pod["spec"]), pod["spec"])
             for key, pod in waiting.items()
+            if not pod["spec"].get("schedulingGates")
         ]
         gang.sort(key=lambda each: (each.task, len(each.key), each.key))
         choices = domains(self._caches.hypernodes.items(), nodes, spec.get("networkTopology"))
         tried = (place(gang, within, minimum, running=running) for within in choices)
         placed = next(filter(None, tried), {})
-        if not placed:
+        if not placed and not minimum.is_met(running):
             why = fit_error(gang, nodes, running=running)
             await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
         await together(self._bind(waiting[key], node) for key, node in placed.items())
-        if phase_of(group) != "Running":
+        if phase_of(group) != "Running" and running | Counter(placed.values()):
             ready = ("True", "tasks in gang are ready to be scheduled", "")
             status: Object = {"phase": "Running", "running": len(placed)}
             status = with_conditions(status, now=wire_now(), Scheduled=ready)
@@ -140,6 +139,10 @@ class GangScheduler:
             state = ("True", "NotEnoughResources", message)
             status = with_conditions({}, now=wire_now(), Unschedulable=state)
             await self._caches.patch(group, {"status": status})
+
+
+def _room_or_gates(pod: Object) -> object:
+    return phase_of(pod) in ENDED, pod["spec"].get("schedulingGates")
 
 
 def _face(obj: Object) -> object:

@@ -104,9 +104,11 @@ def min_resources(job: Object) -> resources.Amounts:
     """Return what the smallest gang of a vcjob needs."""
     tasks: list[Object] = job["spec"]["tasks"]
     left = int(job["spec"].get("minAvailable") or 0)
-    # first every task's minimum, then what is missing to the job's
-    rounds = [(task, task_minimum(task)) for task in tasks]
-    rounds += [(task, replicas_of(task) - task_minimum(task)) for task in tasks]
+    rounds = [(task, replicas_of(task)) for task in tasks]
+    if left >= sum(map(task_minimum, tasks)):
+        # first every task's minimum, then what is missing to the job's
+        rounds = [(task, task_minimum(task)) for task in tasks]
+        rounds += [(task, replicas_of(task) - task_minimum(task)) for task in tasks]
     needed: list[resources.Amounts] = []
     for task, most in rounds:
         count = max(0, min(most, left))

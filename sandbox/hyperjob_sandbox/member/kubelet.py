@@ -12,13 +12,13 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
 from hyperjob_sandbox.controller import Controller
-from hyperjob_sandbox.member.caches import ENDED, MemberCaches, PodCaches
+from hyperjob_sandbox.member.caches import ENDED, MemberCaches
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
 _RESTART_BACKOFF: Final = 10.0
-"""Seconds before a container that failed is started again, before the speed factor."""
-_CRASHED: Final[Object] = {
+"""Seconds before a container that has ended is started again, before the speed factor."""
+_BACK_OFF: Final[Object] = {
     "waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
 }
 
@@ -64,13 +64,14 @@ class _Run:
 class SimulatedKubelet(Kubelet):
     """One controller over the pods of a cluster; nothing of a pod really runs."""
 
-    def __init__(self, cluster: str, config: SandboxConfig, caches: PodCaches) -> None:
+    def __init__(self, cluster: str, config: SandboxConfig, caches: MemberCaches) -> None:
         self._cluster = cluster
         self._config = config
         self._caches = caches
         self._runs: dict[str, _Run] = {}
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
         self.controller.watch(caches.pods, when=_concerns_kubelet)
+        self.controller.watch(caches.nodes, keys=caches.pods_on)
 
     async def run(self) -> None:
         """Run the controller until cancelled."""
@@ -95,17 +96,19 @@ class SimulatedKubelet(Kubelet):
         run = self._runs.get(key)
         if run is not None and run.uid != pod["metadata"]["uid"]:
             run = None
+        if run is None and self._caches.nodes.get(pod["spec"]["nodeName"]) is None:
+            return
         now = time.monotonic()
         if run is None or (run.waiting and now >= run.ends):
             run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
             await self._write(pod, run, "Running", {"running": {"startedAt": run.started_at}})
         elif now < run.ends:
             pass
-        elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
+        elif _is_started_again(pod, run.exit_code):
             run.restarts += 1
             run.waiting = True
             run.ends = now + _RESTART_BACKOFF / self._config.speed
-            await self._write(pod, run, "Running", _CRASHED, last=_terminated(run))
+            await self._write(pod, run, "Running", _BACK_OFF, last=_terminated(run))
         else:
             phase = "Failed" if run.exit_code else "Succeeded"
             await self._write(pod, run, phase, _terminated(run))
@@ -143,6 +146,11 @@ def _concerns_kubelet(_old: Object | None, new: Object | None) -> bool:
     if new is None:
         return True
     return bool(new["spec"].get("nodeName")) and (phase_of(new) == "Pending" or is_going(new))
+
+
+def _is_started_again(pod: Object, exit_code: int) -> bool:
+    policy = pod["spec"].get("restartPolicy")
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def _terminated(run: _Run) -> Object:

@@ -14,6 +14,7 @@ from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.events import EventKind, EventRecorder
 from hyperjob_core.kube.resources import (
     CONFIG_MAPS,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     SECRETS,
@@ -41,6 +42,7 @@ class ProcessKubelet:
         self._machine = machine
         self._caches = caches
         self._pods = caches[PODS]
+        self._nodes = caches[NODES]
         self._config_maps = caches[CONFIG_MAPS]
         self._secrets = caches[SECRETS]
         self._claims = caches[PERSISTENT_VOLUME_CLAIMS]
@@ -49,6 +51,7 @@ class ProcessKubelet:
         self._recorder = EventRecorder(caches.kube, "kubelet")
         self._controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)
         self._pods.add_handler(self._on_pod)
+        self._nodes.add_handler(self._on_node)
 
     async def run(self) -> None:
         """Run the controller and write Events until cancelled."""
@@ -119,8 +122,19 @@ class ProcessKubelet:
                 await leaving.end()
                 self._running.pop(uid, None)
             await self._caches.remove(found)
-        elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
+        elif uid not in self._running and self._is_due(found):
             self._running[uid] = self._start(found)
+
+    def _is_due(self, pod: Object) -> bool:
+        """Tell whether a pod runs when it is seen first: it has not ended, and its node exists."""
+        ended = (pod.get("status") or {}).get("phase") in _ENDED
+        return not ended and self._nodes.get(pod["spec"]["nodeName"]) is not None
+
+    def _on_node(self, _: EventType, old: Object | None, new: Object | None) -> None:
+        if new is not None and old is None:
+            for pod in self._pods.items():
+                if pod["spec"].get("nodeName") == new["metadata"]["name"]:
+                    self._controller.add(key_of(pod))
 
     def _start(self, found: Object) -> Pod:
         meta = found["metadata"]

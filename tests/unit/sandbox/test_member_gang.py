@@ -99,6 +99,13 @@ def test_every_task_reaches_its_minimum_before_any_gets_more():
     assert Counter(key[0] for key in placed) == {"a": 2, "b": 1}
 
 
+def test_minima_of_tasks_count_where_the_whole_asks_for_all_of_them():
+    pods = [pod for task in "abcd" for pod in gang(1, task=task)]
+    each = dict.fromkeys("abcd", 1)
+    assert len(place(pods, free(3), Minimum(1, each))) == 3
+    assert place(pods, free(3), Minimum(4, each)) == {}
+
+
 def test_a_gang_too_small_gives_everything_back():
     nodes = free(2, 2)
     assert place(gang(5), nodes, Minimum(5, {})) == {}

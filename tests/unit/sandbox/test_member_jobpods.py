@@ -81,7 +81,7 @@ def test_a_pod_group_asks_for_the_smallest_gang():
     }
 
 
-def test_a_gang_smaller_than_its_tasks_counts_no_pod_too_many():
+def test_a_gang_smaller_than_its_tasks_counts_the_first_pods():
     job = deepcopy(RECORDED["gated"]["template"])
     job["spec"]["minAvailable"] = 5
     assert resources.wire(jobpods.min_resources(job)) == {"cpu": "2", "nvidia.com/gpu": "5"}

@@ -53,8 +53,20 @@ def _definition(obj: Object) -> None:
         names.setdefault("listKind", names["kind"] + "List")
 
 
+def _pod(obj: Object) -> None:
+    if obj["spec"].get("schedulingGates"):
+        gated = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+        obj["status"].setdefault("conditions", [gated])
+
+
 _COMPUTED: dict[str, Callable[[Object], None]] = {
     "Namespace": _namespace,
+    "Pod": _pod,
     "Secret": _secret,
     "CustomResourceDefinition": _definition,
 }

@@ -67,6 +67,9 @@ def _pod_status(obj: Object) -> str:
         reason = (state.get("waiting") or state.get("terminated") or {}).get("reason")
         if reason:
             return str(reason)
+    conditions = at(obj, "status.conditions") or ()
+    if any(each.get("reason") == "SchedulingGated" for each in conditions):
+        return "SchedulingGated"
     return str(at(obj, "status.reason") or at(obj, "status.phase") or "Unknown")
 
 
