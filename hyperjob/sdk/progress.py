@@ -16,6 +16,7 @@ import contextlib
 import faulthandler
 import json
 import math
+import multiprocessing.util
 import operator
 import os
 import re
@@ -61,9 +62,10 @@ def progress(
     The training has finished `step` of `steps`, and `saved` is the step of the last complete
     checkpoint. Other keywords are at most 16 metrics: numbers, also those of numpy and torch; the
     line leaves out a metric that is not finite. A call within a second after the last line prints
-    nothing, unless it reports the last step or a new checkpoint. Call this function for the first
-    time before the first step, with the step from which the training resumes. Each process may call
-    it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
+    nothing, unless it reports the last step or a new checkpoint; the line of the last such call
+    follows two seconds later, and before a phase and the end of the process. Call this function for
+    the first time before the first step, with the step from which the training resumes. Each
+    process may call it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
 
     After 20 seconds without a new step, or three times the median time of a step if that is more,
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
@@ -75,25 +77,32 @@ def progress(
     _watchdog.steps(None if phase is not None else step)
     if os.environ.get("LOCAL_RANK", "0") != "0" or (step is None and phase is None):
         return False
+    if phase is None:
+        report = {"step": step, "steps": steps, "saved": saved, "metrics": numbers or None}
+        _last["report"] = report
+        new = saved is not None and saved != _last["saved"]
+        if time.monotonic() - _last["time"] < _SECONDS and not new and step != steps:
+            return False
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it must not end a training
+        sys.stdout.flush()
+    printed = _print_last()
     if phase is not None:
         _print({"phase": str(phase)[:_TEXT]})
-        return True
-    now = time.monotonic()
-    new = saved is not None and saved != _last["saved"]
-    if now - _last["time"] < _SECONDS and not new and step != steps:
+    return printed or phase is not None
+
+
+def _print_last() -> bool:
+    """Print the line of the last call; return False if that was printed before."""
+    report = _last.pop("report", None)  # at once: the thread prints what waits for too long
+    if report is None:
         return False
-    report: dict[str, Any] = {"step": step}
-    if steps is not None:
-        report["steps"] = steps
-    if saved is not None:
-        report["saved"] = saved
+    now = time.monotonic()
     if _last["waited"] is not None and now > _last["since"]:
         report["waited"] = round(min(1.0, _last["waited"] / (now - _last["since"])), 3)
-    if numbers:
-        report["metrics"] = numbers
-    waited = None if _last["waited"] is None else 0.0
-    _last.update(time=now, saved=saved if new else _last["saved"], since=now, waited=waited)
-    _print(report)
+        _last["waited"] = 0.0
+    saved = _last["saved"] if report["saved"] is None else report["saved"]
+    _last.update(time=now, saved=saved, since=now)
+    _print({key: value for key, value in report.items() if value is not None})
     return True
 
 
@@ -145,8 +154,6 @@ def _numbers(metrics: dict[str, SupportsFloat]) -> dict[str, float]:
 
 def _print(report: dict[str, Any]) -> None:
     line = json.dumps({"hyperjob": report}) + "\n"
-    with contextlib.suppress(AttributeError, OSError, ValueError):  # it must not end a training
-        sys.stdout.flush()
     with contextlib.suppress(OSError):
         # A single write keeps the lines of processes that share a pipe separate.
         os.write(_output(), line.encode())
@@ -161,10 +168,10 @@ def _output() -> int:
 
 
 class _Watchdog:
-    """Prints the stacks of this process when its steps stop to come.
+    """Prints the stacks of this process when its steps stop to come, and a line that waits.
 
-    `faulthandler` writes them without Python's lock: a main thread that hangs in native code is
-    seen too.
+    `faulthandler` writes stacks without Python's lock: a main thread that hangs in native code is
+    seen too. The thread takes no lock that a hanging thread may hold, such as that of `sys.stdout`.
     """
 
     def __init__(self) -> None:
@@ -207,6 +214,9 @@ class _Watchdog:
         if self._pid == os.getpid() or not hasattr(signal, "SIGUSR1"):
             return
         self._pid = os.getpid()
+        _last.pop("report", None)  # the parent's
+        # Unlike atexit, it runs at the end of a process that multiprocessing has forked.
+        multiprocessing.util.Finalize(None, _print_last, exitpriority=0)
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)  # a stack that is too long is cut
         if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
@@ -228,6 +238,8 @@ class _Watchdog:
                 self._reports += 1
                 self._due = self._next(self._since)
                 faulthandler.dump_traceback(file=self._write, all_threads=True)
+            if time.monotonic() - _last["time"] >= 2 * _SECONDS:
+                _print_last()
 
     def _written(self) -> bytes:
         """Return the text of faulthandler, which it writes in many small parts."""

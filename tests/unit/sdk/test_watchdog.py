@@ -150,3 +150,52 @@ def test_a_replaced_or_closed_output_does_not_end_a_training(
         found = [json.loads(line)["hyperjob"]["step"] for line in process.stdout]
         assert found == steps
         assert process.wait(30) == 0
+
+
+JOURNAL = """
+def journaled(steps):
+    for step in range(steps):
+        progress.progress(step=step, steps=steps, loss=1 / (step + 1))
+"""
+ENDS = {
+    "the last step of range(n) is n - 1": "journaled(30)",
+    "an exception": "journaled(30)\nraise ValueError('diverges')",
+    "sys.exit": "journaled(30)\nsys.exit(3)",
+    "a process that multiprocessing forks": """
+import multiprocessing
+child = multiprocessing.get_context("fork").Process(target=journaled, args=(30,))
+child.start()
+child.join()
+""",
+    "a worker that is forked between two lines": """
+import os
+journaled(30)
+if not os.fork():
+    sys.exit()
+os.wait()
+""",
+    "a phase after the last step": """
+import os
+journaled(30)
+progress.progress(phase="save")
+os._exit(0)
+""",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_last_step_and_its_metrics_are_printed(tmp_path: Path, end: str) -> None:
+    with program(tmp_path, JOURNAL + ENDS[end]) as process:
+        lines = [json.loads(line)["hyperjob"] for line in process.stdout or ()]
+    told = [line for line in lines if "step" in line]
+    assert told[-1] == {"step": 29, "steps": 30, "metrics": {"loss": 1 / 30}}
+    assert [line["step"] for line in told] == sorted({line["step"] for line in told})
+    assert [line["phase"] for line in lines if "phase" in line] == ["save"] * end.startswith(
+        "a phase"
+    )
+
+
+def test_the_last_step_is_printed_while_the_program_does_something_else(tmp_path: Path) -> None:
+    with program(tmp_path, JOURNAL + "journaled(30)\nall_reduce()") as process:
+        steps = (json.loads(line)["hyperjob"].get("step") for line in process.stdout or ())
+        assert 29 in steps
