@@ -134,6 +134,12 @@ def demand_of(template: Object, *, existing: int = 0) -> dict[str, int]:
     )
 
 
+def demand_of_all(template: Object) -> dict[str, int]:
+    """Return the sum of the requests of all pods of a vcjob, `pods` among the resources."""
+    tasks = objects(template.get("tasks"))
+    return total(scale(_with_pod(task), count(task.get("replicas"))) for task in tasks)
+
+
 def together_of(template: Object, existing: int = 0) -> tuple[int, ...]:
     """Return the pods of each task that start together, or `existing` pods, if these are more.
 
@@ -235,12 +241,13 @@ def _measured(template: Object, accelerator: str | None) -> Size:
     groups = pod_groups(template, all_pods=accelerator is not None)
     tasks = objects(template.get("tasks"))
     demand = total(scale(group.request, group.number) for group in groups)
-    whole_demand = total(scale(request_of(task), count(task.get("replicas"))) for task in tasks)
-    measure = accelerator or accelerator_of(whole_demand)
+    everything = demand_of_all(template)
+    measure = accelerator or accelerator_of(everything)
     return Size(
         template=template,
         demand=demand,
-        accelerators=None if measure is None else whole_demand.get(measure, 0) // NANO,
+        everything=demand if everything == demand else everything,
+        accelerators=None if measure is None else everything.get(measure, 0) // NANO,
         pods=sum(count(task.get("replicas")) for task in tasks),
         pod_groups=groups,
     )

@@ -4,11 +4,12 @@ The queue engine admits the growth like a sub-job, on the cluster where the vcjo
 """
 
 from hyperjob_core.api.wire import count, objects
-from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.expansion.expand import demand_of, demand_of_all
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
+from hyperjob_engine.resources import Resources
 
 
 def grown_name(name: str) -> str:
@@ -25,14 +26,18 @@ def growth(observed: Observed, sub_job: SubJob, child: Child) -> PlacementReques
     pairs = zip(tasks, job.tasks, strict=False)
     if all(count(task.get("replicas")) <= live.replicas for task, live in pairs):
         return None
-    live, wanted = demand_of(job.spec), sub_job.size.demand
-    more = {name: wanted[name] - live.get(name, 0) for name in wanted}
     cluster = (child.cluster,) if child.cluster else ()
     return PlacementRequest(
         name=grown_name(sub_job.name),
         group=sub_job.group.name,
-        demand={name: amount for name, amount in more.items() if amount > 0},
+        demand=_beyond(sub_job.size.demand, demand_of(job.spec)),
+        everything=_beyond(sub_job.size.everything, demand_of_all(job.spec)),
         preferred=cluster,
         required=bool(cluster),
         closed=closed_queue_of(observed, sub_job.size.template),
     )
+
+
+def _beyond(wanted: Resources, live: Resources) -> dict[str, int]:
+    more = {name: amount - live.get(name, 0) for name, amount in wanted.items()}
+    return {name: amount for name, amount in more.items() if amount > 0}

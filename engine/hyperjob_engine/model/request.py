@@ -20,13 +20,15 @@ class ClosedQueue:
 class PlacementRequest:
     """One sub-job to place: its resources, its preferred clusters, its excluded clusters.
 
-    `last` is the cluster of its run before: images and data may be there still. `excluded` has the
-    clusters of `closed` too.
+    `demand` is what the pods need that start together, `everything` what all of its pods need;
+    empty: the same. `last` is the cluster of its run before: images and data may be there still.
+    `excluded` has the clusters of `closed` too.
     """
 
     name: str
     group: str
     demand: Resources
+    everything: Resources = field(default_factory=dict)
     preferred: tuple[str, ...] = ()
     required: bool = False
     last: str = ""
@@ -46,7 +48,9 @@ class PlacementRequest:
             (group.frozen, group.number, group.wants, group.domains) for group in self.pods
         )
         where = self.preferred, self.required, self.last, self.excluded, self.closed
-        kind = self.group, *where, tuple(sorted(self.demand.items())), pods
+        kind: tuple[object, ...] = self.group, *where, tuple(sorted(self.demand.items())), pods
+        if self.everything:
+            kind += (tuple(sorted(self.everything.items())),)
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 

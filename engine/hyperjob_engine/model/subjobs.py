@@ -18,12 +18,13 @@ from hyperjob_engine.resources import PODS, Resources
 class Size:
     """One size of a vcjob template.
 
-    `demand` and `pod_groups` are the pods without which Volcano starts none; `pods` and
-    `accelerators` are those of all of them.
+    `demand` and `pod_groups` are the pods without which Volcano starts none; `everything`, `pods`
+    and `accelerators` are those of all of them.
     """
 
     template: Object
     demand: Resources
+    everything: Resources
     accelerators: int | None
     pods: int
     pod_groups: tuple[PodGroup, ...] = ()
@@ -73,6 +74,7 @@ class SubJob:
                 name=self.name,
                 group=group.name,
                 demand=size.demand,
+                everything={} if size.everything is size.demand else size.everything,
                 preferred=group.cluster_names,
                 required=group.required,
                 last=last,

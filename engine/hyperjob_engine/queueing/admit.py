@@ -76,7 +76,7 @@ def gang_of(
     for part in _smallest_first(waiting):
         if len(gang) == needs.needed:
             break
-        path, demand = tree.path(part.queue), part.request.demand
+        path, demand = tree.path(part.queue), usage.charge(part.queue, part.request)
         if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):
             for name in path:
                 accumulate(sums.setdefault(name, {}), demand, 1)
@@ -84,11 +84,11 @@ def gang_of(
     return gang
 
 
-def demands_of(gang: Iterable[QueuedSubJob]) -> Mapping[str, Resources]:
-    """Return what the sub-jobs of a gang demand of each queue."""
+def charges_of(gang: Iterable[QueuedSubJob], usage: QueueUsage) -> Mapping[str, Resources]:
+    """Return what the sub-jobs of a gang count in each queue."""
     by_queue: dict[str, list[Resources]] = {}
     for part in gang:
-        by_queue.setdefault(part.queue, []).append(part.request.demand)
+        by_queue.setdefault(part.queue, []).append(usage.charge(part.queue, part.request))
     return {queue: total(demands) for queue, demands in by_queue.items()}
 
 
@@ -107,10 +107,10 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], shares: Shares, most: Resour
     """
     if not shares.usage.tree.guaranteed:
         return True
-    alone, demands = shares.of_others(), demands_of(gang)
+    alone, demands = shares.of_others(), charges_of(gang, shares.usage)
     for name, each in demands.items():
         alone.add(name, each)
-    demand = total(demands.values())
+    demand = total(part.request.demand for part in gang)
     kept = alone.kept_for_others(demand)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
@@ -162,12 +162,12 @@ def _within_limits(
     block: Block | None = None
     asked: dict[str, int] = {}
     for part in waiting:
-        demand = part.request.demand
-        limit = usage.limit(part.queue, demand)
+        demand, charge = part.request.demand, usage.charge(part.queue, part.request)
+        limit = usage.limit(part.queue, charge)
         if limit is not None:
             block = block or Block(code=WaitCode.LIMIT, limit=limit)
             continue
-        usage.add(part.queue, demand)
+        usage.add(part.queue, charge)
         trial = total((asked, demand))
         kept = usage.kept_for_others(demand)
         short = next(
@@ -175,14 +175,14 @@ def _within_limits(
             None,
         )
         if short is not None:
-            usage.add(part.queue, demand, -1)
+            usage.add(part.queue, charge, -1)
             if trial[short] <= space.sum.get(short, 0):
                 block = block or Block(code=WaitCode.GUARANTEE, resource=short)
             continue
         asked = trial
         allowed.append(part)
     for part in allowed:
-        usage.add(part.queue, part.request.demand, -1)
+        usage.add(part.queue, usage.charge(part.queue, part.request), -1)
     if block is not None and block.limit is not None:
         used = usage.used(block.limit.queue).get(block.limit.resource, 0)
         block = replace(block, limit=replace(block.limit, used=used))

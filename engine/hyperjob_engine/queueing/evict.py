@@ -20,7 +20,7 @@ from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.queueing.admit import Grant, demands_of, try_to_admit
+from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
@@ -213,7 +213,7 @@ def _victims(
     The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
     out those that are not needed. The state stays as it is: `evict` records the choice.
     """
-    demands = demands_of(gang)
+    demands = charges_of(gang, state.usage)
     if len(demands) != 1:
         return None
     ((queue, demand),) = demands.items()
@@ -321,7 +321,9 @@ def _lenders(
     if not tree.lends:
         return frozenset()
     demands = [
-        (part.queue, part.request.demand) for e in preempted for part, _ in e.holding.values()
+        (part.queue, usage.charge(part.queue, part.request))
+        for e in preempted
+        for part, _ in e.holding.values()
     ]
     for each, freed in demands:
         usage.add(each, freed, -1)
@@ -363,5 +365,5 @@ class _Trial:
     def _move(self, entry: Entry, sign: int) -> None:
         namespace = entry.unit.key.partition("/")[0]
         for part, cluster in entry.holding.values():
-            self.usage.add(part.queue, part.request.demand, sign)
+            self.usage.add(part.queue, self.usage.charge(part.queue, part.request), sign)
             self._space.leave(part.request, cluster, f"{namespace}/{part.name}", -sign)

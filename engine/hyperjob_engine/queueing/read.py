@@ -14,7 +14,13 @@ from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import mapping, rfc3339, string
-from hyperjob_engine.expansion.expand import SpecError, demand_of, expand, sub_jobs
+from hyperjob_engine.expansion.expand import (
+    SpecError,
+    demand_of,
+    demand_of_all,
+    expand,
+    sub_jobs,
+)
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
@@ -237,7 +243,7 @@ def _living(observed: Observed) -> QueuedHyperJob | None:
     parts = [
         QueuedSubJob(
             queue=child.job.queue or _DEFAULT_QUEUE,
-            request=PlacementRequest(name=child.name, group="", demand=demand_of(child.job.spec)),
+            request=_whole(child.name, child.job.spec),
         )
         for child in children
         if child.job is not None and _lives(child)
@@ -269,9 +275,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
         metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
         if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
             continue
-        request = PlacementRequest(
-            name=string(metadata.get("name")), group="", demand=demand_of(spec)
-        )
+        request = _whole(string(metadata.get("name")), spec)
         parts.append(
             QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
         )
@@ -381,5 +385,14 @@ def _request(
         return request
     existing = child.report.pods.pending + child.report.pods.running if child.report else 0
     if grows or existing > sub_job.size.together:
-        return replace(request, demand=demand_of(child.job.spec, existing=existing))
+        spec = child.job.spec
+        demand, everything = demand_of(spec, existing=existing), demand_of_all(spec)
+        return replace(request, demand=demand, everything=everything)
     return request
+
+
+def _whole(name: str, spec: Object) -> PlacementRequest:
+    """Return the request of a vcjob that no HyperJob asks for any more."""
+    return PlacementRequest(
+        name=name, group="", demand=demand_of(spec), everything=demand_of_all(spec)
+    )

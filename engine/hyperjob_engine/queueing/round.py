@@ -20,8 +20,8 @@ from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
     Grant,
+    charges_of,
     closed,
-    demands_of,
     gang_of,
     is_guaranteed,
     leaves_guarantees,
@@ -362,7 +362,7 @@ class _Round:
         elif block.code is WaitCode.CAPACITY:
             self._expect(waiting)
         if makes_way or block.code is WaitCode.LIMIT:
-            for name, asked in demands_of(gang).items():
+            for name, asked in charges_of(gang, self.state.usage).items():
                 self.state.usage.claim(name, asked)
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:

@@ -377,7 +377,7 @@ def _count_all(state: QueueState) -> None:
     """Add what all HyperJobs hold to a usage that is new and lacks them."""
     for entry in state.entries.values():
         for part, _ in entry.holding.values():
-            state.usage.add(part.queue, part.request.demand)
+            state.usage.add(part.queue, state.usage.charge(part.queue, part.request))
     for pods in state.ending:
         state.usage.add_ending(pods.queue, pods.demand)
     lines, others = state.lines, state.shares.others
@@ -421,7 +421,8 @@ def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: 
     if grace > timedelta():
         part, cluster = entry.holding[name]
         until, key = later(now, grace), entry.unit.key
-        count_ending(state, EndingPods(until, part.queue, part.request.demand, key, name, cluster))
+        demand = state.usage.charge(part.queue, part.request)
+        count_ending(state, EndingPods(until, part.queue, demand, key, name, cluster))
 
 
 def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now: datetime) -> None:
@@ -460,10 +461,10 @@ def _count(
     state.index.jobs -= {f"{namespace}/{name}" for name in before}
     state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
     for part, cluster in before.values():
-        state.usage.add(part.queue, part.request.demand, -1)
+        state.usage.add(part.queue, state.usage.charge(part.queue, part.request), -1)
         state.occupancy.drop(cluster, part.request.demand)
     for part, cluster in after.values():
-        state.usage.add(part.queue, part.request.demand)
+        state.usage.add(part.queue, state.usage.charge(part.queue, part.request))
         state.occupancy.hold(cluster, part.request.demand)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
 from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue, parse_queue
@@ -47,12 +48,20 @@ def unit(
     minimum: int | None = None,
     max_domains: int | None = None,
     only_on: tuple[str, ...] = (),
+    everything: int = 0,
 ) -> QueuedHyperJob:
-    """Make a HyperJob with a sub-job for each number of GPUs; the smaller `age`, the older."""
+    """Make a HyperJob with a sub-job for each number of GPUs; the smaller `age`, the older.
+
+    The GPUs are those of the pods that start together, `everything` those of all pods.
+    """
+    whole: Resources = {GPU: everything * NANO} if everything else {}
     parts = tuple(
         QueuedSubJob(
             queue=queues[index] if queues else queue,
-            request=request(f"{name}-{index}", number, preferred=only_on, required=bool(only_on)),
+            request=replace(
+                request(f"{name}-{index}", number, preferred=only_on, required=bool(only_on)),
+                everything=whole,
+            ),
         )
         for index, number in enumerate(gpus)
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.priority import priority_of, value_of
 from hyperjob_engine.queueing.read import unit_of
@@ -132,6 +133,18 @@ def test_what_a_sub_job_is_to_have_more_of_waits_by_itself() -> None:
     assert more.request.required, "a vcjob grows where it is"
     smaller = unit(hyperjob(group(gpus=4)), job(phase="Running", gpus=8), policy())
     assert gpus(smaller) == {"hj-trainer-0": 4, "hj-trainer-1": 4}
+
+
+def test_what_grows_beyond_minavailable_asks_its_queue_for_all_that_it_is_to_have_more_of() -> None:
+    few = template(task(replicas=8, minAvailable=2), minAvailable=2)
+    running = job(phase="Running", gpus=2)
+    running["spec"]["tasks"][0] |= {"minAvailable": 2}
+    running["spec"]["minAvailable"] = 2
+    found = unit(hyperjob(group(replicas=1, templateSpec=few)), running, policy())
+    assert {
+        part.name: (part.request.demand.get(GPU, 0) // NANO, part.request.everything[GPU] // NANO)
+        for part in found.parts
+    } == {"hj-trainer-0": (2, 2), "hj-trainer-0+": (0, 6)}
 
 
 def test_minavailable_bounds_the_gang() -> None:

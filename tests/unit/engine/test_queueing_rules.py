@@ -64,6 +64,19 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"small"},
         {"gang": "must start together need more than queue default may ever use: its cap"},
     ),
+    "all pods count under a capability, also those beyond minAvailable of the vcjob": (
+        world(
+            [unit("large", 2, everything=16), unit("small", 2, age=1, everything=8)],
+            queue("default", gpus=12),
+        ),
+        {"small"},
+        {"large": "needs more than queue default may ever use: its capability is 12"},
+    ),
+    "without a capability the pods beyond minAvailable count when they exist": (
+        world([unit("one", 2, everything=64), unit("two", 2, age=1, everything=64)]),
+        {"one", "two"},
+        {},
+    ),
     "a parent's capability bounds its children together": (
         world(
             [unit("one", 8, queue="x"), unit("two", 8, queue="y")],
