@@ -49,7 +49,6 @@ from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.items import items_of, kinds_of
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.trial import Trial
-from hyperjob_engine.reasons.detail import detail_text
 
 NAMESPACE: Final = "judge"
 _BALLAST: Final = 8
@@ -182,7 +181,7 @@ def _judged(case: Case, view: MemberView) -> str:
         name=case.name, group="g", demand=demand_of(spec), pods=pod_groups(spec)
     )
     found = place([wanted], [cluster])
-    return "" if found.assigned else detail_text(found.unplaced[case.name]) or "no room"
+    return "" if found.assigned else found.unplaced[case.name].text
 
 
 def _class(case: Case, view: MemberView) -> str:

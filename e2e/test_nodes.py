@@ -59,7 +59,7 @@ async def test_a_gang_that_no_node_holds_waits_with_the_reason_until_a_node_is_a
     waiting = await scenario.until_phase("large", "Queued")
     assert waiting["status"]["jobs"][0].get("cluster") is None
     said = " ".join((await scenario.hyperjob("why", "large")).split())
-    assert "make its pods smaller" in said
+    assert "no node with 8 free (largest 6)" in said
     await add_node(scenario, "east", "east-new", 8)
     running = await scenario.until_phase("large", "Running")
     assert running["status"]["jobs"][0]["cluster"] == "east"

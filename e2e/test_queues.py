@@ -102,7 +102,7 @@ async def test_two_gangs_that_need_everything_run_one_after_the_other(scenario):
 async def test_a_queue_that_is_missing_is_waited_for(scenario):
     await scenario.apply(of(scenario.world, "early", pods=1, queue=scenario.namespace))
     waiting = await says(scenario, "early", f"queue {scenario.namespace} does not exist")
-    assert waiting["status"]["state"]["reason"] == "QueueNotOpen"
+    assert waiting["status"]["state"]["reason"] == "InvalidQueue"
     async with scenario.queue():
         await scenario.until_phase("early", "Completed")
 

@@ -4,7 +4,7 @@ The standard library only.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 _CONTROL: Final = re.compile(
@@ -27,6 +27,17 @@ def listed(names: Sequence[str], *, shown: int = 3) -> str:
     hidden = len(names) - shown
     text = ", ".join(names[:shown])
     return f"{text} and {hidden} more" if hidden > 0 else text
+
+
+def alike(texts: Iterable[tuple[str, str]]) -> Sequence[str]:
+    """Return one text for all names with an equal text: "each of a, b and 1 more lacks 8 cpu"."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts:
+        names.setdefault(text, []).append(name)
+    return [
+        f"{each[0]} {text}" if len(each) == 1 else f"each of {listed(each)} {text}"
+        for text, each in names.items()
+    ]
 
 
 def shortened(text: str, limit: int) -> str:

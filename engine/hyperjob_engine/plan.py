@@ -31,7 +31,6 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plugins.hook import withdrawing
-from hyperjob_engine.reasons.outcomes import again_text
 from hyperjob_engine.status.derive import derive, derive_refusal
 from hyperjob_engine.status.outlook import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
@@ -149,7 +148,7 @@ def _record(draft: Draft) -> Plan | None:
     late = stopping(observed, children)
     if late is not None:
         return _end(draft, late) if isinstance(late, End) else _stop(draft, late)
-    if draft.actions or passed(observed) is not None:
+    if draft.actions or passed(observed):
         return None
     asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
@@ -205,7 +204,7 @@ def _stop(draft: Draft, fields: Object) -> Plan:
 
 def _restart(draft: Draft, decided: Restart) -> Plan:
     """Return the plan that records a restart; the next pass deletes and recreates the sub-jobs."""
-    decision = plan(with_restart(draft.observed, draft.children, decided, words=again_text))
+    decision = plan(with_restart(draft.observed, draft.children, decided))
     return replace(
         decision,
         actions=(),

@@ -71,8 +71,7 @@ class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
-    also before the controller has made any. `per_pod` is the largest number that one of its pods
-    requests.
+    also before the controller has made any.
     """
 
     name: str
@@ -83,7 +82,6 @@ class Group:
     whole: int
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
-    per_pod: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -250,7 +248,6 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 size=size,
                 whole=size * _replicas(item) if split is None else split,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
-                per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
                 tasks=tuple(string(task.get("name")) for task in tasks),
             )
         )

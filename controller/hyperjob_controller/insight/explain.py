@@ -14,8 +14,7 @@ from hyperjob_core.api.wire import objects, rfc3339
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
 from hyperjob_engine.model.planned import Action, Plan
-from hyperjob_engine.reasons.hindrance import trouble_text
-from hyperjob_engine.reasons.waiting import wait_text
+from hyperjob_engine.reasons.trouble import trouble_text
 from hyperjob_engine.resources import Resources, amount_text, order_of
 from hyperjob_engine.status.diff import merge_patch
 
@@ -162,7 +161,7 @@ def _verdict(verdict: QueueVerdict | None) -> Object | None:
     return {
         "admitted": sorted(verdict.admitted),
         "reason": verdict.reason,
-        "message": wait_text(verdict.wait),
+        "message": verdict.message,
     }
 
 

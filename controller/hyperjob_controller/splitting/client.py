@@ -8,7 +8,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -17,15 +17,8 @@ import aiohttp
 
 from hyperjob_controller.place import Place
 from hyperjob_core.kube.bodies import read_body
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, SplitAnswer
 from hyperjob_engine.model.planned import Plan, SplitQuestion
-from hyperjob_engine.reasons.splitter import (
-    CallFailed,
-    CallFault,
-    NoneGiven,
-    SplitAnswer,
-    SplitTrouble,
-)
 from hyperjob_engine.splitting.protocol import AnswerError, RawAnswer, read_answer
 
 log = logging.getLogger(__name__)
@@ -123,18 +116,17 @@ class Splitter:
                 continue  # its HyperJob was deleted
             question, entry.next = entry.next, None
             answer = RawAnswer()
-            trouble: SplitTrouble | None
             try:
                 answer = read_answer(await self._post(session, question.body))
             except AnswerError as error:
-                trouble = error.failed
+                trouble = str(error)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-                trouble = _failed(error)  # a token that no header can carry is a ValueError
+                trouble = _failure(error)  # a token that no header can carry is a ValueError
             except Exception as error:  # noqa: BLE001 - the wall
                 self._faulty(error)
-                trouble = CallFailed(CallFault.UNREACHABLE, type(error).__name__)
+                trouble = f"it cannot be reached ({type(error).__name__})"
             else:
-                trouble = NoneGiven(answer.reason) if not answer.shares else None
+                trouble = "" if answer.shares else answer.reason or "it gave no reason"
             self._note(key, entry, question, answer.shares, trouble)
 
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
@@ -151,12 +143,11 @@ class Splitter:
             self._url, data=body, headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise AnswerError(
-                    CallFault.HTTP_STATUS, (response.reason or "")[:_WORDS], number=response.status
-                )
+                words = (response.reason or "")[:_WORDS]
+                raise AnswerError(f"it answered {response.status} {words}".strip())
             content = await read_body(response, most=_MAX_BYTES)
             if content is None:
-                raise AnswerError(CallFault.TOO_LARGE, number=_MAX_BYTES)
+                raise AnswerError(f"its answer is larger than {_MAX_BYTES} bytes")
             return content
 
     def _note(
@@ -165,7 +156,7 @@ class Splitter:
         entry: _Entry,
         question: SplitQuestion,
         shares: Sequence[tuple[str, int]],
-        trouble: SplitTrouble | None,
+        trouble: str,
     ) -> None:
         """Store an answer; the time until the next try grows with the calls of an occasion."""
         if self._entries.get(key, {}).get(question.group) is not entry:
@@ -182,13 +173,13 @@ class Splitter:
             trouble=trouble,
             retry_at=self._now() + wait,
         )
-        if trouble is not None:
+        if trouble:
             namespace, _, name = key.partition("/")
             log.warning(
                 "The answer of the splitter is unusable",
                 extra={
                     "hyperjob": {"namespace": namespace, "name": name},
-                    "trouble": {"kind": type(trouble).__name__, **asdict(trouble)},
+                    "trouble": trouble,
                 },
             )
         self._answered(key)
@@ -200,9 +191,10 @@ def _read_token(path: Path) -> str:
         return file.read(_TOKEN_BYTES).strip()
 
 
-def _failed(error: Exception) -> CallFailed:
+def _failure(error: Exception) -> str:
+    """Return why a call gave no answer."""
     if isinstance(error, TimeoutError):
-        return CallFailed(CallFault.TIMEOUT)
+        return "it did not answer in time"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
-        return CallFailed(CallFault.UNREADABLE, type(error).__name__)
-    return CallFailed(CallFault.UNREACHABLE, str(error))
+        return f"its answer could not be read ({type(error).__name__})"
+    return f"it cannot be reached ({error})"

@@ -17,7 +17,6 @@ from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
-from hyperjob_engine.reasons.incident import InternalFault
 from hyperjob_engine.status.derive import derive_fault
 from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.status.transitions import status_events
@@ -103,7 +102,7 @@ class Guard:
         old = mapping(at(raw, "status"))
         if raw is None or string(at(old, "state", "phase")) in _ENDED:
             return
-        status = derive_fault(old, InternalFault(incident.number), now=self._now())
+        status = derive_fault(old, incident.number, now=self._now())
         patch = merge_patch({"state": old.get("state")}, status)
         if not patch:
             return

@@ -12,7 +12,7 @@ from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import HyperJob, Ownership
 from hyperjob_engine.model.planned import Adopt
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.detail import NameTaken
+from hyperjob_engine.reasons.reason import Blocked, Reason
 
 
 def _is_predecessor(child: Child, hyperjob: str) -> bool:
@@ -25,19 +25,25 @@ def _is_predecessor(child: Child, hyperjob: str) -> bool:
     )
 
 
-def conflict(child: Child, hyperjob: str) -> NameTaken | None:
-    """Return the object of another owner that has the sub-job's name; None if there is none."""
+def conflict(child: Child, hyperjob: str) -> Blocked | None:
+    """Return which object of another owner has the sub-job's name; None if there is none.
+
+    An object of a deleted HyperJob of the same name goes by itself. A HyperJob that exists would
+    recreate a deleted object.
+    """
     for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
         if child.exists:
             break
         if item is not None and item.ownership is Ownership.FOREIGN:
-            return NameTaken(
-                kind=kind,
-                name=child.name,
-                owner=item.owner,
-                of_hyperjob=item.owner.startswith(f"{KIND} "),
-                of_predecessor=_is_predecessor(child, hyperjob),
-            )
+            if _is_predecessor(child, hyperjob):
+                text = f"waits until the {kind} of an earlier HyperJob of this name is gone"
+                return Blocked(Reason.BEING_DELETED, text)
+            holder = f", controlled by {item.owner}" if item.owner else ""
+            what = f"{kind} {child.name} exists and does not belong to this HyperJob{holder}"
+            remedy = "delete it, or give the HyperJob another name"
+            if item.owner.startswith(f"{KIND} "):
+                remedy = "give one of the two HyperJobs another name"
+            return Blocked(Reason.NAME_CONFLICT, f"{what}; {remedy}")
     return None
 
 

@@ -22,9 +22,7 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.share import SplitShare, Wish, share
-from hyperjob_engine.reasons.detail import Detail, Plain
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import SplitOverflow
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.splitting.outside import consult
 
 
@@ -34,14 +32,14 @@ class Split:
 
     `shares` are the pods of the scaled task of each sub-job, by replicatedJob and in the order of
     the indices. `pins` are the clusters, `overflow` the reasons for no preferred cluster, by
-    sub-job. `waiting` has a reason and its details for each replicatedJob that cannot be split now.
+    sub-job. `waiting` has why a replicatedJob cannot be split now.
     `questions` are for an external splitter, which the controller asks again after `again`.
     """
 
     shares: Mapping[str, Sequence[int]] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
-    overflow: Mapping[str, SplitOverflow] = field(default_factory=dict)
-    waiting: Mapping[str, tuple[Reason, Detail]] = field(default_factory=dict)
+    overflow: Mapping[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, Blocked] = field(default_factory=dict)
     questions: tuple[SplitQuestion, ...] = ()
     again: timedelta | None = None
 
@@ -124,8 +122,8 @@ def _decide(
     An external splitter is asked about the first room alone. A split with sub-jobs that are being
     deleted (`parked`) waits for their deletion.
     """
-    parked: dict[str, tuple[Reason, Detail]] = {
-        part.group.name: (Reason.BEING_DELETED, Plain.OLD_SUB_JOBS_LEAVE)
+    parked = {
+        part.group.name: Blocked(Reason.BEING_DELETED, "waits until its old sub-jobs are gone")
         for part in ready
         if part.parked
     }
@@ -147,7 +145,7 @@ class _Outcome:
     """The result of sharing out: the shares, or a reason, by replicatedJob."""
 
     shares: dict[str, Sequence[SplitShare]] = field(default_factory=dict)
-    short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
+    short: dict[str, Blocked] = field(default_factory=dict)
     questions: list[SplitQuestion] = field(default_factory=list)
     again: list[timedelta] = field(default_factory=list)
 
@@ -162,8 +160,8 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _O
         else:
             found = share(wish, room, max_domains=limit)
             if not found:
-                short = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
-                outcome.short[wish.group] = Reason.INSUFFICIENT_CAPACITY, short
+                text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
+                outcome.short[wish.group] = Blocked(Reason.INSUFFICIENT_CAPACITY, text)
         if not found:
             continue
         outcome.shares[wish.group] = found
@@ -178,7 +176,7 @@ def _ask(
     """Return an external splitter's shares; without them, record the reason and the question."""
     consulted = consult(observed, wish, room)
     if not consulted.shares:
-        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, consulted.wait
+        outcome.short[wish.group] = Blocked(Reason.WAITING_FOR_SPLITTER, consulted.wait)
         outcome.questions += [consulted.ask] if consulted.ask is not None else []
         outcome.again += [consulted.again] if consulted.again is not None else []
     return consulted.shares
@@ -188,7 +186,7 @@ def _split(
     observed: Observed,
     parts: Iterable[AutoSplit],
     shares: Mapping[str, Sequence[SplitShare]],
-    short: Mapping[str, tuple[Reason, Detail]],
+    short: Mapping[str, Blocked],
 ) -> Split:
     """Return sizes and clusters by sub-job: those that are decided, and `shares` for new indices.
 
@@ -197,7 +195,7 @@ def _split(
     """
     sizes: dict[str, Sequence[int]] = {}
     pins: dict[str, str] = {}
-    overflow: dict[str, SplitOverflow] = {}
+    overflow: dict[str, str] = {}
     for part in parts:
         group, found = part.group, shares.get(part.group.name, ())
         if not part.decided and not found:

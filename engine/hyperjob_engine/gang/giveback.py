@@ -14,7 +14,7 @@ from typing import Final
 from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
-from hyperjob_engine.reasons.detail import GaveBack
+from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.reason import Reason
 
 # Factors of the gang timeout: the first wait and the longest.
@@ -113,21 +113,28 @@ def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None
     return GangRecord(attempts=attempts, retry_time=retry)
 
 
-def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -> GaveBack | None:
-    """Return how often a HyperJob's gang was deleted, and until when it waits; None if never.
+def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -> str:
+    """Return when a gang that was deleted tries again, and what it lacked; empty if it was not.
 
     `left` are the clusters that the sub-job `name` left, the last of which may refuse its pods.
     Where the controller does not read the Events of members, the last run alone has the reason.
     """
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
-        return None
+        return ""
     refused = observed.pods_refused.get(name) if left else None
     message = refused.message if refused is not None else ""
     known = observed.hyperjob.records.get(name)
     last = known.history[-1] if known is not None and known.history else None
     ended = last.message if last is not None and last.reason == Reason.PODS_REFUSED else ""
-    return GaveBack(record.attempts, record.retry_time, left, message, ended)
+    why = ended or (
+        f"the gang stayed incomplete (time {record.attempts}), and the controller deleted its"
+        " sub-jobs"
+    )
+    if message:
+        why = refused_text(left[-1], message)
+    where = f" without {', '.join(left)}" if left else ""
+    return f"waits for the next try at {record.retry_time:%H:%M:%S}Z{where}: {why}"
 
 
 def _gathering(

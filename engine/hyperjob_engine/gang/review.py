@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.capacity import less, unreserved
+from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import Placement, place
-from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
 from hyperjob_engine.resources import fits, total
 
 
@@ -64,7 +64,10 @@ def review(
     settled = [(pinned.request.group, pinned.pin) for pinned in kept]
     first = _place(leaving, left, [*standing, *settled], max_domains)
     waits = {
-        pinned.name: Shortage(code=ShortageCode.UNSETTLED, cluster=pinned.pin)
+        pinned.name: Shortage(
+            text=f"waits until the status of {pinned.pin} counts the pods that have just started"
+            " there"
+        )
         for pinned in unsettled
     }
     if first.unplaced and len(leaving) < len(pinned_places):

@@ -11,7 +11,6 @@ from datetime import timedelta
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.outcomes import AgainCause, EndCause
 from hyperjob_engine.reasons.reason import Reason
 
 Member = tuple[SubJob, Child]
@@ -19,7 +18,7 @@ Member = tuple[SubJob, Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recreation:
-    """A sub-job that the controller recreates, and why.
+    """A sub-job that the controller recreates; `why` is the message of its status.
 
     `leave` are the clusters that are excluded for it from now on; `leave_for` is for how long, None
     for good. Clusters that are excluded for a time already stay excluded as long as the new ones.
@@ -27,7 +26,7 @@ class Recreation:
 
     name: str
     reason: Reason
-    cause: AgainCause
+    why: str
     leave: tuple[str, ...] = ()
     leave_for: timedelta | None = None
     delayed: bool = False
@@ -50,8 +49,19 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The end of the HyperJob; without a cause all its sub-jobs have ended by themselves."""
+    """The end of the HyperJob; empty `why`: all its sub-jobs have ended by themselves."""
 
     completed: bool
     reason: str = ""
-    cause: EndCause | None = None
+    why: str = ""
+
+
+def restarts_spent(failure: str, max_restarts: int) -> End:
+    """Return the end by a failure after the last restart that `maxRestarts` allows."""
+    spent = f"all {max_restarts} restarts are used up" if max_restarts else "maxRestarts is 0"
+    return End(completed=False, reason=Reason.MAX_RESTARTS, why=f"{failure}; {spent}")
+
+
+def with_all(failure: str) -> str:
+    """Return why a sub-job is recreated that has not failed itself."""
+    return f"restarted with all sub-jobs, because {failure}"

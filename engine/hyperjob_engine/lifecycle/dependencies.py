@@ -10,19 +10,17 @@ from typing import Final
 from hyperjob_core.api.choices import DependencyStatus
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.lifecycle.loss import losses_of
+from hyperjob_engine.lifecycle.loss import Loss, losses_of
 from hyperjob_engine.model.observed import Dependency, Observed, ReplicatedJob
-from hyperjob_engine.reasons.detail import Unmet
-from hyperjob_engine.reasons.outcomes import Loss
 
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Sub-jobs that must not be created yet, with their unmet dependencies; `hopeless`: never."""
+    """Sub-jobs that must not be created yet, with what they wait for; `hopeless`: never."""
 
-    for_what: Mapping[str, Sequence[Unmet]] = field(default_factory=dict)
+    for_what: Mapping[str, str] = field(default_factory=dict)
     hopeless: frozenset[str] = frozenset()
 
 
@@ -41,7 +39,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     for member in members:
         by_group[member[0].group.name].append(member)
     final = observed.hyperjob.failure_policy is None
-    reasons: dict[str, Sequence[Unmet]] = {}
+    reasons: dict[str, str] = {}
     lost: set[str] = set()
     for group in groups.values():  # in the order of the spec, which the webhook checks
         lacking = [
@@ -51,10 +49,10 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
         ]
         if not lacking:
             continue
-        reasons[group.name] = tuple(lacking)
+        reasons[group.name] = "; ".join(lacking)
         if final and _is_hopeless(group, by_group, lost):
             lost.add(group.name)
-    for_what: dict[str, Sequence[Unmet]] = {}
+    for_what: dict[str, str] = {}
     hopeless: set[str] = set()
     for sub_job, child in members:
         name = sub_job.group.name
@@ -65,10 +63,8 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     return Waiting(for_what=for_what, hopeless=frozenset(hopeless))
 
 
-def _unmet(
-    dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]
-) -> Unmet | None:
-    """Return how far a dependency is from being met; None if it is met.
+def _unmet(dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
+    """Return how far a dependency is from being met; empty if it is met.
 
     The loss of a cluster counts only for Ready: a sub-job that completed stays complete.
     """
@@ -78,8 +74,12 @@ def _unmet(
         met = sum(_is_ready(member, losses) for member in members)
     # Without the webhook a HyperJob may name a replicatedJob that it lacks: nothing meets that.
     if members and met == len(members):
-        return None
-    return Unmet(dependency.name, dependency.status, met, len(members))
+        return ""
+    verb = "completed" if dependency.status is DependencyStatus.COMPLETE else "run"
+    return (
+        f"waits for replicatedJob {dependency.name} to be {dependency.status}:"
+        f" {met} of {len(members)} sub-jobs {verb}"
+    )
 
 
 def _is_ready(member: Member, losses: Mapping[str, Loss]) -> bool:

@@ -6,9 +6,9 @@ from hyperjob_core.api.choices import SuccessOperator
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import End, Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
+from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.quorum import has_trained
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
-from hyperjob_engine.reasons.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
 from hyperjob_engine.reasons.reason import Reason
 
 
@@ -31,18 +31,18 @@ def ending(
         return End(completed=True)
     succeeded = _success(observed.hyperjob, members, completed)
     if succeeded:
-        return End(completed=True, reason=Reason.SUCCESS_POLICY, cause=succeeded)
+        return End(completed=True, reason=Reason.SUCCESS_POLICY, why=succeeded)
     trained = has_trained(observed.hyperjob, members, losses)
     if trained and everything:
-        return End(completed=True, reason=Reason.JOBS_COMPLETED, cause=trained)
+        return End(completed=True, reason=Reason.JOBS_COMPLETED, why=trained)
     if observed.hyperjob.failure_policy is not None or not everything:
         return None
     if not all(child.is_terminal or child.name in waiting.hopeless for _, child in own):
         return None
     if waiting.hopeless:
         failed = [child.name for _, child in own if child.phase.is_failed]
-        cause = NeverCompleted(failed[:3])
-        return End(completed=False, reason=Reason.DEPENDENCY_FAILED, cause=cause)
+        why = f"{', '.join(failed[:3])} did not complete, and others wait for it"
+        return End(completed=False, reason=Reason.DEPENDENCY_FAILED, why=why)
     return End(completed=False)
 
 
@@ -51,20 +51,18 @@ def _is_own(job: Job | None) -> bool:
     return job is None or job.ownership is Ownership.OURS
 
 
-def _success(
-    hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]
-) -> OneCompleted | AllCompleted | None:
-    """Return how the sub-jobs satisfy the success policy; None while they do not."""
+def _success(hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]) -> str:
+    """Return how the sub-jobs satisfy the success policy; empty while they do not."""
     policy = hyperjob.success_policy
     if policy is None:
-        return None
+        return ""
     done = [child.name for job, child in completed if _is_target(job.group.name, policy.targets)]
     wanted = sum(_is_target(job.group.name, policy.targets) for job, _ in members)
     if policy.operator is SuccessOperator.ANY:
-        return OneCompleted(done[0]) if done else None
+        return f"{done[0]} completed, and successPolicy asks for any one" if done else ""
     if not wanted or len(done) < wanted:
-        return None
-    return AllCompleted(wanted)
+        return ""
+    return f"all {wanted} sub-jobs that successPolicy names completed"
 
 
 def _is_target(group: str, targets: frozenset[str]) -> bool:

@@ -10,23 +10,20 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from hyperjob_core.api.choices import FailurePolicyAction
-from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import count, timestamp
-from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
+from hyperjob_engine.lifecycle.decisions import (
+    End,
+    Member,
+    Recreation,
+    Restart,
+    restarts_spent,
+    with_all,
+)
 from hyperjob_engine.lifecycle.history import failure_of
-from hyperjob_engine.lifecycle.loss import reason_of_loss
+from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
-from hyperjob_engine.reasons.failure import ContainerFailure
-from hyperjob_engine.reasons.outcomes import (
-    Failed,
-    FailedByRule,
-    FailureCause,
-    Loss,
-    Lost,
-    RestartsSpent,
-    WithAll,
-)
+from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
@@ -49,12 +46,18 @@ _WHOLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One sub-job that failed or was lost; `phase` None means that its cluster was lost."""
+    """One sub-job that failed, or that has a `loss`: its cluster or an object of it is gone.
+
+    `why` says which sub-job it is, on which cluster and how it failed. `follows`: the failure of
+    another sub-job is known to have caused this one.
+    """
 
     member: Member
-    phase: JobPhase | None
     at: datetime
-    cause: FailureCause
+    reason: Reason
+    why: str
+    follows: bool = False
+    loss: Loss | None = None
 
 
 class MatchedFailure(NamedTuple):
@@ -101,8 +104,8 @@ def judge(
     matched = [_match(policy, failure, alone=alone) for failure in failures]
     for each in matched:
         if each.rule.action is FailurePolicyAction.FAIL_HYPERJOB:
-            cause = FailedByRule(each.failure.cause, each.where)
-            return End(completed=False, reason=Reason.FAILURE_POLICY, cause=cause)
+            why = f"{each.failure.why}; {each.where} fails the HyperJob"
+            return End(completed=False, reason=Reason.FAILURE_POLICY, why=why)
     left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
     whole = next((each for each in matched if each.rule.action in _WHOLE), None)
     if quorum is not None and whole is None:
@@ -113,11 +116,10 @@ def judge(
         return None
     costly = [each for each in ([whole] if whole else matched) if not each.is_free]
     if len(costly) > left:
-        spent = RestartsSpent(costly[0].failure.cause, policy.max_restarts)
-        return End(completed=False, reason=Reason.MAX_RESTARTS, cause=spent)
+        return restarts_spent(costly[0].failure.why, policy.max_restarts)
     again = [_again(each) for each in matched]
     if whole is not None:
-        again = _all_again(again, members, WithAll(whole.failure.cause))
+        again = _all_again(again, members, with_all(whole.failure.why))
     return Restart(again=tuple(again), spent=len(costly))
 
 
@@ -126,32 +128,26 @@ def _failures(
 ) -> list[Failure]:
     """Return the failures of the present attempts: causes first, and the earliest of them."""
     found = [failure for member in members for failure in _failure(observed, member, losses)]
-    return sorted(found, key=lambda each: (_follows(each), each.at, each.member[1].name))
+    return sorted(found, key=lambda each: (each.follows, each.at, each.member[1].name))
 
 
 def _all_again(
-    failed: Sequence[Recreation], members: Sequence[Member], cause: WithAll
+    failed: Sequence[Recreation], members: Sequence[Member], why: str
 ) -> list[Recreation]:
     """Return the recreations of all sub-jobs, those of the `failed` ones as they are."""
     known = {each.name: each for each in failed}
     return [
         known.get(child.name)
-        or Recreation(name=child.name, reason=Reason.RESTARTED_WITH_ALL, cause=cause, delayed=True)
+        or Recreation(name=child.name, reason=Reason.RESTARTED_WITH_ALL, why=why, delayed=True)
         for _, child in members
     ]
 
 
-def _follows(failure: Failure) -> bool:
-    """Return whether the failure of another sub-job is known to have caused this one."""
-    detail = failure.cause.detail if isinstance(failure.cause, Failed) else ""
-    return isinstance(detail, ContainerFailure) and detail.follows
-
-
 def _is_recreated(failure: Failure, quorum: int | None) -> bool:
     """Return whether a sub-job is recreated without a policy."""
-    if not isinstance(failure.cause, Lost):
+    if failure.loss is None:
         return False
-    return quorum is not None or failure.cause.loss.missing is not None
+    return quorum is not None or failure.loss.missing is not None
 
 
 def _affordable(
@@ -174,17 +170,11 @@ def _again(matched: MatchedFailure) -> Recreation:
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
     return Recreation(
         name=child.name,
-        reason=_reason(failure),
-        cause=failure.cause,
+        reason=failure.reason,
+        why=failure.why,
         leave=(child.cluster,) if moves and child.cluster else (),
         delayed=rule is not _LOST,
     )
-
-
-def _reason(failure: Failure) -> Reason:
-    if isinstance(failure.cause, Failed):
-        return Reason.JOB_FAILED
-    return reason_of_loss(failure.cause.loss)
 
 
 def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
@@ -199,19 +189,24 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
         if at is None and record is not None:
             at = timestamp(record.last_transition_time)
         words = report.message or report.reason if report is not None else ""
-        detail = failure_of(observed, child) or words
-        if not detail and record is not None:
-            detail = record.message
+        if not words and record is not None:
+            words = record.message
+        container = failure_of(observed, child)
+        if container is not None:
+            words = container_text(container)
+        where = f" on {child.cluster}" if child.cluster else ""
         yield Failure(
             member=member,
-            phase=child.phase,
             at=at or datetime.max.replace(tzinfo=UTC),
-            cause=Failed(name=child.name, phase=child.phase, cluster=child.cluster, detail=detail),
+            reason=Reason.JOB_FAILED,
+            why=f"{child.name} is {child.phase}{where}" + (f": {words}" if words else ""),
+            follows=container is not None and container.follows,
         )
         return
     loss = losses.get(child.name)
     if loss is not None and loss.is_lost:
-        yield Failure(member=member, phase=None, at=loss.at, cause=Lost(child.name, loss))
+        why, reason = f"{child.name} is lost: {loss_text(loss)}", reason_of_loss(loss)
+        yield Failure(member=member, at=loss.at, reason=reason, why=why, loss=loss)
 
 
 def _match(policy: FailurePolicy, failure: Failure, *, alone: bool) -> MatchedFailure:
@@ -221,7 +216,7 @@ def _match(policy: FailurePolicy, failure: Failure, *, alone: bool) -> MatchedFa
             return MatchedFailure(failure, rule, f"failurePolicy.rules[{index}]")
     if not alone:
         return MatchedFailure(failure, _UNMATCHED, "failurePolicy")
-    return MatchedFailure(failure, _LOST if failure.phase is None else _ALONE, "quorum")
+    return MatchedFailure(failure, _ALONE if failure.loss is None else _LOST, "quorum")
 
 
 def _matches(rule: FailureRule, failure: Failure) -> bool:
@@ -229,4 +224,6 @@ def _matches(rule: FailureRule, failure: Failure) -> bool:
         return False
     if not rule.on_job_phases and not rule.on_cluster_lost:
         return True
-    return rule.on_cluster_lost if failure.phase is None else failure.phase in rule.on_job_phases
+    if failure.loss is not None:
+        return rule.on_cluster_lost
+    return failure.member[1].phase in rule.on_job_phases

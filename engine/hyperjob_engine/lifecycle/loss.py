@@ -5,20 +5,57 @@ A cluster that is not Ready may be disconnected and still run its pods: it count
 ResourceBinding and with a deleted Work: such a sub-job is lost at once, or after `WORK_SETTLES`.
 """
 
+import enum
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.reasons.hindrance import ClusterTrouble
-from hyperjob_engine.reasons.outcomes import Loss, Missing
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.trouble import ClusterTrouble
 
 WORK_SETTLES: Final = timedelta(seconds=3)
 """While Karmada moves a sub-job, its ResourceBinding may have no Work for this long."""
+
+
+class Missing(enum.StrEnum):
+    """The object of a started sub-job that another client deleted; its pods are deleted with it."""
+
+    CLUSTER = "Cluster"
+    BINDING = "ResourceBinding"
+    WORK = "Work"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A sub-job whose cluster is not Ready, or that lacks an object; it is lost from `at` on.
+
+    `since` is when the Cluster stopped being Ready; None with a `missing` object.
+    """
+
+    cluster: str
+    at: datetime
+    is_lost: bool
+    since: datetime | None = None
+    missing: Missing | None = None
+
+
+def loss_text(loss: Loss) -> str:
+    """Return the trouble of a cluster, and from when on the cluster counts as lost."""
+    if loss.missing in (Missing.BINDING, Missing.WORK):
+        kind = loss.missing
+        return f"its {kind} was deleted, and Karmada deleted its pods on {loss.cluster}"
+    if loss.since is None:
+        return f"cluster {loss.cluster} is gone"
+    text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"
+    if loss.is_lost:
+        return f"{text} and counts as lost"
+    return f"{text}, counts as lost from {rfc3339(loss.at)} on"
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:

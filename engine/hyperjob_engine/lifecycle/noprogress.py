@@ -9,15 +9,21 @@ from datetime import timedelta
 from typing import Final
 
 from hyperjob_core.api.choices import OnNoProgress
-from hyperjob_core.api.wire import count
-from hyperjob_engine.lifecycle.decisions import End, Member, Recreation, Restart
+from hyperjob_core.api.wire import count, rfc3339
+from hyperjob_engine.lifecycle.decisions import (
+    End,
+    Member,
+    Recreation,
+    Restart,
+    restarts_spent,
+    with_all,
+)
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord, parse_stall
 from hyperjob_engine.model.training import latest_training
-from hyperjob_engine.reasons.outcomes import RestartsSpent, WithAll
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stall import NoSteps, Stalled
+from hyperjob_engine.reasons.stall import no_steps_text
 
 _PATIENCES: Final = 3
 
@@ -26,7 +32,7 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | Non
     """Return the stall of the present attempts; None while their programs make steps.
 
     The record in the status stays until a program makes a step: a controller that restarts has
-    read no log yet. A new record has no message: the status renders it.
+    read no log yet.
     """
     running = {child.name: child for _, child in members if _runs(child)}
     hang = observed.hang or Hang()
@@ -69,21 +75,22 @@ def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | N
         return None
     children = {child.name: child for _, child in members}
     first = children[stall.jobs[0]]
-    cause = Stalled(name=first.name, step=stall.step, since=stall.since, cluster=first.cluster)
+    where = f" on {first.cluster}" if first.cluster else ""
+    since = f"since {rfc3339(stall.since)} (step {stall.step})"
+    why = f"{first.name}{where} has reported no step {since}"
     all_of_them = stall.whole and observed.hyperjob.quorum is None
     policy = observed.hyperjob.failure_policy or FailurePolicy()
     left = policy.max_restarts - count(observed.hyperjob.status.get("restarts"))
     cost = 1 if all_of_them else len(stall.jobs)
     if cost > left:
-        spent = RestartsSpent(cause, policy.max_restarts)
-        return End(completed=False, reason=Reason.MAX_RESTARTS, cause=spent)
+        return restarts_spent(why, policy.max_restarts)
     suspected = {pod.job: pod.cluster for pod in stall.suspects if pod.job}
     moves = suspected or {name: children[name].cluster for name in stall.jobs}
     again = [
         Recreation(
             name=child.name,
             reason=Reason.NO_PROGRESS if child.name in stall.jobs else Reason.RESTARTED_WITH_ALL,
-            cause=cause if child.name in stall.jobs else WithAll(cause),
+            why=why if child.name in stall.jobs else with_all(why),
             leave=_leave(moves, child) if wish is OnNoProgress.MIGRATE else (),
             delayed=True,
         )
@@ -119,10 +126,8 @@ def _found_stall(
         step=last.step,
         jobs=jobs,
         whole=whole,
-        message="",
-        found=NoSteps(
-            jobs=jobs,
-            whole=whole,
+        message=no_steps_text(
+            [] if whole else jobs,
             since=last.since,
             step=last.step,
             usual=last.usual,

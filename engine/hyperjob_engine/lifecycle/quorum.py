@@ -10,9 +10,9 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.plugins import lighthouse_of
 from hyperjob_core.api.wire import objects, string
 from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import HyperJob
-from hyperjob_engine.reasons.outcomes import Loss, QuorumCompleted
 
 
 def trainers(hyperjob: HyperJob) -> frozenset[str]:
@@ -35,24 +35,22 @@ def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int
     return max(1, min(least, able))
 
 
-def has_trained(
-    hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]
-) -> QuorumCompleted | None:
-    """Return the end of a training with a quorum; None while it goes on.
+def has_trained(hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
+    """Return why a training with a quorum has ended; empty while it goes on.
 
     The sub-jobs of a training complete together: a sub-job that is recreated after that would have
     no work left.
     """
     if hyperjob.quorum is None:
-        return None
+        return ""
     groups = trainers(hyperjob)
     members = [member for member in members if member[0].group.name in groups]
     completed = [child for _, child in members if child.phase is JobPhase.COMPLETED]
     if len(completed) < max(1, hyperjob.quorum):
-        return None
+        return ""
     if any(_trains(child) and not child.is_terminal for child in _within_reach(members, losses)):
-        return None
-    return QuorumCompleted(len(completed), len(members))
+        return ""
+    return f"{len(completed)} of {len(members)} sub-jobs completed, and no other runs"
 
 
 def _within_reach(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Child]:

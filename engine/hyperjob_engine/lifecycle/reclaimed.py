@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.reasons.outcomes import MadeWay
 from hyperjob_engine.reasons.reason import Reason
 
 
@@ -16,10 +15,13 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None
-    reason = Reason.PREEMPTED if verdict.preempted else Reason.RECLAIMED
-    cause = MadeWay(other=verdict.reclaimed_for, preempted=verdict.preempted)
+    reason, other = Reason.RECLAIMED, verdict.reclaimed_for
+    why = f"makes way for {other}, whose queue takes back what it lent"
+    if verdict.preempted:
+        reason = Reason.PREEMPTED
+        why = f"is preempted by {other}, which has a higher priority"
     again = tuple(
-        Recreation(name=child.name, reason=reason, cause=cause)
+        Recreation(name=child.name, reason=reason, why=why)
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )

@@ -3,7 +3,7 @@
 The result is the HyperJob with the status to write. Later passes delete and create the objects.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperjob_core.api.choices import TimeUse
@@ -19,31 +19,21 @@ from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.outcomes import AgainCause
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
 
 UNPLACED = "Unplaced"
 
 
-def with_restart(
-    observed: Observed,
-    members: Sequence[Member],
-    decided: Restart,
-    *,
-    words: Callable[[AgainCause], str],
-) -> Observed:
-    """Return the observation as it is after the record of the restart.
-
-    `words` returns the message of why a sub-job is recreated, for its record.
-    """
+def with_restart(observed: Observed, members: Sequence[Member], decided: Restart) -> Observed:
+    """Return the observation as it is after the record of the restart."""
     hyperjob = observed.hyperjob
     chosen = {again.name: again for again in decided.again}
     records: dict[str, Record] = dict(hyperjob.records)
     for sub_job, child in members:
         if child.name in chosen:
             again = chosen[child.name]
-            record = _record(observed, sub_job, child, again, words(again.cause))
+            record = _record(observed, sub_job, child, again)
             records[child.name] = replace(
                 record, admitted=record.admitted and not decided.gives_back
             )
@@ -61,9 +51,7 @@ def with_restart(
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 
 
-def _record(
-    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
-) -> Record:
+def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation) -> Record:
     """Return the record of a sub-job that is created again, as its next attempt.
 
     The back-off counts from the start of the attempt before: its `retry_time`, or for the first one
@@ -89,21 +77,21 @@ def _record(
         accelerators=old.accelerators if old is not None else None,
         phase=UNPLACED,
         reason=Reason.RESTARTING,
-        message=why,
+        message=again.why,
         attempt=attempt,
         admitted=old is not None and old.admitted,
         excluded_clusters=excluded,
         excluded_until=until,
         excluded_for_good=for_good,
         retry_time=due,
-        history=_history(observed, sub_job, child, again, why),
+        history=_history(observed, sub_job, child, again),
         training=old.training if old is not None else None,
         last_transition_time=rfc3339(observed.now),
     )
 
 
 def _history(
-    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
+    observed: Observed, sub_job: SubJob, child: Child, again: Recreation
 ) -> tuple[Run, ...]:
     """Return the ended runs of a recreated sub-job; a sub-job that never ran adds none."""
     report = child.report
@@ -128,7 +116,7 @@ def _history(
         start=start,
         end=end or rfc3339(observed.now),
         reason=again.reason,
-        message=message if failed else why,
+        message=message if failed else again.why,
         failure=failure_of(observed, child),
     )
     return (*record.history, over)

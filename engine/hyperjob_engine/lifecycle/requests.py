@@ -7,14 +7,21 @@ too, which therefore takes no effect later.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, string
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import HyperJob
-from hyperjob_engine.reasons.outcomes import RefusedRequest, Requested, RequestProblem
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import Shortage
+
+
+class RefusedRequest(NamedTuple):
+    """A request that the controller refuses, for the whole HyperJob or for some sub-jobs."""
+
+    kind: str
+    token: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +34,14 @@ class RequestAnswer:
 
 @dataclass(slots=True)
 class _Draft:
-    no_target: Callable[[str], Sequence[Shortage]] = lambda _name: ()
+    no_target: Callable[[str], Sequence[str]] = lambda _name: ()
     again: dict[str, Recreation] = field(default_factory=dict)
     handled: dict[str, str] = field(default_factory=dict)
     refused: list[RefusedRequest] = field(default_factory=list)
 
 
 def answer(
-    hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[Shortage]]
+    hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[str]]
 ) -> RequestAnswer | None:
     """Return the answer to new requests; None if there is none.
 
@@ -55,7 +62,7 @@ def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
     for kind, token, _ in _new_requests(hyperjob):
         draft.handled[kind] = token
         draft.refused.append(
-            RefusedRequest(kind=kind, token=token, problem=RequestProblem.HAS_ENDED)
+            RefusedRequest(kind, token, "the HyperJob has ended, create a new one")
         )
     return _answered(draft)
 
@@ -85,33 +92,26 @@ def _take(
     Without names a restart means all sub-jobs. A name that cannot be served is refused alone; the
     others are served.
     """
-    refuse = partial(RefusedRequest, kind=kind, token=token)
+    refuse = partial(RefusedRequest, kind, token)
     known = {child.name: child for _, child in members}
     if unknown := [name for name in names if name not in known]:
-        draft.refused.append(refuse(problem=RequestProblem.UNKNOWN_SUB_JOB, names=unknown))
+        draft.refused.append(refuse(f"there is no sub-job {', '.join(unknown)}"))
     if kind == "migrate" and not names:
-        draft.refused.append(refuse(problem=RequestProblem.NO_SUB_JOB))
+        draft.refused.append(refuse("names no sub-job to move"))
         return
     for name in names or known:
         child = known.get(name)
         if child is None:
             continue
         if kind == "migrate" and child.is_terminal and not child.phase.is_failed:
-            draft.refused.append(refuse(problem=RequestProblem.COMPLETED, names=[name]))
+            draft.refused.append(refuse(f"{name} has completed"))
             continue
         if kind == "migrate" and child.cluster and (lacking := draft.no_target(name)):
-            draft.refused.append(
-                refuse(
-                    problem=RequestProblem.NO_OTHER_CLUSTER,
-                    names=[name],
-                    cluster=child.cluster,
-                    shortages=lacking,
-                )
-            )
+            draft.refused.append(refuse(f"{name} stays on {child.cluster}: {'; '.join(lacking)}"))
             continue
         draft.again[name] = Recreation(
             name=name,
             reason=Reason.MIGRATE_REQUESTED if kind == "migrate" else Reason.RESTART_REQUESTED,
-            cause=Requested(kind, token),
+            why=f"{kind} {token} was requested",
             leave=(child.cluster,) if kind == "migrate" and child.cluster else (),
         )

@@ -16,17 +16,19 @@ it, the longer the more such vcjobs there are, and then recreates it. Any other 
 waits.
 """
 
+import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, assert_never
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.planned import DeletionCause
 from hyperjob_engine.model.record import Silence
-from hyperjob_engine.reasons.detail import SilenceCode, SilenceStep, Silent
 
 TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""
@@ -38,13 +40,25 @@ IMAGES: Final = 3
 """The factor of the wait for a vcjob with pods: they may wait for images."""
 
 
+class SilenceStep(enum.StrEnum):
+    """What the controller does about a cluster that does not report."""
+
+    WAIT = "Wait"
+    ASK = "Ask"
+    MAKE_AGAIN = "MakeAgain"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilenceCheck:
-    """The next step about a silent sub-job; `silent` is None before the silence timeout."""
+    """The next step about a silent sub-job, which report it lacks, and the message of its status.
+
+    The message is empty before the silence timeout.
+    """
 
     step: SilenceStep = SilenceStep.WAIT
     record: Silence | None = None
-    silent: Silent | None = None
+    lacks: DeletionCause | None = None
+    message: str = ""
     wait: timedelta | None = None
 
 
@@ -97,20 +111,22 @@ def check_silence(
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
         step = _step(child, record.times)
-        return SilenceCheck(record=record, silent=_silent(observed, child, since, step), wait=wait)
+        return SilenceCheck(record=record, message=_message(child, since, step), wait=wait)
     times = record.times if record is not None else 0
     if counts.silent > FEW and child.report is None and not uncounted:
         # Each report of a cluster triggers a pass, which decides again.
-        return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
+        text = _message(child, since, SilenceStep.WAIT)
+        return SilenceCheck(record=record, message=text)
     if times >= TIMES:
-        silent = _silent(observed, child, since, _step(child, times))
-        return SilenceCheck(record=record, silent=replace(silent, times=TIMES, helpless=True))
+        text = _message(child, since, _step(child, times))
+        return SilenceCheck(record=record, message=f"{text}; {_advice(observed, child)}")
     times += 1
     step, wait = _step(child, times), observed.silence_timeout * 2**times
     return SilenceCheck(
         step=step,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
-        silent=_silent(observed, child, since, step),
+        lacks=_lacks(child),
+        message=_message(child, since, step),
         wait=wait,
     )
 
@@ -151,18 +167,47 @@ def _step(child: Child, times: int) -> SilenceStep:
     return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
 
 
-def _silent(observed: Observed, child: Child, since: datetime, step: SilenceStep) -> Silent:
-    return Silent(
-        code=_code(child),
-        hyperjob=observed.hyperjob.name,
-        name=child.name,
-        cluster=child.cluster,
-        since=since,
-        step=step,
-    )
-
-
-def _code(child: Child) -> SilenceCode:
+def _lacks(child: Child) -> DeletionCause:
+    """Return which report of a silent sub-job is missing from its cluster."""
     if child.report is None:
-        return SilenceCode.NO_WORK if _uncounted(child) else SilenceCode.NOTHING
-    return SilenceCode.NO_PROGRESS if child.report.pods.total else SilenceCode.NO_PODS
+        return DeletionCause.NOTHING_REPORTED
+    return DeletionCause.NO_PROGRESS if child.report.pods.total else DeletionCause.NO_PODS
+
+
+def _message(child: Child, since: datetime, step: SilenceStep) -> str:
+    """Return which report of a cluster is missing, and what the controller does about that.
+
+    With the step WAIT the clusters of many other sub-jobs do not report either.
+    """
+    what = "nothing"
+    if child.report is not None:
+        what = "no progress" if child.report.pods.total else "no pods"
+    text = (
+        f"cluster {child.cluster} has reported {what} since Karmada applied the Job there at"
+        f" {rfc3339(since)}"
+    )
+    if _uncounted(child):
+        text = (
+            f"Karmada has counted no Work of {child.name} for {child.cluster} since"
+            f" {rfc3339(since)}"
+        )
+    match step:
+        case SilenceStep.WAIT:
+            return f"{text}, like the clusters of many other sub-jobs"
+        case SilenceStep.MAKE_AGAIN:
+            return f"{text}; the controller recreates it"
+        case SilenceStep.ASK:
+            return f"{text}; the controller has Karmada apply it again"
+        case _:
+            assert_never(step)
+
+
+def _advice(observed: Observed, child: Child) -> str:
+    """Return what a person does about a cluster for which the controller's steps did not help."""
+    tried = f"this did not help {TIMES} times"
+    if child.report is not None:
+        return f"{tried}: its PodGroup in the cluster has the reason"
+    return (
+        f"{tried}: see in the cluster whether Job {child.name} is there and Volcano's controller"
+        f" runs, then: kubectl hyperjob restart {observed.hyperjob.name} --job {child.name}"
+    )

@@ -37,14 +37,9 @@ from hyperjob_engine.model.observed import (
     QueueAdmission,
 )
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
-from hyperjob_engine.reasons.outcomes import (
-    GivenBackWith,
-    NoPodRan,
-    PodsNotAllowed,
-    QueueClosedThere,
-)
-from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused
+from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused, refused_text
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.trouble import queue_closed_text
 from hyperjob_engine.resources import Resources, measure_of
 
 _EXCLUDED_FIRST: Final = timedelta(minutes=1)
@@ -153,7 +148,7 @@ def _given_back(
             Recreation(
                 name=child.name,
                 reason=Reason.RESTARTED_WITH_ALL,
-                cause=GivenBackWith(first.name, first.cluster),
+                why=f"deleted together with {first.name}, of which no pod ran on {first.cluster}",
                 leave=refusing,
                 leave_for=_excluded_for(child, _EXCLUDED_FIRST),
             )
@@ -280,7 +275,7 @@ def _again(
         return Recreation(
             name=child.name,
             reason=Reason.PODS_REFUSED,
-            cause=PodsNotAllowed(child.cluster, refused.message),
+            why=refused_text(child.cluster, refused.message),
             leave=leave,
             leave_for=_excluded_for(child, _EXCLUDED_FIRST),
             delayed=observed.admission is QueueAdmission.NONE,
@@ -289,13 +284,14 @@ def _again(
         return Recreation(
             name=child.name,
             reason=Reason.QUEUE_NOT_OPEN,
-            cause=QueueClosedThere(child.cluster, queue),
+            why=queue_closed_text(child.cluster, queue),
             delayed=observed.admission is QueueAdmission.NONE,
         )
     return Recreation(
         name=child.name,
         reason=Reason.PODS_PENDING,
-        cause=NoPodRan(child.cluster, observed.start_timeout),
+        why=f"none of its pods ran on {child.cluster} within"
+        f" {observed.start_timeout / timedelta(minutes=1):g} minutes",
         leave=leave,
         leave_for=_excluded_for(child, max(_EXCLUDED_FIRST, observed.start_timeout)),
         delayed=observed.admission is QueueAdmission.NONE,

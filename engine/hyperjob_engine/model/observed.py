@@ -4,7 +4,7 @@ These values hold no client and no cache. A plan depends on nothing else.
 """
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,6 +22,7 @@ from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
+from hyperjob_engine.model.line import MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.record import Record
@@ -29,13 +30,10 @@ from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
-from hyperjob_engine.reasons.detail import Detail
 from hyperjob_engine.reasons.failure import ContainerFailure
-from hyperjob_engine.reasons.hindrance import Trouble
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
-from hyperjob_engine.reasons.splitter import SplitAnswer
-from hyperjob_engine.reasons.waiting import MessageFacts, Wait
+from hyperjob_engine.reasons.trouble import Trouble
 from hyperjob_engine.resources import Resources
 
 
@@ -387,6 +385,21 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAnswer:
+    """The last answer of an external splitter about one automatic split.
+
+    `digest` and `occasion` are the question's; `shares` are (cluster, accelerators); `trouble` is
+    why there are no shares. After an unusable answer the controller asks again at `retry_at`.
+    """
+
+    digest: str
+    occasion: str
+    shares: Sequence[tuple[str, int]] = ()
+    trouble: str = ""
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueVerdict:
     """The queue engine's verdict on a HyperJob: the admitted sub-jobs, and why the others wait.
 
@@ -396,7 +409,7 @@ class QueueVerdict:
     """
 
     undecided: bool = False
-    unplaced: Mapping[str, Detail] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
     """Why each sub-job that waits for room has no place: which cluster lacks which resources."""
     admitted: frozenset[str] = frozenset()
     reason: str = ""
@@ -405,6 +418,11 @@ class QueueVerdict:
     preempted: bool = False
     """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
     message_facts: MessageFacts | None = None
+
+    @property
+    def message(self) -> str:
+        """Return why the sub-jobs wait that are not admitted; empty without any."""
+        return "" if self.wait is None else self.wait.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
 from hyperjob_engine.resources import Resources
 
 
@@ -28,7 +27,7 @@ class CreateChild:
     cluster: str
     demand: Resources
     pods: tuple[PodGroup, ...] = ()
-    overflow: Overflow | SplitOverflow | None = None
+    overflow: str = ""
     export: Object | None = None
 
 

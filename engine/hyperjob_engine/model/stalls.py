@@ -13,7 +13,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.wire import count, mapping, objects, string, strings, timestamp
 from hyperjob_engine.reasons.stacks import Pod, Survey
-from hyperjob_engine.reasons.stall import NoSteps
 
 _SUSPECTS: Final = 16
 LEAST_RESTART: Final = timedelta(minutes=2)
@@ -49,7 +48,7 @@ class StallRecord:
     """`status.stall`: the sub-jobs that make no steps, since when, and the pods they wait for.
 
     `whole`: every sub-job that reports has stalled. With `restart_time` the controller restarts
-    them then, unless a program makes a step. `found` is what a new record's message says.
+    them then, unless a program makes a step.
     """
 
     since: datetime
@@ -59,7 +58,6 @@ class StallRecord:
     message: str
     suspects: tuple[Pod, ...] = ()
     restart_time: datetime | None = None
-    found: NoSteps | None = None
 
     def to_object(self) -> Object:
         """Return the field of the status."""

@@ -31,7 +31,7 @@ from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.ledger import LISTED_WITHIN
-from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, subtract, total, whole
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})

@@ -5,26 +5,60 @@ readable. No decision depends on `alternatives`, which `kubectl hyperjob why` sh
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.hints import nearest
+from hyperjob_core.text import alike
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_together
-from hyperjob_engine.reasons.hindrance import Hindrance, Lack, Obstacle
-from hyperjob_engine.reasons.shortage import (
-    ClusterOffer,
-    Overflow,
-    Shortage,
-    ShortageCode,
-    SplitOverflow,
-    SplitShortage,
+from hyperjob_engine.reasons.trouble import closed_text, trouble_text
+from hyperjob_engine.resources import (
+    PODS,
+    Resources,
+    accelerator_of,
+    amount_only,
+    amount_text,
+    fits,
+    is_extended,
+    lacking,
+    order_of,
 )
-from hyperjob_engine.resources import Resources, amount_text, fits, is_extended, lacking, order_of
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hindrance:
+    """Why one cluster does not take a sub-job: `text` follows the cluster's name.
+
+    `has_room`: it has room for the sub-job alone. `too_small`: it lacks resources, or its nodes do.
+    `has_none`: it has nothing of such a resource. `closed`: it has closed the queue.
+    """
+
+    cluster: str
+    text: str
+    has_room: bool = False
+    too_small: bool = False
+    has_none: bool = False
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Why a sub-job has no place now.
+
+    `in_gang`: it has room, and the rest of its gang has none. `absent`: the text explains the whole
+    HyperJob. `closed`: every cluster that it may use has closed its queue.
+    """
+
+    text: str
+    in_gang: bool = False
+    absent: bool = False
+    closed: bool = False
 
 
 def explain(
@@ -39,13 +73,13 @@ def explain(
     others = () if request.required else (name for name in known if name not in request.preferred)
     names = [*request.preferred, *sorted(others)]
     found = _hindrances(names, request, known, room, max_domains)
+    if absent := _absent(request, found, known.values()):
+        return Shortage(text=absent, absent=True)
+    only = " (clusterPolicy Required)" if request.required else ""
+    reasons = _listed(found, hidden=len(names) - len(found)) or "no cluster is registered"
     return Shortage(
-        code=ShortageCode.NO_ROOM,
-        demand=request.demand,
-        required=request.required,
-        hindrances=found,
-        hidden=len(names) - len(found),
-        absent=_absent(request, found, known.values()),
+        text=f"needs {need_text(request.demand)}{only}: {reasons}",
+        closed=bool(found) and all(each.closed for each in found),
     )
 
 
@@ -55,11 +89,30 @@ def explain_overflow(
     room: FreeRoom,
     *,
     max_domains: int | None,
-) -> Overflow:
+) -> str:
     """Return what the preferred clusters lack for a sub-job on another cluster."""
     known = {cluster.name: cluster for cluster in clusters}
     found = _hindrances(request.preferred, request, known, room, max_domains)
-    return Overflow(hindrances=found, hidden=len(request.preferred) - len(found))
+    return _listed(found, hidden=len(request.preferred) - len(found))
+
+
+def need_text(demand: Resources) -> str:
+    """Return the size of a sub-job: its accelerators, else its native resources."""
+    measure = accelerator_of(demand)
+    if measure is not None:
+        return amount_text(measure, demand[measure])
+    names = [name for name in sorted(demand, key=order_of) if name != PODS and demand[name] > 0]
+    shown = [amount_text(name, demand[name]) for name in names[:_RESOURCES_SHOWN]]
+    return " and ".join(shown) or amount_text(PODS, demand.get(PODS, 0))
+
+
+def _listed(found: Iterable[Hindrance], *, hidden: int) -> str:
+    """Return what each cluster lacks; clusters without any of a resource come last."""
+    nearest_first = sorted(found, key=lambda each: each.has_none)
+    texts = list(alike((each.cluster, each.text) for each in nearest_first))
+    if hidden > 0:
+        texts.append(f"and {hidden} more clusters do not fit either")
+    return "; ".join(texts)
 
 
 def _hindrances(
@@ -68,11 +121,11 @@ def _hindrances(
     known: Mapping[str, Cluster],
     room: FreeRoom,
     max_domains: int | None,
-) -> tuple[Hindrance, ...]:
-    return tuple(
+) -> list[Hindrance]:
+    return [
         why_not(request, name, known.get(name), room, max_domains)
         for name in names[:_CLUSTERS_SHOWN]
-    )
+    ]
 
 
 def why_not(
@@ -84,9 +137,10 @@ def why_not(
 ) -> Hindrance:
     """Return why a sub-job is not on a cluster; `room` has all others placed."""
     if cluster is None:
-        return Hindrance(cluster=name, code=Obstacle.UNKNOWN)
+        return Hindrance(cluster=name, text="does not exist")
     found = obstacle(request, cluster, room, max_domains)
-    return found or Hindrance(cluster=name, code=Obstacle.OTHERS)
+    text = "has room for this sub-job, but not for the others on it"
+    return found or Hindrance(cluster=name, text=text, has_room=True)
 
 
 def obstacle(
@@ -95,39 +149,43 @@ def obstacle(
     """Return why a cluster cannot take a sub-job; None if it can."""
     name = cluster.name
     if not cluster.usable:
-        return Hindrance(cluster=name, code=Obstacle.UNUSABLE, trouble=cluster.trouble)
+        return Hindrance(cluster=name, text=trouble_text(cluster.trouble))
     if request.closed is not None and name in request.closed.clusters:
-        return Hindrance(cluster=name, code=Obstacle.QUEUE_CLOSED, other=request.closed.name)
+        return Hindrance(cluster=name, text=closed_text(request.closed.name), closed=True)
     if name in request.excluded:
-        return Hindrance(cluster=name, code=Obstacle.EXCLUDED)
+        return Hindrance(cluster=name, text="is excluded")
     if not request.allows(name):
-        return Hindrance(cluster=name, code=Obstacle.NOT_ALLOWED)
+        return Hindrance(cluster=name, text="is not in clusterNames (clusterPolicy Required)")
     available = room.free.get(name, cluster.free)
     if not fits(request.demand, available):
-        lacks = _lacks(request.demand, available, cluster)
-        return Hindrance(cluster=name, code=Obstacle.LACKS, lacks=lacks)
+        return _lacking(request.demand, available, cluster)
     crowding = room.slots.crowding(name, request.pods)
-    if crowding is not None:
-        return Hindrance(cluster=name, code=Obstacle.NODES, crowding=crowding)
+    if crowding:
+        return Hindrance(cluster=name, text=crowding, too_small=True)
     used = room.domains
     if max_domains is not None and len(used) >= max_domains and name not in used:
-        return Hindrance(cluster=name, code=Obstacle.MAX_DOMAINS, limit=max_domains)
+        text = f"has room but maxDomains {max_domains} is used up"
+        return Hindrance(cluster=name, text=text, has_room=True)
     return None
 
 
-def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, ...]:
-    """Return the resources that a cluster lacks for a demand, accelerators first, at most two."""
-    missing = lacking(demand, free)
-    return tuple(
-        Lack(
-            resource=name,
-            missing=missing[name],
-            free=max(free.get(name, 0), 0),
-            whole=max(cluster.allocatable.get(name, 0), 0),
-            wanted=demand[name],
-        )
-        for name in sorted(missing, key=order_of)[:_RESOURCES_SHOWN]
-    )
+def _lacking(demand: Resources, free: Resources, cluster: Cluster) -> Hindrance:
+    """Return the resources that a cluster lacks for a demand, accelerators first, at most two.
+
+    Where all that the cluster has is too little, the text has that, else what is free.
+    """
+    missing, texts, has_none = lacking(demand, free), [], False
+    for name in sorted(missing, key=order_of)[:_RESOURCES_SHOWN]:
+        whole = max(cluster.allocatable.get(name, 0), 0)
+        if whole <= 0:
+            has_none, has = True, "has none"
+        elif whole < demand[name]:
+            has = f"has {amount_only(name, whole)}"
+        else:
+            has = f"{amount_only(name, max(free.get(name, 0), 0))} free"
+        texts.append(f"{amount_text(name, missing[name])} ({has})")
+    text = f"lacks {' and '.join(texts)}"
+    return Hindrance(cluster=cluster.name, text=text, too_small=True, has_none=has_none)
 
 
 def _absent(
@@ -138,10 +196,8 @@ def _absent(
     What no cluster has, the first cluster lacks too: the first hindrance is enough.
     """
     known = tuple(clusters)
-    if not found or found[0].code not in (Obstacle.LACKS, Obstacle.NODES):
-        return ""
-    if not all(each.allocatable for each in known):  # a cluster reports no resources
-        return ""
+    if not found or not found[0].too_small or not all(each.allocatable for each in known):
+        return ""  # the first cluster has room, or a cluster reports no resources
     asked = [name for name, amount in request.demand.items() if amount > 0 and is_extended(name)]
     for name in asked:
         if all(each.allocatable.get(name, 0) <= 0 for each in known):
@@ -153,7 +209,8 @@ def _absent(
         large = [each for each in known if each.allocatable.get(name, 0) >= most]
         if large and not any(_may_have_node(each, name, most) for each in large):
             wanted = amount_text(name, most)
-            return f"no node has {wanted} for one pod of {request.name}: make its pods smaller"
+            group = f"replicatedJob {request.group}"
+            return f"no node has {wanted} for one pod of {group}: make its pods smaller"
     return ""
 
 
@@ -165,8 +222,8 @@ def _may_have_node(cluster: Cluster, name: str, amount: int) -> bool:
 
 def explain_shortfall(
     wish: Wish, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
-) -> SplitShortage:
-    """Return the wanted accelerators, how many fit, and how many each cluster can take."""
+) -> str:
+    """Return the wanted accelerators, how many fit on how many clusters, and what each offers."""
     known = {cluster.name: cluster for cluster in clusters}
     capacity = capacities(wish, room)
     together = most_together(capacity, room, max_domains=max_domains)
@@ -174,64 +231,60 @@ def explain_shortfall(
     names = sorted(
         dict.fromkeys([*wish.preferred, *others]), key=lambda name: (-capacity.get(name, 0), name)
     )
-    parts = tuple(
-        _part(wish, name, capacity.get(name, 0), known.get(name), room, together, max_domains)
-        for name in names[:_CLUSTERS_SHOWN]
+    offers: list[tuple[str, str]] = []
+    for name in names[:_CLUSTERS_SHOWN]:
+        pods = capacity.get(name, 0)
+        text = f"has room for {wish.fixed + pods * wish.per_pod}"
+        if not pods:
+            text = why_not(wish.request(1), name, known.get(name), room, max_domains).text
+        elif name not in together:
+            text = f"{text} but maxDomains {max_domains} is used up"
+        offers.append((name, text))
+    texts = list(alike(offers))
+    if len(names) > len(offers):
+        texts.append(f"and {len(names) - len(offers)} more clusters")
+    limit = "" if max_domains is None else f" (maxDomains {max_domains})"
+    only = " (clusterPolicy Required)" if wish.required else ""
+    most = sum(wish.fixed + capacity[name] * wish.per_pod for name in together)
+    fitting = (
+        f"{most} fit on {_clusters_text(len(together))}{limit}" if together else "none fit now"
     )
-    return SplitShortage(
-        accelerators=wish.accelerators,
-        kind=wish.kind,
-        fixed=wish.fixed,
-        per_pod=wish.per_pod,
-        required=wish.required,
-        max_domains=max_domains,
-        found=sum(wish.fixed + capacity[name] * wish.per_pod for name in together),
-        together=len(together),
-        fewest=next((n for n in range(1, wish.most_parts + 1) if wish.pods_of(n) is not None), 0),
-        parts=parts,
-        hidden=len(names) - len(parts),
-    )
+    fewest = next((n for n in range(1, wish.most_parts + 1) if wish.pods_of(n) is not None), 0)
+    if together and fewest > len(together):
+        takes, used = _clusters_text(fewest), _clusters_text(len(together))
+        fitting = f"that takes {takes}, {used} can be used{limit}"
+    reasons = "; ".join(texts) or "no cluster is registered"
+    wanted = f"{wish.accelerators} {wish.kind}{_multiple_text(wish)}"
+    return f"needs {wanted}{only}, {fitting}: {reasons}"
+
+
+def _multiple_text(wish: Wish) -> str:
+    """Return the form in which the accelerators of a split can be divided; empty if in any."""
+    if wish.fixed:
+        return f" in sub-jobs of {wish.fixed} and a multiple of {wish.per_pod}"
+    return f" in multiples of {wish.per_pod}" if wish.per_pod > 1 else ""
+
+
+def _clusters_text(number: int) -> str:
+    return "1 cluster" if number == 1 else f"{number} clusters"
 
 
 def explain_overflow_of(
     wish: Wish, clusters: Iterable[Cluster], shares: Sequence[SplitShare]
-) -> SplitOverflow:
-    """Return how many of the accelerators each preferred cluster takes."""
+) -> str:
+    """Return how many of the accelerators each preferred cluster takes, or why none."""
     known = {cluster.name: cluster for cluster in clusters}
     taken = {item.cluster: wish.fixed + item.pods * wish.per_pod for item in shares}
-    parts = []
+    texts = []
     for name in wish.preferred[:_CLUSTERS_SHOWN]:
-        hindrance = None
-        if name not in taken and name not in known:
-            hindrance = Hindrance(cluster=name, code=Obstacle.UNKNOWN)
-        elif name not in taken and not known[name].usable:
-            trouble = known[name].trouble
-            hindrance = Hindrance(cluster=name, code=Obstacle.UNUSABLE, trouble=trouble)
-        parts.append(ClusterOffer(cluster=name, room=taken.get(name, 0), hindrance=hindrance))
-    return SplitOverflow(accelerators=wish.accelerators, kind=wish.kind, parts=tuple(parts))
-
-
-def _part(
-    wish: Wish,
-    name: str,
-    pods: int,
-    cluster: Cluster | None,
-    room: FreeRoom,
-    together: Sequence[str],
-    max_domains: int | None,
-) -> ClusterOffer:
-    """Return what a cluster offers to a split: a sub-job of up to `pods` scaled pods, or why none.
-
-    `together` are the clusters that `max_domains` leaves; the room of another one is used up.
-    """
-    if not pods:
-        least = wish.request(1)
-        return ClusterOffer(
-            cluster=name, hindrance=why_not(least, name, cluster, room, max_domains)
-        )
-    return ClusterOffer(
-        cluster=name, room=wish.fixed + pods * wish.per_pod, used_up=name not in together
-    )
+        if name in taken:
+            text = f"has room for {taken[name]} of {wish.accelerators} {wish.kind}"
+        elif name not in known:
+            text = "does not exist"
+        else:
+            text = trouble_text(known[name].trouble) or "has too little room"
+        texts.append(f"{name} {text}")
+    return "; ".join(texts)
 
 
 def alternatives(
@@ -241,14 +294,13 @@ def alternatives(
     room: FreeRoom,
     *,
     max_domains: int | None,
-    unplaced: tuple[Obstacle, str] = (Obstacle.NOT_FOR_ALL, ""),
+    unplaced: str = "has room, but not for all that must be placed together",
     runs: bool = False,
 ) -> dict[str, Hindrance]:
     """Return the reason against each cluster but the chosen one (empty: none was chosen).
 
-    `room` is the room with all other sub-jobs placed and without this one. `unplaced` is the code,
-    with its subject, for clusters with room if none was chosen. `runs`: the sub-job exists on the
-    chosen cluster.
+    `room` is the room with all other sub-jobs placed and without this one. `unplaced` is the reason
+    against clusters with room if none was chosen. `runs`: the sub-job exists on the chosen cluster.
     """
     found = {}
     for cluster in sorted(clusters, key=lambda cluster: cluster.name):
@@ -256,33 +308,34 @@ def alternatives(
             continue
         hindrance = obstacle(request, cluster, room, max_domains)
         if hindrance is None:
-            code, other = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
-            code = Obstacle.STAYS if runs else code
-            hindrance = Hindrance(cluster=cluster.name, code=code, other=other)
+            text = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
+            if runs:
+                text = "has room, but running sub-jobs stay where they are"
+            hindrance = Hindrance(cluster=cluster.name, text=text, has_room=True)
         found[cluster.name] = hindrance
     return found
 
 
-def _less_good(
-    request: PlacementRequest, chosen: str, other: str, room: FreeRoom
-) -> tuple[Obstacle, str]:
-    """Return the first rule by which the chosen cluster is better, and the subject of its code."""
+def _less_good(request: PlacementRequest, chosen: str, other: str, room: FreeRoom) -> str:
+    """Return the first rule by which the chosen cluster is better."""
     if chosen not in room.clusters:
-        return Obstacle.SETTLED, ""
+        return "has room, but the sub-job is placed already"
     best, cost = room.cost(request, chosen), room.cost(request, other)
     if cost.tier > best.tier:
-        preferred = other in request.preferred
-        return Obstacle.LATER if preferred else Obstacle.NOT_PREFERRED, chosen
+        if other in request.preferred:
+            return f"has room, but comes after {chosen} in clusterNames"
+        return "has room, but is not in clusterNames"
     if cost < best:
-        return Obstacle.LEFT_TO_OTHERS, ""
+        return "has room, but another sub-job needs it"
     if cost.moves > best.moves:
-        return Obstacle.MOVES, chosen
+        return f"has room, but the sub-job was on {chosen} before"
     if cost.siblings > best.siblings:
-        return Obstacle.SIBLING, request.group
+        return f"has room, but has a sub-job of {request.group} already"
     if cost.distance > best.distance:
-        return Obstacle.FARTHER, ""
+        return "has room, but is farther from the other sub-jobs"
     if cost.unmet > best.unmet:
-        return Obstacle.UNMET, chosen
+        nodes = "its nodes meet fewer preferences of the pods than those of"
+        return f"has room, but {nodes} {chosen}"
     if cost.left > best.left:
-        return Obstacle.LOOSER, chosen
-    return Obstacle.BY_NAME, chosen
+        return f"has room, but fits less closely than {chosen}"
+    return f"has as much room as {chosen}, which comes first by name"

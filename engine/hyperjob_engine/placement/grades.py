@@ -4,10 +4,31 @@ A cluster without resource models has no such check: only its free resources cou
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from hyperjob_engine.model.nodes import Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.reasons.hindrance import Crowding
+from hyperjob_engine.resources import amount_text
+
+
+class Crowding(NamedTuple):
+    """The nodes of a cluster hold at most `most` pods of this size, and `wanted` are needed."""
+
+    resource: str
+    amount: int
+    wanted: int
+    most: int
+
+    @property
+    def text(self) -> str:
+        """Return that nodes have no room, although the sum over all of them has."""
+        size = amount_text(self.resource, self.amount)
+        if not self.most:
+            return f"has no node with {size} left, by its resource models"
+        return (
+            f"has nodes for {self.most} pods with {size} each, by its resource models,"
+            f" and {self.wanted} are needed"
+        )
 
 
 class Grades:

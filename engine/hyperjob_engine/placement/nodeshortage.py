@@ -1,57 +1,112 @@
-"""Why the nodes of a cluster do not hold pods, in numbers of nodes."""
+"""Why the nodes of a cluster do not hold pods, with the numbers of nodes."""
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from hyperjob_engine.model.members import MemberNode, NodeState
+from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
 from hyperjob_engine.model.nodes import ANY_TIER
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit
-from hyperjob_engine.reasons.crowded import NodeShortage, NodeSum
-from hyperjob_engine.resources import fits, measure_of
+from hyperjob_engine.resources import amount_only, amount_text, fits, measure_of
+
+_SYMBOLS: Final = {"In": "=", "NotIn": "!=", "Gt": ">", "Lt": "<"}
 
 
-def node_shortage(ground: Ground, found: Unfit) -> NodeShortage:
-    """Return what the nodes of a cluster have, and lack for the pods that do not fit.
+class _Sum(NamedTuple):
+    """So many nodes, `some` of which have a resource free: all together `free`, one `largest`."""
+
+    nodes: int
+    some: int
+    free: int
+    largest: int
+
+
+def node_shortage(ground: Ground, found: Unfit) -> str:
+    """Return what the nodes of a cluster have free, and why that does not hold the pods.
 
     Each sum is about nodes of the one before: all nodes, the ready ones, those of them with the
     labels that the pods require, and those without a taint that keeps the pods away.
     """
     request, wants = dict(found.kind.request), found.kind.wants
     resource = measure_of(request)
-    states = Counter(node.state for node in ground.nodes)
     ready = [node for node in ground.nodes if node.state is NodeState.READY]
     matching = [node for node in ready if matches(node, wants)]
-    taints = Counter(taint for node in matching if (taint := repels(node, wants)) is not None)
     usable = [node for node in matching if repels(node, wants) is None]
-    block = found.block if found.block and found.block.tier < ANY_TIER else None
-    return NodeShortage(
-        resource=resource,
-        amount=request.get(resource, 0),
-        wanted=found.wanted,
-        most=found.most,
-        ready=_sum(ready, resource),
-        selector=wants.selector,
-        terms=tuple(
-            tuple((each.key, each.operator, each.values) for each in term) for term in wants.terms
-        ),
-        matching=_sum(matching, resource),
-        taint=next((taint.key for taint in taints), ""),
-        effect=next((taint.effect for taint in taints), ""),
-        tainted=taints.total(),
-        short=_short(usable, request, resource),
-        tier=block.tier if block is not None else 0,
-        tier_name=block.tier_name if block is not None else "",
-        apart=bool(wants.apart),
-        cordoned=states[NodeState.CORDONED],
-        not_ready=states[NodeState.NOT_READY],
-    )
+    free, matched = _sum(ready, resource), _sum(matching, resource)
+    demand = _demand(wants)
+    has = f"has {amount_text(resource, free.free)} free on {_nodes(free.some)}"
+    texts = [f"{has}, {_cause(found, resource, free, matched if demand else free)}"]
+    if demand:
+        verb = "matches" if matched.nodes == 1 else "match"
+        amount = amount_only(resource, matched.free)
+        texts.append(f"{_nodes(matched.nodes)} {verb} {demand}, {amount} free")
+    taints = Counter(taint for node in matching if (taint := repels(node, wants)) is not None)
+    if taints:
+        have, first = "has" if taints.total() == 1 else "have", next(iter(taints))
+        not_tolerated = f"a taint that it does not tolerate ({first.key}:{first.effect})"
+        texts.append(f"{_nodes(taints.total())} {have} {not_tolerated}")
+    if short := _short(usable, request, resource):
+        texts.append(f"nodes with enough {resource} lack {short}")
+    if wants.apart:
+        texts.append("its pod anti-affinity keeps pods from sharing nodes")
+    states = Counter(node.state for node in ground.nodes)
+    out = ((states[NodeState.CORDONED], "cordoned"), (states[NodeState.NOT_READY], "not ready"))
+    if left_out := ", ".join(f"{number} {state}" for number, state in out if number):
+        texts.append(f"nodes left out: {left_out}")
+    return "; ".join(texts)
 
 
-def _sum(nodes: Sequence[MemberNode], resource: str) -> NodeSum:
+def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum) -> str:
+    """Return why pods do not fit on nodes with so much free, of which they may use `usable`."""
+    amount = dict(found.kind.request).get(resource, 0)
+    each, pods = amount_only(resource, amount), "1 pod"
+    if found.wanted != 1:
+        pods = f"{found.wanted} pods"
+    block = found.block
+    if block is not None and block.tier < ANY_TIER and (block.tier or block.tier_name):
+        tier = block.tier_name or block.tier
+        return f"but no HyperNode of tier {tier} with room for {pods} with {each} each"
+    if usable.largest < amount:
+        if free.largest < amount:
+            largest = amount_only(resource, free.largest)
+            return f"but no node with {each} free (largest {largest})"
+        return f"but no node that matches with {each} free"
+    if found.most:
+        return f"which hold {found.most} of {pods} with {each} each"
+    return f"but no room for {pods} with {each} each"
+
+
+def _sum(nodes: Sequence[MemberNode], resource: str) -> _Sum:
     amounts = [free for node in nodes if (free := node.free.get(resource, 0)) > 0]
-    return NodeSum(len(nodes), len(amounts), sum(amounts), max(amounts, default=0))
+    return _Sum(len(nodes), len(amounts), sum(amounts), max(amounts, default=0))
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
+
+
+def _demand(wants: NodeWants) -> str:
+    """Return what pods require of the labels of a node: `pool=a and gpu in (H100, H200)`."""
+    parts = [f"{key}={value}" for key, value in wants.selector]
+    terms = [" and ".join(map(_requirement, term)) or "nothing" for term in wants.terms]
+    return " and ".join([*parts, *([" or ".join(terms)] if terms else [])])
+
+
+def _requirement(wanted: Expression) -> str:
+    """Return a requirement as users write it in a selector: `gpu in (H100, H200)`."""
+    text = ", ".join(wanted.values)
+    match wanted.operator:
+        case "Exists":
+            return wanted.key
+        case "DoesNotExist":
+            return f"no {wanted.key}"
+        case "In" | "NotIn" if len(wanted.values) != 1:
+            verb = "in" if wanted.operator == "In" else "not in"
+            return f"{wanted.key} {verb} ({text})"
+        case operator:
+            return f"{wanted.key}{_SYMBOLS.get(operator, operator)}{text}"
 
 
 def _short(nodes: Sequence[MemberNode], request: dict[str, int], resource: str) -> str:

@@ -10,13 +10,14 @@ from typing import Final
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.explain import explain, explain_overflow
+from hyperjob_engine.placement.explain import Shortage, explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
-from hyperjob_engine.reasons.hindrance import ClusterTrouble
-from hyperjob_engine.reasons.shortage import Overflow, Shortage, ShortageCode
+from hyperjob_engine.reasons.trouble import ClusterTrouble
 
+NEVER: Final = " and too little even on empty clusters"
+TOO_LARGE: Final = "too large for all usable clusters, even empty: "
 _MAY_PASS: Final = frozenset(
     {ClusterTrouble.NOT_READY, ClusterTrouble.NO_RESOURCE_SUMMARY, ClusterTrouble.NO_READY_NODE}
 )
@@ -31,7 +32,7 @@ class Placement:
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
-    overflow: Mapping[str, Overflow] = field(default_factory=dict)
+    overflow: Mapping[str, str] = field(default_factory=dict)
     unplaced: Mapping[str, Shortage] = field(default_factory=dict)
     room_for: int = 0
 
@@ -54,11 +55,13 @@ def place(
     room = FreeRoom.of(clusters, standing)
     done = assign(requests, room, max_domains=max_domains)
     done.free = {**room.free, **done.free}  # with `max_domains` it lacks the other clusters
-    short = {
-        request.name: explain(request, clusters, done, max_domains=max_domains)
-        for request in requests
-        if request.name not in done.assigned
-    }
+    alike: dict[tuple[object, ...], Shortage] = {}
+    short: dict[str, Shortage] = {}
+    for request in requests:
+        if request.name not in done.assigned:
+            if request.kind not in alike:
+                alike[request.kind] = explain(request, clusters, done, max_domains=max_domains)
+            short[request.name] = alike[request.kind]
     if len(done.assigned) >= minimum:
         overflow = {
             request.name: explain_overflow(request, clusters, done, max_domains=max_domains)
@@ -72,12 +75,9 @@ def place(
             unplaced=short,
             room_for=len(done.assigned),
         )
+    until = f"waits until {minimum} sub-jobs can be placed together"
     waiting = {
-        name: Shortage(
-            code=ShortageCode.WAITS_FOR_GANG,
-            cluster=cluster,
-            together=minimum,
-        )
+        name: Shortage(text=f"has room on {cluster}, {until}", in_gang=True)
         for name, cluster in done.assigned.items()
     }
     return Placement(unplaced={**short, **waiting}, room_for=len(done.assigned))

@@ -19,8 +19,6 @@ from hyperjob_engine.placement.items import Item, Unfit, items_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.packing import overfull, unfit
 from hyperjob_engine.placement.preference import UnmetWishes, prefers, unmet
-from hyperjob_engine.reasons.crowded import NodeShortage
-from hyperjob_engine.reasons.hindrance import Crowding
 
 _PREFERS: Final[Memo[Collection[PodGroup], bool]] = Memo()
 _MET: Final = UnmetWishes()
@@ -65,13 +63,14 @@ class Slots:
         gone = self._gone.get(cluster, frozenset())
         self._gone[cluster] = gone | {job} if sign > 0 else gone - {job}
 
-    def crowding(self, cluster: str, pods: Collection[PodGroup]) -> Crowding | NodeShortage | None:
-        """Return why pods do not fit on the nodes beside those placed before; None if they may."""
+    def crowding(self, cluster: str, pods: Collection[PodGroup]) -> str:
+        """Return why pods do not fit on the nodes beside those placed before; empty if they may."""
         ground = self._ground(cluster)
         if ground is None:
-            return self._grades.crowding(cluster, pods)
+            crowding = self._grades.crowding(cluster, pods)
+            return "" if crowding is None else crowding.text
         found = self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of))
-        return None if found is None else node_shortage(ground, found)
+        return "" if found is None else node_shortage(ground, found)
 
     def may_hold(self, cluster: str, pods: Collection[PodGroup]) -> bool:
         """Return whether the nodes may hold pods, by the sums of what each kind finds there."""

@@ -21,8 +21,7 @@ from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.plugins.equip import TooLongError, equip, export_of
 from hyperjob_engine.plugins.hosts import UnknownHostError
 from hyperjob_engine.plugins.world import World, world_of
-from hyperjob_engine.reasons.detail import Detail, Quoted
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.reason import Blocked, Reason
 
 Children = Sequence[tuple[SubJob, Child]]
 
@@ -32,7 +31,7 @@ class Plugged:
     """The changed actions, the sub-jobs that must wait, and the sub-jobs to recreate."""
 
     actions: list[Action]
-    blocked: Mapping[str, tuple[Reason, Detail]]
+    blocked: Mapping[str, Blocked]
     outdated: frozenset[str]
 
 
@@ -61,16 +60,16 @@ def set_up(
         minimum=minimum,
     )
     wanted = {sub_job.name: sub_job for sub_job, _ in children}
-    blocked: dict[str, tuple[Reason, Detail]] = {}
+    blocked: dict[str, Blocked] = {}
     planned: list[Action] = []
     for action in actions:
         if isinstance(action, CreateChild):
             try:
                 planned.append(_equipped(hyperjob, wanted[action.name], action, world))
             except UnknownHostError as error:
-                blocked[action.name] = Reason.WAITING_FOR_HOST, Quoted(str(error))
+                blocked[action.name] = Blocked(Reason.WAITING_FOR_HOST, str(error))
             except TooLongError as error:
-                blocked[action.name] = Reason.INVALID_SPEC, Quoted(str(error))
+                blocked[action.name] = Blocked(Reason.INVALID_SPEC, str(error))
         else:
             planned.append(action)
     leaving = {action.name for action in planned if isinstance(action, DeleteChild)}

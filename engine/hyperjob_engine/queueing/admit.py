@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hyperjob_engine.model.line import WaitCode
+from hyperjob_engine.queueing.queues import QueueTrouble
 from hyperjob_engine.queueing.room import Space
-from hyperjob_engine.queueing.usage import QueueUsage, Shares
+from hyperjob_engine.queueing.usage import Limit, QueueUsage, Shares
 from hyperjob_engine.queueing.workload import PlacementNeeds, QueuedSubJob
-from hyperjob_engine.reasons.waiting import Limit, QueueTrouble, WaitCode
 from hyperjob_engine.resources import Resources, accumulate, total
 
 

@@ -13,11 +13,11 @@ from typing import Final
 
 from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.model.line import NEAR, Start, WaitCode
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending, PlacementNeeds
-from hyperjob_engine.reasons.waiting import NEAR, Start, WaitCode
 from hyperjob_engine.resources import Resources, fits, total
 
 _MOST_TRIALS: Final = 4000

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, MessageFacts, WaitCode, roughly
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.state import QueueState, block_of
 from hyperjob_engine.queueing.workload import Entry, StaleMessage
-from hyperjob_engine.reasons.waiting import LESS_THAN_NEVER, NEAR, MessageFacts, WaitCode, roughly
 
 
 def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage]:

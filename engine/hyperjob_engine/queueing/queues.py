@@ -3,20 +3,22 @@
 A Queue that takes no jobs stays in the tree: its present usage counts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob_core.kube.resources import QUEUES
+from hyperjob_core.text import listed
 from hyperjob_engine.model.request import ClosedQueue
-from hyperjob_engine.reasons.waiting import MOST_LEVELS, QueueTrouble, QueueTroubleCode
 from hyperjob_engine.resources import Resources, parse_resources
 
 ROOT: Final = "root"
+MOST_LEVELS: Final = 16
 PREEMPTION: Final = "training.volcano.sh/preemption"
 """Annotation of a Queue: `disabled` keeps its HyperJobs from stopping each other."""
 
@@ -94,6 +96,35 @@ def estimate(text: object) -> timedelta | None:
     return timedelta(microseconds=found // 1000) if found >= 1000 else None
 
 
+class QueueTrouble(NamedTuple):
+    """Why a Queue takes no jobs, with its name and to follow its name; `is_closed`: not Open."""
+
+    text: str
+    rest: str
+    is_closed: bool = False
+
+
+def _trouble(queue: str, rest: str, *, is_closed: bool = False) -> QueueTrouble:
+    return QueueTrouble(f"queue {queue} {rest}", rest, is_closed)
+
+
+def _above(text: str, *, is_closed: bool = False) -> QueueTrouble:
+    """Return the trouble of a Queue with the queues above it."""
+    return QueueTrouble(text, f"takes no jobs: {text}", is_closed)
+
+
+def _in_circle(queue: str) -> str:
+    return f"the parents of queue {queue} form a cycle"
+
+
+def _without_parent(parent: str, queue: str) -> str:
+    return f"queue {parent}, a parent of queue {queue}, does not exist"
+
+
+def _too_deep(queue: str) -> str:
+    return f"queue {queue} is more than {MOST_LEVELS} levels below queue root"
+
+
 class Tree:
     """All queues below `root`, which need not exist as an object.
 
@@ -106,7 +137,7 @@ class Tree:
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
-        self._troubles: dict[str, QueueTrouble] = {}
+        self._troubles: dict[str, Callable[[str], str]] = {}
         self.children: dict[str, list[str]] = {name: [] for name in self.queues}
         for name in sorted(self.queues):
             self._find_path(name)
@@ -151,20 +182,20 @@ class Tree:
     def trouble(self, name: str) -> QueueTrouble | None:
         """Return why a Queue takes no jobs; None if it takes jobs."""
         if name not in self.queues:
-            return QueueTrouble(queue=name, code=QueueTroubleCode.MISSING)
+            return _trouble(name, "does not exist; create it or name another in templateSpec.queue")
         if name == ROOT:
-            return QueueTrouble(queue=name, code=QueueTroubleCode.IS_ROOT)
+            return _trouble(name, "takes no jobs itself; name one of its children")
         if name in self._troubles:
-            return self._troubles[name]
+            return _above(self._troubles[name](name))
         for each in reversed(self._paths[name]):
             state = self.queues[each].state
             if state not in _OPEN:
-                parent = "" if each == name else each
-                code = QueueTroubleCode.NOT_OPEN
-                return QueueTrouble(queue=name, code=code, other=parent, state=state)
+                if each == name:
+                    return _trouble(name, f"is {state}", is_closed=True)
+                text = f"queue {each}, a parent of queue {name}, is {state}"
+                return _above(text, is_closed=True)
         if children := self.children[name]:
-            code = QueueTroubleCode.HAS_CHILDREN
-            return QueueTrouble(queue=name, code=code, children=children)
+            return _trouble(name, f"has child queues; jobs go to one of {listed(children)}")
         return None
 
     def _find_path(self, name: str) -> None:
@@ -177,17 +208,17 @@ class Tree:
         if wrong is not None:
             above = above[:-1]
         elif name in below:
-            wrong = QueueTrouble(queue=name, code=QueueTroubleCode.CIRCLE)
+            wrong = _in_circle
         elif name not in self.queues:
-            wrong = QueueTrouble(queue=name, code=QueueTroubleCode.PARENT_MISSING, other=name)
+            wrong = partial(_without_parent, name)
         for each in reversed(below):
             if wrong is None and len(above) > MOST_LEVELS:
-                wrong = QueueTrouble(queue=each, code=QueueTroubleCode.TOO_DEEP)
+                wrong = _too_deep
             self._paths[each] = (*above, each)
             if wrong is None:
                 above = self._paths[each]
             else:
-                self._troubles[each] = replace(wrong, queue=each)
+                self._troubles[each] = wrong
 
     def _shared_out(self, resource: str) -> Mapping[str, int]:
         """Divide a resource from the root down: what a queue is entitled to among its children."""

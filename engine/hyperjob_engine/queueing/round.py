@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
@@ -58,7 +59,6 @@ from hyperjob_engine.queueing.workload import (
     QueuedSubJob,
     Shape,
 )
-from hyperjob_engine.reasons.waiting import WaitCode
 from hyperjob_engine.resources import Resources, fits
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)

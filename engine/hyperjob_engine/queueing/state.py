@@ -24,6 +24,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from hyperjob_core.api.duration import doubled, later
+from hyperjob_engine.model.line import Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
@@ -43,7 +44,6 @@ from hyperjob_engine.queueing.workload import (
     Shape,
     Shapes,
 )
-from hyperjob_engine.reasons.waiting import Start, WaitCode
 from hyperjob_engine.resources import Resources
 
 _FIRST_REST: Final = timedelta(seconds=5)

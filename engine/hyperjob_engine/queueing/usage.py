@@ -14,7 +14,6 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.confirm import Confirmer, Holds
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
-from hyperjob_engine.reasons.waiting import Limit
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
 
@@ -47,6 +46,22 @@ class _Rank(NamedTuple):
     share: Ratio
     name: str
     leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A queue's capability is too small for a demand; amounts in nano-units.
+
+    `ending` is the part of `used` that pods of stopped sub-jobs may still hold.
+    """
+
+    queue: str
+    resource: str
+    capability: int
+    used: int
+    missing: int
+    ever: bool  # it would fit if the queue used nothing
+    ending: int = 0
 
 
 class QueueUsage:

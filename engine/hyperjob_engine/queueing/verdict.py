@@ -1,15 +1,20 @@
 """The queue engine's verdict on one HyperJob: its place in line, its queue's share, what it lacks.
 
-The last round has decided it; `hyperjob_engine.reasons.waiting` turns its codes into messages.
+The last round has decided it. A verdict has the message of the status: it is asked for where that
+is written, and `message_facts` says without it whether the message has changed.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
 
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.text import alike, listed
+from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, Start, Wait, WaitCode, roughly, step
 from hyperjob_engine.model.observed import Cluster, QueueVerdict
-from hyperjob_engine.placement.place import Placement, fits_never, place
+from hyperjob_engine.placement.explain import Shortage
+from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, fits_never, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, is_preempted
@@ -17,26 +22,17 @@ from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
+from hyperjob_engine.queueing.usage import Limit
 from hyperjob_engine.queueing.workload import Entry, Pending
-from hyperjob_engine.reasons.detail import Detail
-from hyperjob_engine.reasons.hindrance import Obstacle
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
-from hyperjob_engine.reasons.waiting import (
-    LESS_THAN_NEVER,
-    OTHER_NAMESPACE,
-    GangShortage,
-    KeptRoom,
-    NextInLine,
-    QueueTroubleCode,
-    RoomDetail,
-    Share,
-    SplitRoom,
-    Start,
-    Wait,
-    WaitCode,
+from hyperjob_engine.resources import (
+    Resources,
+    amount_only,
+    amount_text,
+    is_extended,
+    measure_of,
+    total,
 )
-from hyperjob_engine.resources import Resources, is_extended, measure_of, total
 
 _NAMES_SHOWN: Final = 3
 _CLUSTERS_SHOWN: Final = 5
@@ -52,6 +48,17 @@ _REASONS: Final = {
     WaitCode.RESTING: Reason.WAITING_FOR_QUEUE,
 }
 """The reason in the status, by why a HyperJob waits."""
+
+_NEXT: Final = "there is room, and the HyperJob starts next"
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Why a HyperJob that its queue would admit does not start, and what each sub-job lacks."""
+
+    text: str = ""
+    has_room: bool = True
+    short: Mapping[str, Shortage] | None = None
 
 
 def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVerdict:
@@ -75,13 +82,16 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     if block is None and (state.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
     code, reason = _code_of(state, waiting, block)
-    room: RoomDetail | None = None
-    unplaced: Mapping[str, Detail] = {}
+    room = _Room()
+    unplaced: Mapping[str, str] = {}
     if code in (WaitCode.CAPACITY, WaitCode.NEVER) or waiting.queue == IMPLICIT:
-        room, unplaced = _shortage(state, waiting, never=code is WaitCode.NEVER)
-        if _are_closed(unplaced.values()):
-            reason = Reason.QUEUE_NOT_OPEN
-    wait = _wait_of(state, entry, waiting, code=code, room=room)
+        room = _shortage(state, waiting, never=code is WaitCode.NEVER)
+        unplaced = {part.name: room.text for part in waiting.parts}
+        if room.short is not None:
+            unplaced = {name: each.text for name, each in room.short.items()}
+            if _are_closed(room.short.values()):
+                reason = Reason.QUEUE_NOT_OPEN
+    wait = _wait_of(state, entry, waiting, code, room)
     return QueueVerdict(
         admitted=admitted(state, key),
         reason=reason,
@@ -93,14 +103,10 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     )
 
 
-def _are_closed(shortages: Collection[Detail]) -> bool:
+def _are_closed(shortages: Collection[Shortage]) -> bool:
     """Return whether every cluster that could take the sub-jobs has closed their queue."""
-    found = [
-        each.code is Obstacle.QUEUE_CLOSED
-        for short in shortages
-        for each in (short.hindrances if isinstance(short, Shortage) else ())
-    ]
-    return len(found) >= len(shortages) > 0 and all(found)
+    found = [short.closed for short in shortages if not short.in_gang]
+    return bool(found) and all(found)
 
 
 def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[WaitCode, Reason]:
@@ -116,7 +122,7 @@ def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[
     if code in LESS_THAN_NEVER and _exceeds_clusters(state, waiting):
         code = WaitCode.NEVER
     trouble = block.trouble if block is not None else None
-    if trouble is not None and trouble.code is not QueueTroubleCode.NOT_OPEN:
+    if trouble is not None and not trouble.is_closed:
         return code, Reason.INVALID_QUEUE
     return code, _REASONS[code]
 
@@ -136,35 +142,135 @@ def _exceeds_clusters(state: QueueState, waiting: Pending) -> bool:
 
 
 def _wait_of(
-    state: QueueState, entry: Entry, waiting: Pending, *, code: WaitCode, room: RoomDetail | None
+    state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room: _Room
 ) -> Wait:
-    """Return the facts of a wait, from which its message is made."""
-    block = block_of(state, entry)
-    preempts, reclaims_from = _make_way(state, entry.unit.key)
+    """Return the place of a HyperJob in its line, why it waits and its expected start."""
+    key, start = entry.unit.key, _expected(state, entry.unit.key)
+    place, length = (
+        state.lines.place(waiting.queue, waiting.order),
+        len(state.lines.line(waiting.queue)),
+    )
+    text = _place_text(state, waiting, place, length)
+    text = f"{text}: {_why(state, entry, waiting, code, room)}{_start_text(start)}"
+    preempts, reclaims_from = _make_way(state, key)
+    making_way = [f"preempts {listed(preempts)}"] if preempts else []
+    if reclaims_from:
+        making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")
+    unsure = state.last.unsure.get(key)
+    if making_way:
+        text = f"{text}; {' and '.join(making_way)}"
+    elif unsure is not None:
+        text = (
+            f"{text}; the controller has just begun to lead and stops no HyperJob for it before"
+            f" {unsure:%H:%M:%S}Z, since the status of the Clusters may count pods that have ended"
+        )
     return Wait(
         queue=_named(waiting.queue),
-        place=state.lines.place(waiting.queue, waiting.order),
-        length=len(state.lines.line(waiting.queue)),
-        code=code,
-        share=share_of(state, waiting.queue, waiting.parts[0].request.demand),
-        trouble=block.trouble if block is not None else None,
-        limit=block.limit if block is not None else None,
-        resource=block.resource if block is not None else "",
-        room=room,
-        behind=_first_in_line(state, waiting) if code is WaitCode.BEHIND else "",
-        until=entry.rests_until,
-        start=_expected(state, entry.unit.key),
-        preempts=preempts,
-        reclaims_from=reclaims_from,
-        unsure_until=state.last.unsure.get(entry.unit.key),
+        place=place,
+        length=length,
+        message=text,
+        start=start,
+        has_room=room.has_room,
     )
+
+
+def _place_text(state: QueueState, waiting: Pending, place: int, length: int) -> str:
+    """Return the place in the line; a far one and its line are rounded: they change often."""
+    where = f"{'first' if place == 1 else f'number {place}'} of {length}"
+    if place > NEAR:
+        nearest = (length + step(length) // 2) // step(length) * step(length)
+        where = f"about {roughly(place)} of about {nearest}"
+    if waiting.queue == IMPLICIT:
+        return f"{where} that wait for room"
+    share = share_of(state, waiting.queue, waiting.parts[0].request.demand)
+    uses = f" (uses {share_text(share)})" if share is not None else ""
+    return f"{where} in queue {waiting.queue}{uses}"
+
+
+def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room: _Room) -> str:
+    """Return why a HyperJob waits, by the code of its wait."""
+    block = block_of(state, entry)
+    match code:
+        case WaitCode.QUEUES_UNKNOWN:
+            return (
+                "queues are not known yet: is Volcano's Queue definition installed in the Karmada"
+                " API server?"
+            )
+        case WaitCode.NOT_LOOKED_AT:
+            return "the queue engine has not considered it yet"
+        case WaitCode.NOT_OPEN:
+            return block.trouble.text if block is not None and block.trouble is not None else ""
+        case WaitCode.LIMIT | WaitCode.LIMIT_OF_GANG:
+            limit = block.limit if block is not None else None
+            return _limit_text(limit, of_gang=code is WaitCode.LIMIT_OF_GANG)
+        case WaitCode.GUARANTEE:
+            resource = block.resource if block is not None else ""
+            return f"the {resource} that is free is guaranteed to other queues"
+        case WaitCode.CAPACITY | WaitCode.NEVER:
+            return room.text
+        case WaitCode.BEHIND:
+            first = name_for(state, entry.unit.key, state.lines.line(waiting.queue)[0].key)
+            return f"waits behind {first}: the queue's dequeueStrategy is fifo"
+        case WaitCode.RESTING:
+            until = rfc3339(entry.rests_until) if entry.rests_until is not None else "once"
+            failed = "was admitted, but its sub-jobs could not be created"
+            return f"{failed}; the queue retries from {until}"
+        case _:
+            assert_never(code)
+
+
+def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
+    """Return which capability of a queue is too small.
+
+    `of_gang`: for the sub-jobs that must start together, also with an unused queue.
+    """
+    if limit is None:
+        return "its queue's capability is used up"
+    most = amount_text(limit.resource, limit.capability)
+    if not limit.ever:
+        return f"needs more than queue {limit.queue} may ever use: its capability is {most}"
+    if of_gang:
+        gang = "the sub-jobs that must start together need more than queue"
+        return f"{gang} {limit.queue} may ever use: its capability is {most}"
+    used = amount_only(limit.resource, limit.used)
+    missing = amount_text(limit.resource, limit.missing)
+    text = f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
+    if limit.ending <= 0:
+        return text
+    ending = amount_only(limit.resource, limit.ending)
+    return f"{text}; pods of stopped sub-jobs hold {ending} of it until their grace period is over"
+
+
+def _start_text(start: Start | None) -> str:
+    """Return the expected start, to follow the reason; empty without an estimate."""
+    if start is None:
+        return ""
+    if start.overdue:
+        return f"; it starts when {start.after} ends, which runs longer than its estimate"
+    at = start.at.replace(second=0, microsecond=0)
+    return f"; it is expected to start about {rfc3339(at)}, when {start.after} ends by its estimate"
 
 
 def name_for(state: QueueState, reader: str, key: str) -> str:
     """Return the name of another HyperJob in a message of the HyperJob `reader`."""
     if state.settings.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
         return key
-    return OTHER_NAMESPACE
+    return "a HyperJob of another namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A queue's use of one resource and the amount that it is entitled to, in nano-units."""
+
+    resource: str
+    used: int
+    entitled: int
+
+
+def share_text(share: Share) -> str:
+    """Return the use of a queue's share, as a part of a sentence."""
+    used, entitled = (amount_only(share.resource, each) for each in (share.used, share.entitled))
+    return f"{used} of its share of {entitled} {share.resource}"
 
 
 def share_of(state: QueueState, queue: str, demand: Resources) -> Share | None:
@@ -200,58 +306,52 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     return preempts, reclaims_from
 
 
-def _shortage(
-    state: QueueState, waiting: Pending, *, never: bool
-) -> tuple[RoomDetail, Mapping[str, Detail]]:
-    """Return why a HyperJob has no room, and what each of its sub-jobs lacks.
+def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
+    """Return why a HyperJob has no room, and what each of its sub-jobs lacks where that differs.
 
     In this order: room that is kept for a head, the lack of an automatic split, the lack of the
     gang. Without any lack the HyperJob is next, and a later round of the engine admits it.
     """
-    whole: RoomDetail | None = _kept_room(state, waiting)
-    if whole is None and all(part.piece for part in waiting.parts):
-        whole = _split_shortage(state, waiting, never=never)
-    if whole is not None:
-        return whole, {part.name: whole for part in waiting.parts}
+    if kept := _kept_room(state, waiting):
+        return _Room(kept)
+    if all(part.piece for part in waiting.parts):
+        return _split_shortage(state, waiting, never=never)
     found, needed = _placement(state, waiting), max(1, waiting.shape.needs.needed)
-    short = {
-        name: shortage
-        for name, shortage in found.unplaced.items()
-        if shortage.code is not ShortageCode.WAITS_FOR_GANG
-    }
+    short = {name: shortage for name, shortage in found.unplaced.items() if not shortage.in_gang}
     if not short:
-        return NextInLine(), found.unplaced
+        return _Room(_NEXT, short=found.unplaced)
     shown = dict(list(short.items())[:_NAMES_SHOWN])
-    gang = GangShortage(
-        needed=needed,
-        room_for=found.room_for,
-        never=never,
-        lacking=shown,
-        hidden=len(short) - len(shown),
-    )
-    return gang, found.unplaced
+    absent = [each.text for each in shown.values() if each.absent]
+    texts = list(alike((name, each.text) for name, each in shown.items()))
+    if len(short) > len(shown):
+        texts.append(f"and {len(short) - len(shown)} more")
+    text = absent[0] if absent else "; ".join(texts)
+    if needed > 1 and not absent:
+        room = f"there is room for {found.room_for}{NEVER if never else ''}"
+        text = f"{needed} sub-jobs must start together, {room}: {text}"
+    elif never and not absent:
+        text = f"{TOO_LARGE}{text}"
+    return _Room(text, has_room=False, short=found.unplaced)
 
 
-def _kept_room(state: QueueState, waiting: Pending) -> KeptRoom | None:
-    """Return the head whose kept room this HyperJob could use; None if there is none.
+def _kept_room(state: QueueState, waiting: Pending) -> str:
+    """Return for which head the room is kept that this HyperJob could use; empty without one.
 
     The message does not name the queue of a head that it does not name: it may name its tenant.
     """
     needs, head = waiting.shape.needs, state.last.kept_for
     entry, own = state.entries.get(head), waiting.order.key
     if entry is None or entry.waiting is None or head == own:
-        return None
+        return ""
     requests = [part.request for part in waiting.parts]
     found = state.last.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) < max(1, needs.needed):
-        return None
+        return ""
     name, queue = name_for(state, own, head), entry.waiting.queue
     hidden = name != head and queue != waiting.queue
-    return KeptRoom(head=name, queue="" if hidden else _named(queue))
-
-
-def _first_in_line(state: QueueState, waiting: Pending) -> str:
-    return name_for(state, waiting.order.key, state.lines.line(waiting.queue)[0].key)
+    line = f"queue {queue}" if queue != IMPLICIT and not hidden else "line"
+    kept = f"it is kept for {name}, first in {line}, for which others make way"
+    return f"there is room, but {kept}"
 
 
 def _placement(state: QueueState, waiting: Pending) -> Placement:
@@ -266,26 +366,27 @@ def _placement(state: QueueState, waiting: Pending) -> Placement:
     )
 
 
-def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> SplitRoom | NextInLine:
+def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
     found = state.last.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) == len(demands):
-        return NextInLine()
-    wanted = total(demands.values())
-    measure = measure_of(wanted)
+        return _Room(_NEXT)
+    whole = total(demands.values())
+    measure = measure_of(whole)
     room: dict[str, int] = {}
     for name, cluster in found.items():
         room[cluster] = room.get(cluster, 0) + demands[name].get(measure, 0)
-    return SplitRoom(
-        resource=measure,
-        wanted=wanted.get(measure, 0),
-        room=sum(room.values()),
-        max_domains=needs.max_domains,
-        clusters=sorted(room.items())[:_CLUSTERS_SHOWN],
-        never=never,
+    where = ", ".join(
+        f"{amount_only(measure, amount)} on {cluster}"
+        for cluster, amount in sorted(room.items())[:_CLUSTERS_SHOWN]
     )
+    limit = "" if needs.max_domains is None else f" with maxDomains {needs.max_domains}"
+    fits = f"{amount_only(measure, sum(room.values()))}{limit}" + (f": {where}" if where else "")
+    wanted = amount_text(measure, whole.get(measure, 0))
+    text = f"its automatic split needs {wanted}, there is room for {fits}"
+    return _Room(f"{TOO_LARGE}{text}" if never else text, has_room=False)
 
 
 def _with_free(space: Space, name: str, cluster: Cluster) -> Cluster:

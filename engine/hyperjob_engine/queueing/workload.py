@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
+from hyperjob_engine.model.line import MessageFacts
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.reasons.waiting import MessageFacts
 from hyperjob_engine.resources import Resources, total
 
 _FIRST_REFRESH: Final = timedelta(seconds=1)

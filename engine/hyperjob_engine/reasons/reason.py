@@ -1,7 +1,8 @@
 """The reasons of a HyperJob and its sub-jobs, one CamelCase word each, for programs."""
 
 import enum
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 
 class Reason(enum.StrEnum):
@@ -74,3 +75,11 @@ NEVER_RUNS: Final = frozenset(
 
 The engine alone decides this; `plan`, `why`, `wait` and the page read it in `status.state`.
 """
+
+
+class Blocked(NamedTuple):
+    """Why the controller does not create a sub-job, in words, and from when on it may."""
+
+    reason: Reason
+    message: str = ""
+    until: datetime | None = None

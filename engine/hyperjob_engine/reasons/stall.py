@@ -1,7 +1,6 @@
 """A training that makes no steps: where its processes are, in words that claim no more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,47 +11,25 @@ from hyperjob_engine.reasons.stacks import Stack, Survey
 _SHOWN: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalled:
-    """A sub-job whose program makes no steps, so that the controller restarts it."""
+def no_steps_text(
+    jobs: Sequence[str],
+    *,
+    since: datetime,
+    step: int,
+    usual: timedelta | None,
+    survey: Survey | None,
+) -> str:
+    """Return since when programs report no step, and where their processes are.
 
-    name: str
-    step: int
-    since: datetime
-    cluster: str = ""
-
-
-def stalled_text(cause: Stalled) -> str:
-    """Return which sub-job makes no steps, and since when."""
-    where = f" on {cause.cluster}" if cause.cluster else ""
-    return (
-        f"{cause.name}{where} has reported no step since {rfc3339(cause.since)} (step {cause.step})"
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoSteps:
-    """The sub-jobs `jobs`, or with `whole` all that report, make no steps since a time.
-
-    `usual` is the time between two lines before; None: unknown. `survey` has the stacks.
+    They are those of the sub-jobs `jobs`, or without any all that report. `usual` is the time
+    between two lines before; None: unknown. `survey` has the stacks.
     """
-
-    jobs: Sequence[str]
-    whole: bool
-    since: datetime
-    step: int
-    usual: timedelta | None = None
-    survey: Survey | None = None
-
-
-def no_steps_text(found: NoSteps) -> str:
-    """Return since when the programs report no step, and where their processes are."""
-    whose = "the program" if found.whole else listed(found.jobs)
-    pace = f", and one every {_spoken(found.usual)} before" if found.usual is not None else ""
-    text = f"{whose} has reported no step since {rfc3339(found.since)} (step {found.step}){pace}"
-    if found.survey is None:
+    pace = f", and one every {_spoken(usual)} before" if usual is not None else ""
+    whose = listed(jobs) if jobs else "the program"
+    text = f"{whose} has reported no step since {rfc3339(since)} (step {step}){pace}"
+    if survey is None:
         return text
-    return f"{text}: {comparison(found.survey) or 'its processes print no stacks'}"
+    return f"{text}: {comparison(survey) or 'its processes print no stacks'}"
 
 
 def _spoken(usual: timedelta) -> str:

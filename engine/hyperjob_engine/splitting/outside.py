@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import SplitShare, Wish
-from hyperjob_engine.reasons.detail import SplitterWait
 from hyperjob_engine.splitting.protocol import question, usable
 
-_ASKED: Final = SplitterWait()
+_ASKED: Final = "waits for the splitter's answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Outside:
     """The shares, or why there are none; `ask` is the next question, `again` the time until it."""
 
     shares: tuple[SplitShare, ...] = ()
-    wait: SplitterWait = _ASKED
+    wait: str = _ASKED
     ask: SplitQuestion | None = None
     again: timedelta | None = None
 
@@ -43,8 +43,9 @@ def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
         if answered.digest != asked.digest:
             return Outside(ask=asked)
     if observed.now >= answered.retry_at:
-        return Outside(wait=SplitterWait(trouble), ask=asked)
+        return Outside(wait=f"the controller asks the splitter again: {trouble}", ask=asked)
     return Outside(
-        wait=SplitterWait(trouble, answered.retry_at),
+        wait="the splitter's answer is unusable, and the controller asks again at"
+        f" {rfc3339(answered.retry_at)}: {trouble}",
         again=answered.retry_at - observed.now,
     )

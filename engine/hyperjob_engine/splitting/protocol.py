@@ -12,21 +12,10 @@ import orjson
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded, integer, mapping, string
-from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.observed import HyperJob, SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities
-from hyperjob_engine.reasons.splitter import (
-    CallFailed,
-    CallFault,
-    NamedTwice,
-    NoRoom,
-    NoWholePods,
-    SplitAnswer,
-    SplitTrouble,
-    TooManyClusters,
-    WrongTotal,
-)
 from hyperjob_engine.resources import Resources, quantities
 
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
@@ -36,11 +25,7 @@ _NAME: Final = 253
 
 
 class AnswerError(ValueError):
-    """The response of the splitter is unreadable; `failed` is the reason."""
-
-    def __init__(self, fault: CallFault, detail: str = "", *, number: int = 0) -> None:
-        super().__init__(fault.value)
-        self.failed = CallFailed(fault, detail, number)
+    """The response of the splitter is unreadable; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +73,24 @@ def question(
 
 def usable(
     answer: SplitAnswer, wish: Wish, room: FreeRoom, *, max_domains: int | None
-) -> tuple[SplitShare, ...] | SplitTrouble:
-    """Return the shares of an answer if they are valid now, else their fault."""
+) -> tuple[SplitShare, ...] | str:
+    """Return the shares of an answer if they are valid now, else why they are not."""
     most = capacities(wish, room)
     found: dict[str, int] = {}
     for cluster, accelerators in answer.shares:
         pods, rest = divmod(accelerators - wish.fixed, wish.per_pod)
         if cluster in found:
-            return NamedTwice(cluster)
+            return f"it names {cluster} twice"
         if rest or pods < 1:
-            return NoWholePods(cluster, accelerators)
+            return f"{accelerators} accelerators on {cluster} are no whole number of pods"
         if pods > most.get(cluster, 0):
-            return NoRoom(cluster, accelerators)
+            return f"{cluster} has no room for {accelerators} accelerators"
         found[cluster] = pods
     total = sum(accelerators for _, accelerators in answer.shares)
     if total != wish.accelerators:
-        return WrongTotal(total, wish.accelerators)
+        return f"its shares are {total} accelerators, not {wish.accelerators}"
     if max_domains is not None and len(room.domains.keys() | found.keys()) > max_domains:
-        return TooManyClusters(max_domains)
+        return f"it uses more clusters than maxDomains {max_domains} allows"
     return tuple(SplitShare(cluster, pods) for cluster, pods in found.items())
 
 
@@ -115,12 +100,12 @@ def read_answer(body: bytes) -> RawAnswer:
     shares = []
     given = answer.get("shares")
     if not isinstance(given, list) or len(given) > _SHARES:
-        raise AnswerError(CallFault.NO_SHARES)
+        raise AnswerError("its answer has no list `shares`")
     for item in given:
         entry = mapping(item)
         cluster, accelerators = string(entry.get("cluster")), integer(entry.get("accelerators"))
         if not 0 < len(cluster) <= _NAME or accelerators is None or accelerators < 1:
-            raise AnswerError(CallFault.INCOMPLETE_SHARE)
+            raise AnswerError("a share of its answer has no `cluster` or no `accelerators`")
         shares.append((cluster, accelerators))
     return RawAnswer(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])
 
@@ -129,9 +114,9 @@ def _object(body: bytes) -> Object:
     try:
         found = decoded(body)
     except ValueError as error:
-        raise AnswerError(CallFault.NOT_JSON, str(error)) from None
+        raise AnswerError(f"its answer is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise AnswerError(CallFault.NO_OBJECT)
+        raise AnswerError("its answer is not a JSON object")
     return found
 
 

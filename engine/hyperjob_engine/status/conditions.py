@@ -11,7 +11,6 @@ from hyperjob_core.api.model import Condition
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.reasons.outcomes import end_text
 from hyperjob_engine.status.jobs import JobState
 
 
@@ -34,9 +33,9 @@ def conditions_of(
 
 def _end_condition(jobs: Sequence[JobState], end: End) -> Condition:
     """Return the condition of an end; without a cause, the phases of the sub-jobs explain it."""
-    if end.cause is not None:
+    if end.why:
         kind = CONDITION_COMPLETED if end.completed else CONDITION_FAILED
-        return Condition(type=kind, status="True", reason=end.reason, message=end_text(end.cause))
+        return Condition(type=kind, status="True", reason=end.reason, message=end.why)
     phases = [job.job_phase for job in jobs]
     completed = phases.count(JobPhase.COMPLETED)
     if end.completed:

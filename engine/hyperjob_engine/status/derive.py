@@ -16,9 +16,7 @@ from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.noprogress import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
-from hyperjob_engine.reasons.incident import InternalFault, fault_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stall import no_steps_text
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of
 from hyperjob_engine.status.jobs import JobState, job_state
@@ -49,8 +47,6 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     previous = string(at(old, "state", "phase"))
     members = [(item.sub_job, item.child) for item in outlooks.items]
     stall = None if outlooks.end is not None else stall_of(observed, members)
-    if stall is not None and stall.found is not None:
-        stall = replace(stall, message=no_steps_text(stall.found))
     state = state_of(jobs, outlooks, previous=previous, stall=stall)
     clusters = _cluster_entries(jobs)
     histories = kept([job.run.history for job in jobs])
@@ -137,14 +133,20 @@ def derive_refusal(observed: Observed, message: str) -> Object:
     }
 
 
-def derive_fault(old: Object, fault: InternalFault, *, now: datetime) -> Object:
+def derive_fault(old: Object, incident: str, *, now: datetime) -> Object:
     """Return the part of the status that names a bug of the controller; the rest stays as it is.
+
+    The log of the controller has the stack under the number of the incident.
 
     It reads nothing but the old state: the bug may be in the derivation of any other field.
     """
     previous = string(at(old, "state", "phase"))
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
-    state = State(phase=phase, reason=Reason.INTERNAL_ERROR, message=fault_text(fault))
+    text = (
+        f"the controller failed at this HyperJob (incident {incident}) and tries again later; its"
+        " log has the stack of the error, and sub-jobs in member clusters go on"
+    )
+    state = State(phase=phase, reason=Reason.INTERNAL_ERROR, message=text)
     return {"state": _state_entry(state, old, rfc3339(now))}
 
 

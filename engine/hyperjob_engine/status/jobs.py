@@ -12,26 +12,23 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339, string
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_opened, is_released
-from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import (
     PresentRun,
     failure_of,
     next_attempt,
     present_run,
 )
-from hyperjob_engine.lifecycle.loss import reason_of_loss
+from hyperjob_engine.lifecycle.loss import loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.unstarted import closed_in, lacks_pods, refusal_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
 from hyperjob_engine.model.record import Record, Rejection, Silence
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.model.training import JobTraining, latest_training, training_object
-from hyperjob_engine.reasons.detail import Delayed, detail_text
 from hyperjob_engine.reasons.failure import apply_failure, container_text
-from hyperjob_engine.reasons.hindrance import queue_closed_text
-from hyperjob_engine.reasons.outcomes import Loss, end_text, loss_text
 from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.trouble import queue_closed_text
 from hyperjob_engine.status.outlook import Outlook
 from hyperjob_engine.status.podtruth import STUCK, told_by_pods
 
@@ -143,6 +140,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         since = ""
     excluded = record.excluded(observed.now) if record is not None else ()
     until = record.exclusion_end(observed.now) if record is not None and excluded else None
+    again = outlook.blocked.until if outlook.blocked is not None else None
     return JobState(
         name=child.name,
         group=outlook.sub_job.group.name,
@@ -163,7 +161,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
-        starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
+        starts_again=rfc3339(again) if again is not None else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=excluded,
         excluded_until=rfc3339(until) if until is not None else "",
@@ -186,18 +184,19 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     """
     child = outlook.child
     if outlook.ended:
-        return JobPhase.TERMINATED, Reason.ENDED, _end_message(outlook.ended)
+        why = f": {outlook.ended.why}" if outlook.ended.why else ""
+        return JobPhase.TERMINATED, Reason.ENDED, f"ended with the HyperJob{why}"
     report, record = child.report, child.record
     if report is not None:
         return report.phase_text, *_reported(observed, outlook, report)
     if child.is_terminal and record is not None:
         return record.phase, record.reason, record.message
     if outlook.blocked:
-        queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
-        return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.detail)
+        why, message, _ = outlook.blocked
+        return QUEUED if why is Reason.WAITING_FOR_QUEUE else UNPLACED, why, message
     last = child.phase
     if outlook.loss is not None and last is JobPhase.UNKNOWN:
-        return PLACED, *_trouble(outlook.loss)
+        return PLACED, reason_of_loss(outlook.loss), loss_text(outlook.loss)
     if last is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_without_report(outlook, record)
     phase, reason, message = _not_started(observed, outlook)
@@ -212,9 +211,9 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     failed container, refused pods, a closed queue, pods that fail or cannot start.
     """
     if outlook.blocked:
-        return outlook.blocked, detail_text(outlook.detail)
+        return outlook.blocked.reason, outlook.blocked.message
     if outlook.loss is not None:
-        return _trouble(outlook.loss)
+        return reason_of_loss(outlook.loss), loss_text(outlook.loss)
     if report.phase.is_failed:
         failure = failure_of(observed, outlook.child)
         return report.reason, report.message if failure is None else container_text(failure)
@@ -229,7 +228,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
     if told is not None:
         return told
     text = pods_text(report.pods.running, outlook.sub_job.size.pods)
-    why = report.message or detail_text(outlook.unheard)
+    why = report.message or outlook.unheard
     if not why and lacks_pods(observed, outlook.child):
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
@@ -245,21 +244,12 @@ def _without_report(outlook: Outlook, record: Record) -> tuple[str, str]:
     """Return why the cluster of a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
     if outlook.loss is not None:
-        return _trouble(outlook.loss)
+        return reason_of_loss(outlook.loss), loss_text(outlook.loss)
     if binding is not None and binding.apply_error:
         return apply_failure(binding.cluster, binding.apply_error)
     if outlook.unheard:
-        return Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
+        return Reason.NOTHING_REPORTED, outlook.unheard
     return record.reason, record.message
-
-
-def _trouble(loss: Loss) -> tuple[Reason, str]:
-    return reason_of_loss(loss), loss_text(loss)
-
-
-def _end_message(end: End) -> str:
-    why = f": {end_text(end.cause)}" if end.cause is not None else ""
-    return f"ended with the HyperJob{why}"
 
 
 def _unanswered(template: Object) -> str:
@@ -297,8 +287,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.unscheduled_reason:
         return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
     if outlook.no_room and is_released(child):
-        why = detail_text(outlook.no_room)
-        text = f"queue {queue} has admitted it, but its place is gone: {why}"
+        text = f"queue {queue} has admitted it, but its place is gone: {outlook.no_room}"
         return QUEUED, Reason.INSUFFICIENT_CAPACITY, text
     if is_held(child) and not binding.cluster:
         return (
@@ -311,7 +300,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.dispatching_suspended and not is_held(child) and not is_opened(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
     if outlook.unheard:
-        return PLACED, Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
+        return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 

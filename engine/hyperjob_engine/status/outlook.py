@@ -4,40 +4,36 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import GangRecord, QueueVerdict
 from hyperjob_engine.model.record import Rejection, Silence
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.detail import Detail, Silent
-from hyperjob_engine.reasons.outcomes import DeadlinePassed, Loss
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import Shortage
+from hyperjob_engine.reasons.reason import Blocked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """A sub-job, its objects, and why the controller does not create it, if it does not.
 
-    `blocked` is the reason and `detail` its details; `no_room` is why its cluster has no room any
-    more; `loss` is the trouble of its cluster; `ended` is the end of the HyperJob that ended it
-    too; `unheard`: its cluster does not report; `left_out`: clusters on which Karmada could not
-    schedule it.
+    `no_room` is why its cluster has no room any more; `loss` is the trouble of its cluster; `ended`
+    is the end of the HyperJob that ended it too; `unheard`: its cluster does not report;
+    `left_out`: clusters on which Karmada could not schedule it.
     """
 
     sub_job: SubJob
     child: Child
     cluster: str = ""
-    blocked: Reason | None = None
-    detail: Detail | None = None
+    blocked: Blocked | None = None
     opening: bool = False
     admitted: bool = False
     loss: Loss | None = None
     ended: End | None = None
-    no_room: Shortage | None = None
+    no_room: str = ""
     left_out: Sequence[Rejection] = ()
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
-    unheard: Silent | None = None
+    unheard: str = ""
 
     @property
     def lost(self) -> bool:
@@ -63,6 +59,6 @@ class Outlooks:
     never: bool = False
     verdict: QueueVerdict | None = None
     suspended: bool = False
-    late: DeadlinePassed | None = None
+    late: str = ""
     end: End | None = None
     gang: GangRecord | None = None

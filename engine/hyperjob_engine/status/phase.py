@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.text import listed, shortened
+from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.model.stalls import StallRecord
-from hyperjob_engine.reasons.hindrance import alike
-from hyperjob_engine.reasons.outcomes import DeadlinePassed, end_text
+from hyperjob_engine.placement.place import NEVER, TOO_LARGE
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import NEVER, TOO_LARGE
-from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
 from hyperjob_engine.status.outlook import Outlooks
 from hyperjob_engine.status.podtruth import STUCK
@@ -93,9 +90,9 @@ def state_of(
 
 def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
     """Return the state of an ended HyperJob; without a cause its sub-jobs explain the end."""
-    if end.cause is not None:
+    if end.why:
         phase = Phase.COMPLETED if end.completed else Phase.FAILED
-        return _state(phase, end.reason, end_text(end.cause))
+        return _state(phase, end.reason, end.why)
     if end.completed:
         return _state(
             Phase.COMPLETED,
@@ -138,16 +135,16 @@ def _degraded(
     return _state(Phase.DEGRADED, reason, text)
 
 
-def _suspended(jobs: Sequence[JobState], late: DeadlinePassed | None) -> State:
+def _suspended(jobs: Sequence[JobState], late: str) -> State:
     """Return the state of a suspended HyperJob; `late`: its deadline suspended it."""
     ended = [job for job in jobs if job.is_terminal]
     left = [job for job in jobs if job.is_placed and not job.is_terminal]
     text = f"suspended with {len(ended)} of {_sub_jobs(jobs)} ended"
-    if late is not None:
-        text = f"{end_text(late)}; {len(ended)} of {_sub_jobs(jobs)} ended before"
+    if late:
+        text = f"{late}; {len(ended)} of {_sub_jobs(jobs)} ended before"
     if left:
         text = f"{text}; {_sub_jobs(left)} being removed: {_each(left)}"
-    reason = Reason.SUSPENDED if late is None else Reason.DEADLINE_EXCEEDED
+    reason = Reason.DEADLINE_EXCEEDED if late else Reason.SUSPENDED
     return _state(Phase.SUSPENDED, reason, text)
 
 
@@ -162,7 +159,7 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
     verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
-        return _state(Phase.PENDING, verdict.reason, wait_text(verdict.wait))
+        return _state(Phase.PENDING, verdict.reason, verdict.wait.message)
     short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
     text = _each(short)
     if outlooks.needed > 1:
@@ -183,7 +180,7 @@ def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> St
     """
     verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
-        return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
+        return _state(Phase.QUEUED, verdict.reason, verdict.wait.message)
     for reason in (
         Reason.INVALID_QUEUE,
         Reason.QUEUE_NOT_OPEN,

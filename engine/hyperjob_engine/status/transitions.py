@@ -12,6 +12,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.lifecycle.decisions import Restart
+from hyperjob_engine.lifecycle.requests import RefusedRequest
 from hyperjob_engine.model.planned import (
     Action,
     Adopt,
@@ -30,9 +31,7 @@ from hyperjob_engine.model.planned import (
     Resize,
 )
 from hyperjob_engine.model.runs import read_runs
-from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.failure import container_text, read_failure
-from hyperjob_engine.reasons.outcomes import RefusedRequest, again_text, refusal_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import has_lost, stop_text
 
@@ -162,7 +161,7 @@ def restart_events(decided: Restart, events: tuple[Event, ...]) -> tuple[Event, 
         type="Warning" if decided.spent else "Normal",
         reason=Phase.RESTARTING,
         action="Restart",
-        note=f"Recreates {names}: {again_text(decided.again[0].cause)}",
+        note=f"Recreates {names}: {decided.again[0].why}",
     )
     return (*events, event)
 
@@ -189,8 +188,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     events = [event for event in map(_event_of, by_kind.values()) if event is not None]
     for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
         if isinstance(action, CreateChild) and action.overflow:
-            why = detail_text(action.overflow)
-            note = f"{action.name} is on {action.cluster}: {why}"
+            note = f"{action.name} is on {action.cluster}: {action.overflow}"
             events.append(_event("Overflowed", "Place", note))
     return tuple(events)
 
@@ -250,7 +248,7 @@ def refusal_events(refused: Iterable[RefusedRequest]) -> tuple[Event, ...]:
             type="Warning",
             reason="RequestRefused",
             action="Restart",
-            note=f"{request.kind} {request.token}: {refusal_text(request)}",
+            note=f"{request.kind} {request.token}: {request.why}",
         )
         for request in refused
     )

@@ -17,7 +17,6 @@ from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.lifecycle.decisions import End, Member
 from hyperjob_engine.lifecycle.stops import is_over, running_jobs, stopped
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.reasons.outcomes import DeadlinePassed
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import GoodputAccount, parse_account
 
@@ -34,17 +33,18 @@ _NO_RUN_TIME: Final[Collection[TimeUse | None]] = frozenset(
 
 def with_deadline(observed: Observed) -> Observed:
     """Return the observation; after the deadline its sub-jobs count as suspended."""
-    if passed(observed) is None:
+    if not passed(observed):
         return observed
     return replace(observed, hyperjob=replace(observed.hyperjob, suspend=True))
 
 
-def passed(observed: Observed) -> DeadlinePassed | None:
-    """Return the deadline if it has passed; None before it, and without one."""
+def passed(observed: Observed) -> str:
+    """Return which deadline has passed; empty before it, and without one."""
     deadline, left = observed.hyperjob.deadline, _time_left(observed)
     if deadline is None or left is None or left > timedelta():
-        return None
-    return DeadlinePassed(deadline.limit, deadline.mode)
+        return ""
+    time = "run time" if deadline.mode is DeadlineMode.RUN_TIME else "time since its creation"
+    return f"activeDeadlineSeconds has passed: {deadline.limit.total_seconds():.0f} s of {time}"
 
 
 def until_deadline(observed: Observed) -> timedelta | None:
@@ -64,9 +64,9 @@ def stopping(observed: Observed, members: Sequence[Member]) -> End | Object | No
     None while the planned stop goes on, and before the deadline.
     """
     late = passed(observed)
-    if late is None:
+    if not late:
         return None
-    end = End(completed=False, reason=Reason.DEADLINE_EXCEEDED, cause=late)
+    end = End(completed=False, reason=Reason.DEADLINE_EXCEEDED, why=late)
     running = running_jobs(observed, members)
     if observed.hyperjob.checkpoint is None:
         return end

@@ -10,6 +10,7 @@ from hyperjob_engine.gang.rejections import RejectionCheck
 from hyperjob_engine.gang.review import PinnedPlace, Review
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
+from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
@@ -19,10 +20,7 @@ from hyperjob_engine.model.planned import Action
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.place import Placement
-from hyperjob_engine.reasons.detail import Detail
-from hyperjob_engine.reasons.outcomes import Loss
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.shortage import ShortageCode
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.status.outlook import Outlook
 
 
@@ -30,7 +28,7 @@ from hyperjob_engine.status.outlook import Outlook
 class Draft:
     """All wanted sub-jobs of a HyperJob and the decisions about them so far.
 
-    `blocked` has reason and details by sub-job. `standing` are (group, cluster) of the sub-jobs
+    `blocked` has why a sub-job is not created. `standing` are (group, cluster) of the sub-jobs
     that stay. `silent_counts` are the numbers of sub-jobs without a report or progress. `secured`
     is the number of sub-jobs that need no place. `needed` of the missing sub-jobs must fit
     together; `sought` are their requests. `never`: even empty clusters have no room for so many.
@@ -44,7 +42,7 @@ class Draft:
     waiting: Waiting
     silent_counts: SilentCounts = field(default_factory=SilentCounts)
     actions: list[Action] = field(default_factory=list)
-    blocked: dict[str, tuple[Reason, Detail | None]] = field(default_factory=dict)
+    blocked: dict[str, Blocked] = field(default_factory=dict)
     rejection_checks: dict[str, RejectionCheck] = field(default_factory=dict)
     silence_checks: dict[str, SilenceCheck] = field(default_factory=dict)
     missing: dict[str, Member] = field(default_factory=dict)
@@ -118,13 +116,11 @@ class Draft:
         """Return the decisions of the plan about one sub-job."""
         sub_job, child = member
         name = child.name
-        reason: Reason | None
-        detail: Detail | None
-        reason, detail = self.blocked.get(name, (None, None))
+        blocked, no_room = self.blocked.get(name), self.review.short.get(name)
         if name in self.placement.unplaced:
-            detail = shortage = self.placement.unplaced[name]
-            gang = shortage.code is ShortageCode.WAITS_FOR_GANG
-            reason = Reason.WAITING_FOR_GANG if gang else Reason.INSUFFICIENT_CAPACITY
+            shortage = self.placement.unplaced[name]
+            waits = Reason.WAITING_FOR_GANG if shortage.in_gang else Reason.INSUFFICIENT_CAPACITY
+            blocked = Blocked(waits, shortage.text)
         loss = self.losses.get(name)
         rejection_check = self.rejection_checks.get(name, RejectionCheck())
         silence_check = self.silence_checks.get(name, SilenceCheck())
@@ -132,16 +128,15 @@ class Draft:
             sub_job=sub_job,
             child=child,
             cluster=self.placement.assigned.get(name) or self.review.moves.get(name, ""),
-            blocked=reason,
-            detail=detail,
+            blocked=blocked,
             opening=name in self.opening,
             admitted=self._holds_share(child),
             loss=loss,
-            no_room=self.review.short.get(name),
+            no_room=no_room.text if no_room is not None else "",
             left_out=rejection_check.left_out,
             rejections=rejection_check.rejections,
             silence=silence_check.record,
-            unheard=silence_check.silent,
+            unheard=silence_check.message,
         )
 
     def _holds_share(self, child: Child) -> bool:

@@ -9,7 +9,7 @@ from hyperjob_engine.gang.places import ready
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.model.planned import DeletionCause
 from hyperjob_engine.plugins.hook import set_up
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.steps.draft import Draft
 
 
@@ -50,4 +50,4 @@ def give_back(draft: Draft) -> None:
     )
     for child in to_give_back(observed, staying, opening=draft.opening):
         draft.actions += deletion(child, why=DeletionCause.GANG_INCOMPLETE)
-        draft.blocked[child.name] = Reason.GANG_BACK_OFF, gave_back(observed)
+        draft.blocked[child.name] = Blocked(Reason.GANG_BACK_OFF, gave_back(observed))

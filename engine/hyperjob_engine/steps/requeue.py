@@ -64,10 +64,11 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
         if end is not None:
             yield end - now
         due = child.record.retry_time if child.record is not None else None
-        restarts = draft.blocked.get(child.name, (None,))[0] is Reason.RESTARTING
+        blocked = draft.blocked.get(child.name)
+        restarts = blocked is not None and blocked.reason is Reason.RESTARTING
         if due is not None and due > now and restarts:
             yield due - now
-    if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
+    if any(each.reason is Reason.NAME_CONFLICT for each in draft.blocked.values()):
         yield CONFLICT_RECHECK
     for _, child in draft.children:
         wait = until_look(child, now=now)

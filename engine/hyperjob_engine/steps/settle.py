@@ -18,7 +18,6 @@ from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.place import fits_never, place
-from hyperjob_engine.reasons.shortage import Overflow, SplitOverflow
 from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
 
@@ -53,7 +52,7 @@ def place_missing(draft: Draft) -> None:
         sub_job, child = unplaced[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
-        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name)
+        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name, "")
         draft.actions.append(
             _creation(observed, sub_job, child, cluster, gated=draft.is_gated, overflow=overflow)
         )
@@ -127,7 +126,7 @@ def _creation(
     cluster: str,
     *,
     gated: bool,
-    overflow: Overflow | SplitOverflow | None = None,
+    overflow: str = "",
 ) -> CreateChild:
     """Return the creation of what a sub-job lacks: its policy, its vcjob, or both.
 

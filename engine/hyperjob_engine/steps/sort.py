@@ -1,8 +1,8 @@
 """Sort each sub-job of the spec: ended, existing, blocked, or missing. It places no sub-job."""
 
 from datetime import timedelta
-from typing import Final
 
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.expansion.adopt import adoptions, conflict
 from hyperjob_engine.expansion.auto import is_admitted
 from hyperjob_engine.expansion.growth import grown_name, growth
@@ -12,38 +12,15 @@ from hyperjob_engine.gang.places import pinned_place_of
 from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.outage import gives_back
-from hyperjob_engine.lifecycle.silence import check_silence
+from hyperjob_engine.lifecycle.silence import SilenceStep, check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Job, QueueAdmission
 from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
 from hyperjob_engine.model.subjobs import SubJob, queue_of
-from hyperjob_engine.reasons.detail import (
-    BindingTaken,
-    Delayed,
-    Dependencies,
-    Detail,
-    Leaving,
-    NotAdmitted,
-    Plain,
-    PodsLeft,
-    Quoted,
-    ServerRefused,
-    SilenceCode,
-    SilenceStep,
-    StopGoesOn,
-    WaitsToGrow,
-)
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_engine.steps.requeue import until_look
-
-_SILENT: Final = {
-    SilenceCode.NOTHING: DeletionCause.NOTHING_REPORTED,
-    SilenceCode.NO_WORK: DeletionCause.NOTHING_REPORTED,
-    SilenceCode.NO_PODS: DeletionCause.NO_PODS,
-    SilenceCode.NO_PROGRESS: DeletionCause.NO_PROGRESS,
-}
 
 
 def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
@@ -57,7 +34,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
     if child.is_outdated:
         draft.actions += adoptions(hyperjob, sub_job, child)
         draft.actions += deletion(child)
-        draft.blocked[name] = Reason.RESTARTING, Quoted(record.message) if record else None
+        draft.blocked[name] = Blocked(Reason.RESTARTING, record.message if record else "")
         return
     if child.is_terminal:
         draft.secured += 1
@@ -65,16 +42,14 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         return
     in_the_way = conflict(child, hyperjob.name)
     if in_the_way is not None:
-        passing = in_the_way.of_predecessor
-        reason = Reason.BEING_DELETED if passing else Reason.NAME_CONFLICT
-        draft.blocked[name] = reason, in_the_way
-        if not passing:
+        draft.blocked[name] = in_the_way
+        if in_the_way.reason is Reason.NAME_CONFLICT:
             draft.actions += deletion(child, why=DeletionCause.WOULD_TAKE_JOB)
         return
     draft.actions += adoptions(hyperjob, sub_job, child)
     if hyperjob.suspend:
         draft.actions += deletion(child)
-        draft.blocked[name] = Reason.SUSPENDED, Plain.SUSPENDED
+        draft.blocked[name] = Blocked(Reason.SUSPENDED, "suspended")
         return
     if held_back := _held_back(draft, child):
         draft.blocked[name] = held_back
@@ -85,11 +60,9 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         draft.observed, child, counts=draft.silent_counts
     )
     if silence_check.step is SilenceStep.MAKE_AGAIN:
-        draft.actions += deletion(
-            child, why=_SILENT[silence_check.silent.code] if silence_check.silent else None
-        )
+        draft.actions += deletion(child, why=silence_check.lacks)
         reason = Reason.NOTHING_REPORTED if child.report is None else Reason.PODS_PENDING
-        draft.blocked[name] = reason, silence_check.silent
+        draft.blocked[name] = Blocked(reason, silence_check.message)
         return
     if child.job is None or not child.exists:
         _sort_missing(draft, sub_job, child, refused=refused)
@@ -118,26 +91,31 @@ def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
         return False
     if grown_name(child.name) in verdict.admitted:
         return False
-    grows = WaitsToGrow(sub_job.size.pods, verdict.wait)
-    draft.blocked[child.name] = Reason.WAITING_FOR_QUEUE, grows
+    text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
+    draft.blocked[child.name] = Blocked(Reason.WAITING_FOR_QUEUE, text)
     return True
 
 
-def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
+def _held_back(draft: Draft, child: Child) -> Blocked | None:
     """Return why the controller must not create a missing sub-job yet; None if it may."""
     if child.exists:
         return None
     stop = draft.observed.hyperjob.stop
     if stop is not None:
-        return Reason.RESTARTING, StopGoesOn(stop.until, pods_of_stop(draft.observed, stop))
+        left, text = pods_of_stop(draft.observed, stop), "waits until all sub-jobs that are stopped"
+        if left is None:  # the controller does not know the pods
+            text = f"{text} have ended, until {rfc3339(stop.until)} at the latest"
+            return Blocked(Reason.RESTARTING, text)
+        return Blocked(Reason.RESTARTING, f"{text} have ended: {left} of their pods are left")
     left = draft.observed.pods_left.get(child.name)
     if left and child.job is None:
-        return Reason.BEING_DELETED, PodsLeft(left)
+        text = f"waits until the pods of its earlier attempt have ended: {left} left"
+        return Blocked(Reason.BEING_DELETED, text)
     if child.name in draft.waiting.for_what:
-        return Reason.WAITING_FOR_DEPENDENCY, Dependencies(draft.waiting.for_what[child.name])
+        return Blocked(Reason.WAITING_FOR_DEPENDENCY, draft.waiting.for_what[child.name])
     record, now = child.record, draft.observed.now
     if record is not None and record.retry_time is not None and now < record.retry_time:
-        return Reason.RESTARTING, Delayed(record.message, record.retry_time)
+        return Blocked(Reason.RESTARTING, record.message, record.retry_time)
     return None
 
 
@@ -146,10 +124,11 @@ def _is_refused(draft: Draft, name: str) -> bool:
     refusal = draft.observed.refusals.get(name)
     if refusal is None or draft.observed.now >= refusal.retry_at:
         return False
-    draft.blocked[name] = (
-        Reason.REFUSED if refusal.gives_back_at is None else Reason.FAILED_CREATE,
-        ServerRefused(refusal.reason, refusal.message, gives_back=gives_back(draft.observed)),
-    )
+    text = f"{refusal.reason}: {refusal.message}"
+    if gives_back(draft.observed):
+        text = f"{text}; others may use its room meanwhile"
+    known = refusal.gives_back_at is None
+    draft.blocked[name] = Blocked(Reason.REFUSED if known else Reason.FAILED_CREATE, text)
     return True
 
 
@@ -163,14 +142,15 @@ def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
         draft.standing.append((sub_job.group.name, child.cluster))
 
 
-def _not_admitted(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail | None]:
+def _not_admitted(draft: Draft, sub_job: SubJob) -> Blocked:
     """Return why a sub-job that is not admitted waits: for room, or for its queue."""
     observed, verdict = draft.observed, draft.observed.verdict
-    lacks = verdict.unplaced.get(sub_job.name) if verdict is not None else None
+    lacks = verdict.unplaced.get(sub_job.name, "") if verdict is not None else ""
     if observed.admission is not QueueAdmission.NONE or verdict is None:
-        return Reason.WAITING_FOR_QUEUE, NotAdmitted(queue_of(sub_job.size.template), lacks)
+        text = f"waits for queue {queue_of(sub_job.size.template)}"
+        return Blocked(Reason.WAITING_FOR_QUEUE, f"{text}: {lacks}" if lacks else text)
     split = draft.split.waiting.get(sub_job.group.name)
-    return split or (Reason.INSUFFICIENT_CAPACITY, lacks or verdict.wait)
+    return split or Blocked(Reason.INSUFFICIENT_CAPACITY, lacks or verdict.message)
 
 
 def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool) -> None:
@@ -181,24 +161,29 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     """
     observed, name = draft.observed, child.name
     leaving = [
-        Leaving(kind)
+        kind
         for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy))
         if item is not None and item.deleting
     ]
     if child.job is None and child.left_behind:
-        leaving.append(Leaving("ResourceBinding", child.left_behind))
+        leaving.append(f"ResourceBinding {child.left_behind}")
     if until_look(child, now=observed.now) == timedelta():
         draft.actions.append(Look(name=name))
     if child.job is None and child.stranger:
-        taken = BindingTaken(child.left_behind, child.stranger)
-        draft.blocked[name] = Reason.NAME_CONFLICT, taken
+        text = (
+            f"ResourceBinding {child.left_behind} belongs to {child.stranger}, and Karmada would"
+            f" use it for both; delete {child.stranger}, or give the HyperJob another name"
+        )
+        draft.blocked[name] = Blocked(Reason.NAME_CONFLICT, text)
     elif leaving:
-        draft.blocked[name] = Reason.BEING_DELETED, leaving[0]
+        text = f"waits until its old {leaving[0]} is gone"
+        draft.blocked[name] = Blocked(Reason.BEING_DELETED, text)
     elif refused:
         return
     elif backs_off(observed):
         left = child.record.excluded(observed.now) if child.record is not None else ()
-        draft.blocked[name] = Reason.GANG_BACK_OFF, gave_back(observed, left, name=name)
+        text = gave_back(observed, left, name=name)
+        draft.blocked[name] = Blocked(Reason.GANG_BACK_OFF, text)
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict
     ):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from hyperjob_engine.placement.place import place
-from hyperjob_engine.reasons.shortage import Shortage
 from hyperjob_engine.steps.draft import Draft
 
 
-def no_target(draft: Draft, name: str) -> Sequence[Shortage]:
+def no_target(draft: Draft, name: str) -> Sequence[str]:
     """Return why no other cluster can take a sub-job now; empty if one can."""
     observed = draft.observed
     sub_job, child = next(member for member in draft.children if member[0].name == name)
@@ -22,4 +21,4 @@ def no_target(draft: Draft, name: str) -> Sequence[Shortage]:
         standing=others,
         max_domains=observed.hyperjob.max_domains,
     )
-    return tuple(placement.unplaced.values())
+    return tuple(each.text for each in placement.unplaced.values())

@@ -12,7 +12,7 @@ from hyperjob.client.plan.pieces import Piece, unsuitable
 from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.text import once
-from hyperjob_engine.reasons.waiting import share_text
+from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_engine.resources import amount_only
 
 _STYLES: Mapping[Verdict, str] = {

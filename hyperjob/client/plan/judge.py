@@ -19,15 +19,8 @@ from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob, queue_of
 from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.queueing.verdict import share_of
+from hyperjob_engine.queueing.verdict import Share, share_of
 from hyperjob_engine.reasons.reason import NEVER_RUNS
-from hyperjob_engine.reasons.waiting import (
-    GangShortage,
-    Share,
-    SplitRoom,
-    WaitCode,
-    after_its_name,
-)
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import (
     Context,
@@ -156,11 +149,11 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
     state = mapping(at(decided.status, "state"))
     wanted = [sub_job for sub_job, _ in draft.children]
     queues, shares = _queue_problems(wanted, rehearsal.queues, observed.admission)
-    line = _line_position(answer, queues)
+    line = _line_position(answer, queues if rehearsal.queues.known else {})
     held_back = line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back
-    room = observed.verdict.wait.room if observed.verdict and observed.verdict.wait else None
-    free = not isinstance(room, GangShortage | SplitRoom)
+    wait = observed.verdict.wait if observed.verdict is not None else None
+    free = wait is None or wait.has_room
     found = pieces(draft, decided, wanted, answer.created, has_room=free)
     verdict, message = Verdict.FITS, places(found)
     if waits:
@@ -195,7 +188,8 @@ def _queue_problems(
         name = queue_of(item.size.template)
         if name in problems:
             continue
-        problems[name] = after_its_name(state.usage.tree.trouble(name)) if state.known else ""
+        trouble = state.usage.tree.trouble(name) if state.known else None
+        problems[name] = trouble.rest if trouble is not None else ""
         share = share_of(state, name, item.size.demand) if state.known else None
         if share is not None:
             shares[name] = share
@@ -206,7 +200,7 @@ def _line_position(answer: Answer, queues: Mapping[str, str]) -> LinePosition | 
     """Return the place of the HyperJob in the line of one of its queues; None out of a line."""
     verdict = answer.observed.verdict
     wait = verdict.wait if verdict is not None else None
-    if wait is None or wait.queue not in queues or wait.code is WaitCode.QUEUES_UNKNOWN:
+    if wait is None or wait.queue not in queues:
         return None
     return LinePosition(queue=wait.queue, place=wait.place, length=wait.length)
 

@@ -1,7 +1,7 @@
 """The sub-jobs of a planned HyperJob: their clusters, and the reasons against the others. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.wire import objects, string
@@ -13,8 +13,6 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import Obstacle, hindrance_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import accelerator_of
 from hyperjob_engine.steps.draft import Draft
@@ -26,6 +24,11 @@ _WAITS: Final = frozenset(
         Reason.WAITING_FOR_HOST,
         Reason.BEING_DELETED,
     }
+)
+
+_NOT_FOR_ALL: Final = "has room, but not for all that must be placed together"
+_NOT_NEEDED: Final = (
+    "has room, but the split takes as few clusters as hold it, near ones and close fits first"
 )
 
 
@@ -77,8 +80,8 @@ def pieces(
         accelerator = accelerator_of(demand) or ""
         message = string(record.get("message"))
         waits = has_room and record.get("reason") in _WAITS
-        unplaced = (Obstacle.WAITS, message) if waits else (Obstacle.NOT_FOR_ALL, "")
-        overflow = created[item.name].overflow if item.name in created else None
+        unplaced = f"has room, but the sub-job {message}" if waits else _NOT_FOR_ALL
+        overflow = created[item.name].overflow if item.name in created else ""
         found.append(
             Piece(
                 name=item.name,
@@ -88,7 +91,7 @@ def pieces(
                 accelerators=item.size.accelerators or 0,
                 pods=item.size.pods,
                 phase=string(record.get("phase")),
-                message=detail_text(overflow) if overflow else "" if cluster else message,
+                message=overflow or ("" if cluster else message),
                 elsewhere=_elsewhere(
                     observed,
                     requests[item.name],
@@ -110,7 +113,7 @@ def _elsewhere(
     room: FreeRoom,
     split: Split,
     *,
-    unplaced: tuple[Obstacle, str],
+    unplaced: str,
     runs: bool,
 ) -> dict[str, str]:
     """Return why a sub-job is on none of the other clusters, by cluster.
@@ -132,13 +135,14 @@ def _elsewhere(
         unplaced=unplaced,
         runs=runs,
     )
+    texts = {name: hindrance.text for name, hindrance in reasons.items()}
     if request.name in split.pins and not runs:
         for name, hindrance in reasons.items():
             if name in split.pins.values():
-                reasons[name] = replace(hindrance, code=Obstacle.OTHER_SHARE)
-            elif hindrance.code.has_room:
-                reasons[name] = replace(hindrance, code=Obstacle.NOT_NEEDED)
-    return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
+                texts[name] = "holds another share of the split"
+            elif hindrance.has_room:
+                texts[name] = _NOT_NEEDED
+    return texts
 
 
 def unsuitable(found: Iterable[Piece]) -> list[tuple[str, str, list[str]]]:

@@ -20,7 +20,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import shortened
-from hyperjob_engine.reasons.waiting import share_text
+from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.render import render
 

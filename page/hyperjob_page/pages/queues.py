@@ -11,7 +11,6 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.queues import ROOT, Tree
 from hyperjob_engine.queueing.workload import OrderInQueue
-from hyperjob_engine.reasons.waiting import trouble_of_queue
 from hyperjob_engine.resources import Resources
 from hyperjob_page.lines import QueueLines
 from hyperjob_page.render import render
@@ -123,7 +122,7 @@ def nodes(
         mine = by_name.get(name, ())
         queue = tree.queues.get(name)
         guaranteed = queue.guarantee if queue is not None else {}
-        leaf = not tree.children.get(name)
+        leaf, trouble = not tree.children.get(name), tree.trouble(name)
         line = lines.line(name)
         seen, hidden = _visible(line, rows, scope)
         return QueueNode(
@@ -131,7 +130,7 @@ def nodes(
             depth=max(len(tree.path(name)) - 2, 0),
             colour=colour(name),
             state=mine[0].where if mine else (queue.state if queue is not None else ""),
-            problem=trouble_of_queue(tree.trouble(name)) if leaf else "",
+            problem=trouble.text if leaf and trouble is not None else "",
             weight=queue.weight if queue is not None else 1,
             fifo=queue.fifo if queue is not None else False,
             leaf=leaf,

@@ -495,7 +495,11 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
     [
         ("nvidia.com/gpus", 8, "no cluster has nvidia.com/gpus; did you mean nvidia.com/gpu?"),
         ("example.com/fpga", 1, "no cluster has example.com/fpga"),
-        (GPU, 16, f"no node has 16 {GPU} for one pod of llm-trainer-0: make its pods smaller"),
+        (
+            GPU,
+            16,
+            f"no node has 16 {GPU} for one pod of replicatedJob trainer: make its pods smaller",
+        ),
     ],
 )
 @pytest.mark.parametrize("admission", ["builtin", "volcano-global", "none"])

@@ -22,7 +22,6 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.reasons.shortage import shortage_text
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import (
     GPU,
@@ -175,7 +174,7 @@ def test_a_waiting_sub_job_says_which_cluster_has_closed_which_queue() -> None:
         [request("x", excluded=frozenset({"a"}), closed=ON_A)],
         (A, cluster("b", 0)),
     )
-    text = shortage_text(found.unplaced["x"])
+    text = found.unplaced["x"].text
     assert "a has closed queue research" in text
     assert "b lacks 1 nvidia.com/gpu" in text
 
@@ -334,4 +333,4 @@ def test_a_sub_job_does_not_grow_where_its_queue_is_closed() -> None:
 
 def test_closed_in_every_cluster_it_says_so_of_each() -> None:
     found = place([request("x", excluded=frozenset({"a", "b"}), closed=EVERYWHERE)], (A, B))
-    assert "each of a, b has closed queue research" in shortage_text(found.unplaced["x"])
+    assert "each of a, b has closed queue research" in found.unplaced["x"].text

@@ -6,10 +6,10 @@ from datetime import timedelta
 import orjson
 
 from hyperjob_controller.insight.explain import QueueState, explain
+from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict, Refusal
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.waiting import Wait, WaitCode, wait_text
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import (
     GPU,
@@ -160,7 +160,7 @@ def test_a_gated_sub_job_shows_its_objects_and_the_opening_of_its_gate() -> None
 
 
 def test_an_admitted_hyperjob_shows_its_verdict_and_the_time_of_the_nodes() -> None:
-    wait = Wait(queue="q", place=1, length=2, code=WaitCode.CAPACITY)
+    wait = Wait(queue="q", place=1, length=2, message="why")
     verdict = QueueVerdict(admitted=frozenset({"b", "a"}), reason="QueueLimitReached", wait=wait)
     nodes = MemberView(version=1, as_of=NOW, nodes=())
     look = replace(
@@ -171,6 +171,6 @@ def test_an_admitted_hyperjob_shows_its_verdict_and_the_time_of_the_nodes() -> N
     assert made["verdict"] == {
         "admitted": ["a", "b"],
         "reason": "QueueLimitReached",
-        "message": wait_text(wait),
+        "message": "why",
     }
     assert made["clusters"][0]["nodesAsOf"] == "2026-01-02T03:04:05Z"

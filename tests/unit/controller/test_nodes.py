@@ -19,8 +19,7 @@ from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import trouble_text
+from hyperjob_engine.reasons.trouble import trouble_text
 from hyperjob_engine.resources import parse_resources, scale, total, whole
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.engine.builders import GPU, NOW, cluster
@@ -133,7 +132,7 @@ def test_a_sub_job_goes_where_its_pods_fit_on_nodes() -> None:
     found = place([sized(1, 8)], [crowded, cluster("b", 100)])
     assert dict(found.assigned) == {"j": "b"}
     alone = place([sized(1, 8)], [crowded])
-    assert detail_text(alone.unplaced["j"]) == (
+    assert alone.unplaced["j"].text == (
         f"needs 8 {GPU}: a has no node with 8 {GPU} left, by its resource models"
     )
 
@@ -144,7 +143,7 @@ def test_sub_jobs_of_one_pass_share_the_nodes() -> None:
     assert set(found.assigned) == {"j-0", "j-1", "j-2"}
     found = place([sized(3, 4, "j-0"), sized(2, 3, "j-1")], [replace(crowded, free=FREE)])
     assert set(found.assigned) == {"j-0"}
-    assert detail_text(found.unplaced["j-1"]) == (
+    assert found.unplaced["j-1"].text == (
         f"needs 6 {GPU}: a has nodes for 4 pods with 3 {GPU} each, by its resource models,"
         " and 5 are needed"
     )
@@ -216,7 +215,7 @@ def test_what_the_nodes_can_hold_is_never_ruled_out(
             free[i] = gpus
         packed.append(PodGroup(parse_resources({GPU: str(size)}), fitted))
     a = replace(cluster("a", 400), nodes=found)
-    assert FreeRoom.of([a], ()).slots.crowding("a", packed) is None
+    assert FreeRoom.of([a], ()).slots.crowding("a", packed) == ""
 
 
 def test_pods_taken_back_leave_their_nodes() -> None:

@@ -14,9 +14,6 @@ from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.model.training import JobTraining, parse_training
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import preempts, priority_of
-from hyperjob_engine.reasons.outcomes import AllCompleted, OneCompleted, end_text
-from hyperjob_engine.reasons.shortage import Shortage, ShortageCode
-from hyperjob_engine.reasons.waiting import GangShortage, Wait, WaitCode, wait_text
 from hyperjob_engine.resources import fits, parse_resources
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
@@ -92,17 +89,31 @@ def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:
     assert slow_then_fast.reached(60) == NOW + timedelta(seconds=150)
 
 
-def test_the_end_says_what_the_success_policy_asked_for() -> None:
-    assert end_text(AllCompleted(3)) == "all 3 sub-jobs that successPolicy names completed"
-    assert end_text(OneCompleted("x")) == "x completed, and successPolicy asks for any one"
-
-
-def test_a_gang_whose_device_no_cluster_has_waits_for_that_device() -> None:
-    why = "no cluster has x.io/gpus; did you mean x.io/gpu?"
-    short = Shortage(code=ShortageCode.NO_ROOM, absent=why)
-    room = GangShortage(needed=2, room_for=0, never=True, lacking={"hj-a-0": short})
-    wait = Wait(queue="q", place=1, length=1, code=WaitCode.CAPACITY, room=room)
-    assert wait_text(wait).endswith(f"in queue q: {why}")
+@pytest.mark.parametrize(
+    ("operator", "completed", "message"),
+    [
+        ("All", 2, "all 2 sub-jobs that successPolicy names completed"),
+        ("Any", 1, "hj-a-0 completed, and successPolicy asks for any one"),
+    ],
+)
+def test_the_end_says_what_the_success_policy_asked_for(
+    operator: str, completed: int, message: str
+) -> None:
+    groups = group("a"), group("b", replicas=1)
+    policy_ = {"operator": operator, "targetReplicatedJobs": ["a"]}
+    names = ("hj-a-0", "hj-a-1", "hj-b-0")
+    objects = [
+        each
+        for number, name in enumerate(names)
+        for each in (
+            job(name, phase="Completed" if number < completed else "Running"),
+            policy(name),
+        )
+    ]
+    raw = hyperjob(*groups, successPolicy=policy_)
+    told = plan(observed(raw, *objects, clusters=(cluster("a"),))).status
+    assert told is not None
+    assert told["state"]["message"] == message
 
 
 def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:

@@ -13,8 +13,8 @@ import trustme
 from aiohttp import web
 
 from hyperjob_controller.splitting.client import Splitter
+from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.reasons.splitter import SplitAnswer, split_trouble_text
 from tests.support.splitters import application
 from tests.support.walls import unexpected
 from tests.unit.engine.builders import NOW, cluster
@@ -69,8 +69,8 @@ async def served(
 
 
 def said(answer: SplitAnswer) -> str:
-    assert answer.trouble is not None
-    return split_trouble_text(answer.trouble)
+    assert answer.trouble
+    return answer.trouble
 
 
 def app(handler: Handler) -> web.Application:

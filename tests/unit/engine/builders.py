@@ -8,7 +8,7 @@ from hyperjob_core.api.names import binding_name
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, Refusal
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.reasons.hindrance import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
 from hyperjob_engine.resources import parse_resources
 
 Object = dict[str, Any]

@@ -19,7 +19,6 @@ from hyperjob_engine.queueing.state import (
 )
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
-from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 from tests.unit.engine.builders import GPU, NOW, Object, cluster, request
 
@@ -194,7 +193,7 @@ class QueueWorld:
         entry = self.state.entries.get(f"ns/{name}")
         if entry is not None and entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=self.now)
-        return wait_text(verdict.wait)
+        return verdict.message
 
 
 def world(units: Iterable[QueuedHyperJob] = (), *queues: Queue, **gpus: int) -> QueueWorld:

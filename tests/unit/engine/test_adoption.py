@@ -14,6 +14,7 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.reasons.reason import Reason
 from tests.unit.engine.builders import (
     Object,
     group,
@@ -108,21 +109,23 @@ def test_a_vcjob_that_only_a_member_has_is_taken_over_with_its_spec_and_no_gate(
 
 
 @pytest.mark.parametrize(
-    ("holder", "of_hyperjob", "of_predecessor"),
+    ("holder", "reason", "words"),
     [
-        (owner("gone"), True, True),
-        (owner("gone", name="other"), True, False),
-        ([{"kind": "Deployment", "name": "hj", "uid": "x", "controller": True}], False, False),
+        (owner("gone"), Reason.BEING_DELETED, "waits until the Job of an earlier HyperJob"),
+        (owner("gone", name="other"), Reason.NAME_CONFLICT, "give one of the two HyperJobs"),
+        (
+            [{"kind": "Deployment", "name": "hj", "uid": "x", "controller": True}],
+            Reason.NAME_CONFLICT,
+            "exists and does not belong to this HyperJob, controlled by Deployment hj; delete it",
+        ),
     ],
 )
-def test_a_taken_name_says_whose_it_is(
-    holder: list[Object], of_hyperjob: bool, of_predecessor: bool
-) -> None:
+def test_a_taken_name_says_whose_it_is(holder: list[Object], reason: Reason, words: str) -> None:
     seen = observed(hyperjob(), job("hj-trainer-0", owners=holder, marked={}))
     found = conflict(child_of(seen, "hj-trainer-0"), "hj")
     assert found is not None
-    assert (found.kind, found.name) == ("Job", "hj-trainer-0")
-    assert (found.of_hyperjob, found.of_predecessor) == (of_hyperjob, of_predecessor)
+    assert found.reason is reason
+    assert words in found.message
     own = observed(hyperjob(), job("hj-trainer-0"))
     assert conflict(child_of(own, "hj-trainer-0"), "hj") is None
     assert conflict(child_of(own, "hj-trainer-1"), "hj") is None

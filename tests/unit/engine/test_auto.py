@@ -10,7 +10,6 @@ from hyperjob_engine.expansion.members import present_indices
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.detail import detail_text
 from tests.unit.engine.builders import (
     GPU,
     Object,
@@ -169,7 +168,7 @@ def test_nothing_is_decided_while_the_old_sub_jobs_are_being_deleted() -> None:
 def test_an_overflow_is_told() -> None:
     made = world(auto(clusterNames=["a"]))
     created = [a for a in plan(made.observe("hj")).actions if isinstance(a, CreateChild)]
-    assert [(action.cluster, detail_text(action.overflow)) for action in created] == [
+    assert [(action.cluster, action.overflow) for action in created] == [
         ("a", ""),
         ("b", f"a has room for 100 of 128 {GPU}"),
     ]

@@ -10,7 +10,6 @@ from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.resources import whole
 from tests.unit.engine.builders import (
     UID,
@@ -224,7 +223,8 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
     ],
 )
 def test_a_strangers_object_is_told(objects: list[Object], text: str) -> None:
-    assert detail_text(conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj")) == text
+    found = conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj")
+    assert (found.message if found else "") == text
 
 
 @pytest.mark.parametrize(

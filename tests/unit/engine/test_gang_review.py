@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from hyperjob_engine.gang.places import domains
 from hyperjob_engine.gang.review import PinnedPlace, Review, review
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.shortage import ShortageCode
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 from tests.unit.engine.builders import GPU, cluster, observed, request
 from tests.unit.engine.views import job, node, seen, task, view
@@ -63,7 +61,7 @@ def test_only_places_on_usable_clusters_that_nothing_excludes_count_as_domains()
 def test_without_room_anywhere_it_waits_and_says_what_is_missing() -> None:
     found = look(seat("x", "a"), on=[cluster("a", -3, total=16), cluster("b", 7)])
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
-    assert detail_text(found.short["x"]) == (
+    assert found.short["x"].text == (
         "needs 8 nvidia.com/gpu: a lacks 3 nvidia.com/gpu (5 free);"
         " b lacks 1 nvidia.com/gpu (has 7)"
     )
@@ -74,9 +72,8 @@ def test_what_may_be_counted_twice_moves_nobody_but_is_waited_for() -> None:
     found = look(seat("x", "a"), on=[doubled, cluster("b", 8)])
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
     (waits,) = found.short.values()
-    assert waits.code is ShortageCode.UNSETTLED
     counts = "the status of a counts the pods that have just started there"
-    assert detail_text(waits) == f"waits until {counts}"
+    assert waits.text == f"waits until {counts}"
 
 
 def test_what_was_made_a_moment_ago_goes_though_others_may_be_counted_twice() -> None:

@@ -11,7 +11,6 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import Placement, place
 from hyperjob_engine.placement.search import assign
-from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.resources import fits, parse_resources, subtract
 from tests.unit.engine.builders import GPU, cluster, request
 
@@ -48,7 +47,7 @@ def test_required_clusters_are_the_only_ones() -> None:
     wanted = [request("j-0", 8, preferred=["a"], required=True)]
     found = place(wanted, [cluster("a", 7), cluster("c", 8)])
     assert assigned(found) == {}
-    assert detail_text(found.unplaced["j-0"]) == (
+    assert found.unplaced["j-0"].text == (
         "needs 8 nvidia.com/gpu (clusterPolicy Required): a lacks 1 nvidia.com/gpu (has 7)"
     )
 
@@ -60,7 +59,7 @@ def test_clusters_that_lack_the_same_are_named_together_and_those_without_the_de
         cluster("d", 7),
     ]
     found = place([request("j-0", 8)], clusters)
-    assert detail_text(found.unplaced["j-0"]) == (
+    assert found.unplaced["j-0"].text == (
         "needs 8 nvidia.com/gpu: each of c, d lacks 1 nvidia.com/gpu (has 7);"
         " each of a, b lacks 8 nvidia.com/gpu (has none)"
     )
@@ -83,13 +82,13 @@ def test_a_device_that_no_cluster_has_is_said_in_a_few_words(
 ) -> None:
     amounts = parse_resources(free)
     found = place([request("j-0", 8)], [replace(cluster("a"), allocatable=amounts, free=amounts)])
-    assert detail_text(found.unplaced["j-0"]) == told
+    assert found.unplaced["j-0"].text == told
 
 
 def test_unknown_and_unusable_clusters_are_named() -> None:
     wanted = [request("j-0", 8, preferred=["typo", "down"], required=True)]
     found = place(wanted, [cluster("down", unusable="is not Ready")])
-    assert detail_text(found.unplaced["j-0"]) == (
+    assert found.unplaced["j-0"].text == (
         "needs 8 nvidia.com/gpu (clusterPolicy Required): typo does not exist; down is not Ready"
     )
 
@@ -133,9 +132,7 @@ def test_too_few_domains_leave_no_place_though_the_sum_would_fit() -> None:
     found = place(wanted, [cluster("a", 8), cluster("b", 8)], max_domains=1, minimum=2)
     assert assigned(found) == {}
     assert found.room_for == 1
-    assert any(
-        "maxDomains 1 is used up" in text for text in map(detail_text, found.unplaced.values())
-    )
+    assert any("maxDomains 1 is used up" in each.text for each in found.unplaced.values())
 
 
 def test_sub_jobs_that_stand_already_count_as_domains() -> None:
@@ -157,7 +154,7 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
 
 def test_the_shortage_is_told_cluster_by_cluster() -> None:
     found = place([request("j", 128)], [cluster("m1", 64, total=96), cluster("m2", 0)])
-    assert detail_text(found.unplaced["j"]) == (
+    assert found.unplaced["j"].text == (
         "needs 128 nvidia.com/gpu: m1 lacks 64 nvidia.com/gpu (has 96);"
         " m2 lacks 128 nvidia.com/gpu (has none)"
     )
@@ -165,12 +162,12 @@ def test_the_shortage_is_told_cluster_by_cluster() -> None:
 
 def test_the_shortage_of_many_clusters_stays_readable() -> None:
     found = place([request("j", 2)], [cluster(f"c{i:03}", 1) for i in range(200)])
-    assert detail_text(found.unplaced["j"]).endswith("and 195 more clusters do not fit either")
-    assert len(detail_text(found.unplaced["j"])) < 400
+    assert found.unplaced["j"].text.endswith("and 195 more clusters do not fit either")
+    assert len(found.unplaced["j"].text) < 400
 
 
 def test_without_any_cluster_the_reason_is_said() -> None:
-    assert detail_text(place([request("j")], []).unplaced["j"]).endswith("no cluster is registered")
+    assert place([request("j")], []).unplaced["j"].text.endswith("no cluster is registered")
 
 
 def test_a_pair_that_only_fits_crosswise_is_found() -> None:
@@ -272,7 +269,7 @@ def test_many_sub_jobs_on_many_clusters_are_placed(max_domains: int | None) -> N
 def test_the_size_of_a_sub_job_is_told_by_what_it_has(demand: dict[str, str], text: str) -> None:
     wanted = PlacementRequest(name="j", group="g", demand=parse_resources(demand))
     small = replace(cluster("a"), free={}, allocatable={})
-    assert detail_text(place([wanted], [small]).unplaced["j"]).startswith(text)
+    assert place([wanted], [small]).unplaced["j"].text.startswith(text)
 
 
 def test_at_most_two_lacking_resources_are_told_accelerators_first() -> None:
@@ -280,7 +277,7 @@ def test_at_most_two_lacking_resources_are_told_accelerators_first() -> None:
     wanted = PlacementRequest(name="j", group="g", demand=demand)
     half = parse_resources({GPU: "4", "cpu": "2", "pods": "1"})
     found = place([wanted], [replace(cluster("a"), free=half)])
-    assert detail_text(found.unplaced["j"]) == (
+    assert found.unplaced["j"].text == (
         "needs 8 nvidia.com/gpu: a lacks 4 nvidia.com/gpu (4 free) and 6 cpu (2 free)"
     )
 
@@ -295,7 +292,7 @@ def test_an_excluded_cluster_is_not_used() -> None:
     wanted = request("j", excluded=frozenset({"a"}))
     found = place([wanted], [cluster("a"), cluster("b", 0)])
     assert assigned(found) == {}
-    assert "a is excluded" in detail_text(found.unplaced["j"])
+    assert "a is excluded" in found.unplaced["j"].text
 
 
 @pytest.mark.parametrize(("least", "placed"), [(0, {"a": 2}), (2, {"a": 2}), (3, {})])

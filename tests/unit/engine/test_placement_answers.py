@@ -1,12 +1,13 @@
 """Scores of nodes, bounds by resource models, and why clusters and nodes do not hold pods."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hyperjob_engine.model.members import MemberNode, NodeState, Taint
+from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
 from hyperjob_engine.model.nodes import ANY_TIER, Grade, Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
@@ -20,14 +21,12 @@ from hyperjob_engine.placement.explain import (
     obstacle,
     why_not,
 )
-from hyperjob_engine.placement.grades import Grades
+from hyperjob_engine.placement.grades import Crowding, Grades
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.scores import default_score
 from hyperjob_engine.placement.share import SplitShare, Wish
-from hyperjob_engine.reasons.crowded import NodeShortage, NodeSum
-from hyperjob_engine.reasons.hindrance import Crowding, Hindrance, Obstacle
 from tests.unit.engine.builders import GPU, cluster, request
 from tests.unit.engine.views import held, job, node, task, view
 
@@ -130,44 +129,32 @@ ZONED = view(
 )
 
 
-def shortage(
-    ground: Ground, block: Bundle | None = None, cpu: int = 0, **spec: Any
-) -> NodeShortage:
+def shortage(ground: Ground, block: Bundle | None = None, cpu: int = 0, **spec: Any) -> str:
     kind = kind_of(job(task(1, 7, cpu=cpu, **spec)).pods[0])
     return node_shortage(ground, Unfit(kind, 3, 1, block))
 
 
 def test_a_shortage_counts_nodes_that_are_ready_of_these_those_that_match_and_the_tainted() -> None:
-    assert shortage(Ground(ZONED), nodeSelector={"zone": "x"}) == NodeShortage(
-        resource=GPU,
-        amount=7 * NANO,
-        wanted=3,
-        most=1,
-        ready=NodeSum(4, 3, 14 * NANO, 8 * NANO),
-        selector=(("zone", "x"),),
-        matching=NodeSum(3, 2, 10 * NANO, 8 * NANO),
-        taint="t",
-        effect="NoSchedule",
-        tainted=1,
-        cordoned=1,
-        not_ready=2,
+    assert shortage(Ground(ZONED), nodeSelector={"zone": "x"}) == (
+        f"has 14 {GPU} free on 3 nodes, which hold 1 of 3 pods with 7 each; 3 nodes match zone=x,"
+        " 10 free; 1 node has a taint that it does not tolerate (t:NoSchedule); nodes left out:"
+        " 1 cordoned, 2 not ready"
     )
 
 
 @pytest.mark.parametrize(
-    ("block", "tier", "name"),
+    ("block", "cause"),
     [
-        (Bundle(1, ""), 1, ""),
-        (Bundle(2, "rack"), 2, "rack"),
-        (Bundle(ANY_TIER, "rack"), 0, ""),
-        (None, 0, ""),
+        (Bundle(1, ""), "but no HyperNode of tier 1 with room for 3 pods with 7 each"),
+        (Bundle(2, "rack"), "but no HyperNode of tier rack with room for 3 pods with 7 each"),
+        (Bundle(ANY_TIER, "rack"), "which hold 1 of 3 pods with 7 each"),
+        (None, "which hold 1 of 3 pods with 7 each"),
     ],
 )
 def test_a_shortage_names_the_tier_of_a_block_unless_any_tier_will_do(
-    block: Bundle | None, tier: int, name: str
+    block: Bundle | None, cause: str
 ) -> None:
-    found = shortage(Ground(ZONED), block)
-    assert (found.tier, found.tier_name) == (tier, name)
+    assert f"free on 3 nodes, {cause};" in shortage(Ground(ZONED), block)
 
 
 @pytest.mark.parametrize(
@@ -187,55 +174,83 @@ def test_a_shortage_names_the_tier_of_a_block_unless_any_tier_will_do(
 def test_a_shortage_names_what_the_nodes_with_enough_accelerators_lack(
     nodes: list[MemberNode], short: str
 ) -> None:
-    assert shortage(Ground(view(nodes)), cpu=4).short == short
+    lacks = re.findall(f"; nodes with enough {GPU} lack (.*)", shortage(Ground(view(nodes)), cpu=4))
+    assert lacks == ([short] if short else [])
 
 
-OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], Obstacle | None]] = {
-    "it has room": (cluster("a"), {}, None),
+REQUIREMENTS = {
+    "gpu": Expression("gpu", "Exists", ()),
+    "no gpu": Expression("gpu", "DoesNotExist", ()),
+    "gpu=H100": Expression("gpu", "In", ("H100",)),
+    "gpu!=H100": Expression("gpu", "NotIn", ("H100",)),
+    "gpu in (A100, H100)": Expression("gpu", "In", ("A100", "H100")),
+    "gpu not in (A100, H100)": Expression("gpu", "NotIn", ("A100", "H100")),
+    "gpu in ()": Expression("gpu", "In", ()),
+    "generation>8": Expression("generation", "Gt", ("8",)),
+    "generation<8": Expression("generation", "Lt", ("8",)),
+    "gpuNearx": Expression("gpu", "Near", ("x",)),
+}
+
+
+@pytest.mark.parametrize("text", REQUIREMENTS)
+def test_a_required_label_reads_as_in_a_selector(text: str) -> None:
+    kind = kind_of(job(task(1, 7)).pods[0])
+    wants = replace(kind.wants, terms=((REQUIREMENTS[text],),))
+    found = node_shortage(Ground(ZONED), Unfit(replace(kind, wants=wants), 3, 1, None))
+    assert re.search(rf"nodes? match(es)? {re.escape(text)}, ", found)
+
+
+OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], str]] = {
+    "it has room": (cluster("a"), {}, ""),
     "it is not ready, and all else": (
         cluster("a", 0, unusable="no"),
         {"excluded": frozenset("a"), "closed": ClosedQueue("q", frozenset("a"))},
-        Obstacle.UNUSABLE,
+        "is not Ready",
     ),
     "its Queue is closed, which excludes it": (
         cluster("a", 0),
         {"closed": ClosedQueue("q", frozenset("a"))},
-        Obstacle.QUEUE_CLOSED,
+        "has closed queue q",
     ),
     "another cluster's Queue is closed": (
         cluster("a"),
         {"closed": ClosedQueue("q", frozenset("b"))},
-        None,
+        "",
     ),
     "it was left": (
         cluster("a", 0),
         {"excluded": frozenset("a"), "preferred": "b", "required": True},
-        Obstacle.EXCLUDED,
+        "is excluded",
     ),
     "it is not among the required ones": (
         cluster("a", 0),
         {"preferred": "b", "required": True},
-        Obstacle.NOT_ALLOWED,
+        "is not in clusterNames (clusterPolicy Required)",
     ),
-    "it is too small": (cluster("a", 0), {}, Obstacle.LACKS),
-    "its nodes are too small": (graded(), {"pods": (gpus(4, 3),)}, Obstacle.NODES),
+    "it is too small": (cluster("a", 0), {}, f"lacks 8 {GPU} (has none)"),
+    "its nodes are too small": (
+        graded(),
+        {"pods": (gpus(4 * NANO, 3),)},
+        f"has no node with 4 {GPU} left, by its resource models",
+    ),
 }
 
 
-@pytest.mark.parametrize(("where", "fields", "code"), OBSTACLES.values(), ids=list(OBSTACLES))
+@pytest.mark.parametrize(("where", "fields", "text"), OBSTACLES.values(), ids=list(OBSTACLES))
 def test_the_first_obstacle_against_a_cluster_is_named(
-    where: Cluster, fields: dict[str, Any], code: Obstacle | None
+    where: Cluster, fields: dict[str, Any], text: str
 ) -> None:
     room = FreeRoom.of([where], ())
     found = obstacle(request("hj-trainer-0", 8, **fields), where, room, None)
-    assert (found.code if found else None) == code
+    assert (found.text if found else "") == text
     against = why_not(request("hj-trainer-0", 8, **fields), "a", where, room, None)
-    assert against.code == (code or Obstacle.OTHERS)
+    assert against.text == (text or "has room for this sub-job, but not for the others on it")
+    assert against.has_room is not bool(text)
 
 
 def test_a_cluster_that_is_not_there_is_unknown() -> None:
     found = why_not(request("hj-trainer-0"), "z", None, FreeRoom.of([], ()), None)
-    assert found == Hindrance(cluster="z", code=Obstacle.UNKNOWN)
+    assert (found.cluster, found.text) == ("z", "does not exist")
 
 
 def test_a_further_cluster_is_one_too_many_only_at_the_limit_of_clusters() -> None:
@@ -243,7 +258,8 @@ def test_a_further_cluster_is_one_too_many_only_at_the_limit_of_clusters() -> No
     room = FreeRoom.of([a, b], [("trainer", "a")])
     wanted = request("hj-trainer-1")
     found = obstacle(wanted, b, room, 1)
-    assert found == Hindrance(cluster="b", code=Obstacle.MAX_DOMAINS, limit=1)
+    assert found is not None
+    assert (found.text, found.has_room) == ("has room but maxDomains 1 is used up", True)
     assert obstacle(wanted, a, room, 1) is None, "it is in use already"
     assert obstacle(wanted, b, room, 2) is None
 
@@ -252,49 +268,85 @@ ROOMS = [cluster("a", 8), cluster("b", 8), cluster("c", 16)]
 
 
 @pytest.mark.parametrize(
-    ("chosen", "standing", "fields", "codes"),
+    ("chosen", "standing", "fields", "texts"),
     [
-        ("a", (), {}, {"b": Obstacle.BY_NAME, "c": Obstacle.LOOSER}),
-        ("c", (), {}, {"a": Obstacle.LEFT_TO_OTHERS, "b": Obstacle.LEFT_TO_OTHERS}),
+        (
+            "a",
+            (),
+            {},
+            {
+                "b": "has as much room as a, which comes first by name",
+                "c": "has room, but fits less closely than a",
+            },
+        ),
+        ("c", (), {}, dict.fromkeys("ab", "has room, but another sub-job needs it")),
         (
             "b",
             (),
             {"preferred": ("b", "a")},
-            {"a": Obstacle.LATER, "c": Obstacle.NOT_PREFERRED},
+            {
+                "a": "has room, but comes after b in clusterNames",
+                "c": "has room, but is not in clusterNames",
+            },
         ),
-        ("a", [("trainer", "b")], {}, {"b": Obstacle.SIBLING, "c": Obstacle.LOOSER}),
-        ("a", [("trainer", "b")], {"last": "a"}, dict.fromkeys("bc", Obstacle.MOVES)),
-        ("gone", (), {}, dict.fromkeys("abc", Obstacle.SETTLED)),
-        ("", (), {}, dict.fromkeys("abc", Obstacle.NOT_FOR_ALL)),
+        (
+            "a",
+            [("trainer", "b")],
+            {},
+            {
+                "b": "has room, but has a sub-job of trainer already",
+                "c": "has room, but fits less closely than a",
+            },
+        ),
+        (
+            "a",
+            [("trainer", "b")],
+            {"last": "a"},
+            dict.fromkeys("bc", "has room, but the sub-job was on a before"),
+        ),
+        ("gone", (), {}, dict.fromkeys("abc", "has room, but the sub-job is placed already")),
+        (
+            "",
+            (),
+            {},
+            dict.fromkeys("abc", "has room, but not for all that must be placed together"),
+        ),
     ],
 )
 def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     chosen: str,
     standing: list[tuple[str, str]],
     fields: dict[str, Any],
-    codes: dict[str, Obstacle],
+    texts: dict[str, str],
 ) -> None:
     room = FreeRoom.of(ROOMS, standing)
     wanted = request("hj-trainer-0", 8, **fields)
     found = alternatives(wanted, chosen, ROOMS, room, max_domains=None)
-    assert {name: each.code for name, each in found.items()} == codes
+    assert {name: each.text for name, each in found.items()} == texts
     runs = alternatives(wanted, chosen, ROOMS, room, max_domains=None, runs=True)
-    assert {each.code for each in runs.values()} == {Obstacle.STAYS}
+    stays = "has room, but running sub-jobs stay where they are"
+    assert {each.text for each in runs.values()} == {stays}
 
 
 def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_counted() -> None:
     many = [cluster(name, 0) for name in "hgfedcba"]
     room = FreeRoom.of(many, ())
     wanted = request("hj-trainer-0", 8, preferred=("h", "z"))
-    found = explain(wanted, many, room, max_domains=None)
-    assert [each.cluster for each in found.hindrances] == ["h", "z", "a", "b", "c"]
-    assert found.hidden == 4
-    only = explain(replace(wanted, required=True), many, room, max_domains=None)
-    assert ([each.cluster for each in only.hindrances], only.hidden) == (["h", "z"], 0)
-    over = explain_overflow(
-        replace(wanted, preferred=tuple("abcdefg")), many, room, max_domains=None
+    needs, lacks = f"needs 8 {GPU}", f"lacks 8 {GPU} (has none)"
+    found = explain(wanted, [*many, cluster("i", 64)], room, max_domains=None)
+    assert found.text == (
+        f"{needs}: z does not exist; each of h, a, b and 1 more {lacks}; and 5 more clusters do not"
+        " fit either"
     )
-    assert ([each.cluster for each in over.hindrances], over.hidden) == (list("abcde"), 2)
+    small = [cluster("h", 7)]
+    required = replace(wanted, required=True)
+    only = explain(required, small, FreeRoom.of(small, ()), max_domains=None)
+    assert only.text == (
+        f"{needs} (clusterPolicy Required): h lacks 1 {GPU} (has 7); z does not exist"
+    )
+    asked = replace(wanted, preferred=tuple("abcdefg"))
+    over = explain_overflow(asked, many, room, max_domains=None)
+    assert over == f"each of a, b, c and 2 more {lacks}; and 2 more clusters do not fit either"
 
 
 def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str = "") -> Wish:
@@ -312,16 +364,21 @@ def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str 
 
 
 @pytest.mark.parametrize(
-    ("accelerators", "fixed", "per_pod", "fewest"),
-    [(9, 1, 2, 1), (8, 1, 3, 2), (10, 0, 3, 0), (1, 0, 1, 1), (1, 1, 1, 0)],
+    ("accelerators", "fixed", "per_pod", "text"),
+    [
+        (11, 1, 2, "needs 11 {gpu} in sub-jobs of 1 and a multiple of 2, 9 fit on 1 cluster"),
+        (8, 1, 3, "needs 8 {gpu} in sub-jobs of 1 and a multiple of 3, that takes 2 clusters, 1"),
+        (9, 0, 3, "needs 9 {gpu} in multiples of 3, 6 fit on 1 cluster"),
+        (9, 0, 1, "needs 9 {gpu}, 8 fit on 1 cluster"),
+    ],
 )
 def test_a_shortfall_names_the_fewest_sub_jobs_that_make_exactly_the_wanted_number(
-    accelerators: int, fixed: int, per_pod: int, fewest: int
+    accelerators: int, fixed: int, per_pod: int, text: str
 ) -> None:
-    found = explain_shortfall(
-        wish(accelerators, fixed=fixed, per_pod=per_pod), [], FreeRoom.of([], ()), max_domains=None
-    )
-    assert found.fewest == fewest
+    one = [cluster("a", 8)]
+    asked = wish(accelerators, fixed=fixed, per_pod=per_pod)
+    found = explain_shortfall(asked, one, FreeRoom.of(one, ()), max_domains=None)
+    assert found.startswith(text.format(gpu=GPU))
 
 
 def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_others_do_not() -> (
@@ -330,11 +387,6 @@ def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_
     clusters = [cluster("a"), cluster("b"), cluster("c", unusable="no")]
     asked = wish(9, fixed=1, per_pod=2, preferred="abcz")
     found = explain_overflow_of(asked, clusters, [SplitShare("a", 3), SplitShare("d", 1)])
-    assert [
-        (each.cluster, each.room, each.hindrance and each.hindrance.code) for each in found.parts
-    ] == [
-        ("a", 7, None),
-        ("b", 0, None),
-        ("c", 0, Obstacle.UNUSABLE),
-        ("z", 0, Obstacle.UNKNOWN),
-    ]
+    assert found == (
+        f"a has room for 7 of 9 {GPU}; b has too little room; c is not Ready; z does not exist"
+    )

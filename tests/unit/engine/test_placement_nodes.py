@@ -20,8 +20,6 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.place import place
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import hindrance_text
 from tests.unit.engine.builders import GPU
 from tests.unit.engine.views import held, job, node, seen, task, view
 
@@ -341,7 +339,7 @@ def test_a_cluster_that_meets_fewer_preferences_is_named_for_that() -> None:
     wanted = job(task(1, 8, affinity=preferring(wish(10, "gpu", "H100"))))
     room = FreeRoom.of([plain, fast], ())
     found = alternatives(wanted, "b", [plain, fast], room, max_domains=None)
-    assert {name: hindrance_text(each) for name, each in found.items()} == {
+    assert {name: each.text for name, each in found.items()} == {
         "a": "has room, but its nodes meet fewer preferences of the pods than those of b"
     }
 
@@ -428,12 +426,12 @@ def test_the_message_names_the_nodes_and_what_keeps_pods_from_them(
     shown: MemberView, wanted: dict[str, Any], text: str
 ) -> None:
     found = place([job(wanted)], [seen(shown)])
-    assert detail_text(found.unplaced["j"]) == text
+    assert found.unplaced["j"].text == text
 
 
 def test_the_message_names_the_tier() -> None:
     wanted = job(task(3, 8), networkTopology={"highestTierAllowed": 1})
-    assert detail_text(place([wanted], [seen(RACKS)]).unplaced["j"]) == (
+    assert place([wanted], [seen(RACKS)]).unplaced["j"].text == (
         f"needs 24 {GPU}: a has 32 {GPU} free on 4 nodes,"
         " but no HyperNode of tier 1 with room for 3 pods with 8 each"
     )

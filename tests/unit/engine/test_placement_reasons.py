@@ -6,7 +6,6 @@ import pytest
 
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives, explain
-from hyperjob_engine.reasons.hindrance import Obstacle
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, cluster, request
 
@@ -16,9 +15,9 @@ def test_a_sub_job_on_a_cluster_that_is_gone_stays_settled() -> None:
     found = alternatives(
         request("j"), "gone", clusters, FreeRoom.of(clusters, ()), max_domains=None
     )
-    assert {name: each.code for name, each in found.items()} == {
-        "a": Obstacle.SETTLED,
-        "b": Obstacle.UNUSABLE,
+    assert {name: each.text for name, each in found.items()} == {
+        "a": "has room, but the sub-job is placed already",
+        "b": "is not Ready",
     }
 
 
@@ -46,4 +45,4 @@ def test_a_device_that_no_cluster_has_is_named(wanted, has, elsewhere, absent) -
     ]
     asked = replace(request("j"), demand=parse_resources(wanted))
     found = explain(asked, clusters, FreeRoom.of(clusters, ()), max_domains=None)
-    assert found.absent == absent
+    assert (found.text if found.absent else "") == absent

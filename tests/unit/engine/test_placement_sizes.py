@@ -7,8 +7,6 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives, explain_shortfall
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import capacities
-from hyperjob_engine.reasons.detail import detail_text
-from hyperjob_engine.reasons.hindrance import Hindrance, Obstacle, hindrance_text
 from tests.unit.engine.builders import cluster, request
 from tests.unit.engine.test_share import shared, wish
 
@@ -105,7 +103,7 @@ def test_of_few_sub_jobs_many_sets_are_tried() -> None:
 def test_a_tie_is_said_to_be_decided_by_name() -> None:
     clusters = [cluster("a", 10), cluster("b", 10)]
     told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
-    assert {name: hindrance_text(each) for name, each in told.items()} == {
+    assert {name: each.text for name, each in told.items()} == {
         "b": "has as much room as a, which comes first by name"
     }
 
@@ -113,7 +111,7 @@ def test_a_tie_is_said_to_be_decided_by_name() -> None:
 def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
     clusters = [cluster("a", 10), cluster("b", 11)]
     told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
-    assert {name: hindrance_text(each) for name, each in told.items()} == {
+    assert {name: each.text for name, each in told.items()} == {
         "b": "has room, but fits less closely than a"
     }
 
@@ -123,12 +121,7 @@ def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
     what = wish(130, fixed=1, per_pod=8)
     room = FreeRoom.of(clusters, ())
     assert capacities(what, room) == {"a": 2, "b": 1}
-    told = detail_text(explain_shortfall(what, clusters, room, max_domains=None))
+    told = explain_shortfall(what, clusters, room, max_domains=None)
     assert "26 fit on 2 clusters" in told
     assert "a has room for 17" in told
     assert "b has room for 9" in told
-
-
-def test_a_cluster_that_waits_says_for_which_sub_job() -> None:
-    told = Hindrance(cluster="a", code=Obstacle.WAITS, other="hj-b-0 comes first")
-    assert hindrance_text(told) == "has room, but the sub-job hj-b-0 comes first"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.waiting import Wait, WaitCode
 from tests.unit.engine.builders import (
     Object,
     binding,
@@ -27,7 +27,12 @@ from tests.unit.engine.builders import (
 from tests.unit.engine.test_auto import auto
 
 BOTH = frozenset({"hj-trainer-0", "hj-trainer-1"})
-IN_LINE = Wait(queue="research", place=1, length=3, code=WaitCode.NOT_LOOKED_AT)
+IN_LINE = Wait(
+    queue="research",
+    place=1,
+    length=3,
+    message="first of 3 in queue research: the queue engine has not considered it yet",
+)
 WAITS = QueueVerdict(reason="InsufficientCapacity", wait=IN_LINE)
 
 
@@ -73,7 +78,8 @@ def test_a_split_that_waits_for_its_queue_is_woken_by_the_queue_and_not_by_every
 
 def test_a_sub_job_that_waits_for_room_names_the_clusters_behind_its_queue() -> None:
     placed = place([request("hj-trainer-0", 8), request("hj-trainer-1", 8)], [cluster("a", 8)])
-    told = status(decided(replace(WAITS, unplaced=placed.unplaced)))
+    lacks = {name: short.text for name, short in placed.unplaced.items()}
+    told = status(decided(replace(WAITS, unplaced=lacks)))
     assert [(job["phase"], job["reason"], job["message"]) for job in told["jobs"]] == [
         ("Queued", "WaitingForQueue", "waits for queue default"),
         (

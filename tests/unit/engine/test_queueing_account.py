@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.queues import Queue, Tree
-from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_engine.queueing.usage import Limit, QueueUsage
 from hyperjob_engine.queueing.workload import Shapes
-from hyperjob_engine.reasons.waiting import Limit
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU
 from tests.unit.engine.queueworld import queue, unit

@@ -23,7 +23,6 @@ from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.waiting import wait_text
 from hyperjob_engine.resources import subtract
 from tests.unit.engine.builders import GPU, NOW, hyperjob, observed
 from tests.unit.engine.queueworld import QueueWorld, queue, unit
@@ -97,7 +96,7 @@ def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
         "ns/second": (3.0, "ns/head"),
         "ns/third": (4.0, "ns/second"),
     }
-    told = wait_text(verdict_of(made.state, "ns/second").wait)
+    told = verdict_of(made.state, "ns/second").message
     assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
 
 
@@ -107,7 +106,7 @@ def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
     made.submit(job("behind", 8, HOUR, age=2))
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/run")}, "the head itself may run for ever"
-    assert "expected" not in wait_text(verdict_of(made.state, "ns/behind").wait)
+    assert "expected" not in verdict_of(made.state, "ns/behind").message
 
 
 def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
@@ -143,7 +142,7 @@ def test_a_gang_larger_than_its_queue_allows_has_no_time_and_those_behind_it_hav
     assert expected(made).keys() <= {"ns/behind"}
     told = verdict_of(made.state, "ns/never")
     assert told.reason is Reason.EXCEEDS_QUEUE
-    assert "expected" not in wait_text(told.wait)
+    assert "expected" not in told.message
 
 
 def test_what_was_expected_of_a_head_is_forgotten_when_another_takes_its_place() -> None:
@@ -313,10 +312,10 @@ def test_the_head_knows_whose_end_gives_it_room() -> None:
     made.settle()
     start = made.state.last.starts["ns/head"]
     assert (start.at, start.after) == (NOW + timedelta(hours=2), "ns/two")
-    told = wait_text(verdict_of(made.state, "ns/head").wait)
+    told = verdict_of(made.state, "ns/head").message
     assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
                          " its estimate")  # fmt: skip
-    assert "expected" not in wait_text(verdict_of(made.state, "ns/one").wait)
+    assert "expected" not in verdict_of(made.state, "ns/one").message
 
 
 def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
@@ -352,7 +351,7 @@ def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
     made.settle()
     made.now += timedelta(hours=2)
     made.settle()
-    told = wait_text(verdict_of(made.state, "ns/head").wait)
+    told = verdict_of(made.state, "ns/head").message
     assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.queueing.admit import Grant, closed, is_guaranteed, try_to_admit
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, block_of, new_state
 from hyperjob_engine.queueing.workload import QueuedHyperJob
-from hyperjob_engine.reasons.waiting import WaitCode
 from hyperjob_engine.resources import total
 from tests.unit.engine.builders import GPU
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world

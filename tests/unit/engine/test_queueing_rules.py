@@ -14,9 +14,8 @@ from hyperjob_engine.queueing.round import next_change, schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue
 from hyperjob_engine.queueing.verdict import share_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
-from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.waiting import GangShortage
+from tests.unit.engine.builders import GPU
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
@@ -341,10 +340,10 @@ def test_what_can_never_fit_its_queue_is_told_apart_from_what_waits_for_others()
 def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
     made = world([unit("on", 16), unit("solo", 32, age=1)])
     made.decide()
-    wait = made.verdict("solo").wait
-    assert wait is not None
-    assert isinstance(wait.room, GangShortage)
-    assert (wait.room.needed, wait.room.never) == (1, False)
+    assert made.message("solo") == (
+        f"first of 1 in queue default (uses 16 of its share of 32 {GPU}): solo-0 needs 32 {GPU}:"
+        f" a lacks 16 {GPU} (16 free)"
+    )
 
 
 def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
@@ -680,7 +679,7 @@ def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough(
 def test_each_sub_job_that_waits_for_room_is_told_what_the_clusters_lack() -> None:
     small = world([unit("gang", 24, 24)], a=32, b=8)
     small.decide()
-    told = {name: detail_text(each) for name, each in small.verdict("gang").unplaced.items()}
+    told = small.verdict("gang").unplaced
     assert told == {
         "gang-0": "has room on a, waits until 2 sub-jobs can be placed together",
         "gang-1": (

@@ -10,7 +10,6 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.share import SplitShare, Wish, share
-from hyperjob_engine.reasons.detail import detail_text
 from hyperjob_engine.resources import fits, parse_resources, whole
 from tests.unit.engine.builders import GPU, cluster
 
@@ -188,7 +187,7 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
     assert share(what, FreeRoom.of(clusters[::-1], ()), max_domains=max_domains) == found
     if not found:
-        text = detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains))
+        text = explain_shortfall(what, clusters, room, max_domains=max_domains)
         assert text.startswith(f"needs {what.accelerators} {GPU}")
         return
     free = {item.name: item.free for item in clusters}
@@ -278,14 +277,12 @@ def test_a_shortfall_is_told_exactly(
 ) -> None:
     room = FreeRoom.of(clusters, ())
     assert share(what, room, max_domains=max_domains) == ()
-    assert detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains)) == text
+    assert explain_shortfall(what, clusters, room, max_domains=max_domains) == text
 
 
 def test_a_shortfall_over_many_clusters_stays_readable() -> None:
     clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
-    text = detail_text(
-        explain_shortfall(wish(301), clusters, FreeRoom.of(clusters, ()), max_domains=None)
-    )
+    text = explain_shortfall(wish(301), clusters, FreeRoom.of(clusters, ()), max_domains=None)
     assert "300 fit on 300 clusters" in text
     assert text.endswith("and 295 more clusters")
 
@@ -297,8 +294,8 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     empty = explain_overflow_of(
         wish(preferred=("b",)), (A, cluster("b", 0)), [SplitShare("a", 128)]
     )
-    assert detail_text(empty) == "b has too little room"
-    assert detail_text(explain_overflow_of(what, clusters, found)) == (
+    assert empty == "b has too little room"
+    assert explain_overflow_of(what, clusters, found) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
     )
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.splitter import CallFailed, CallFault, SplitAnswer, split_trouble_text
 from hyperjob_engine.resources import parse_resources
 from hyperjob_engine.splitting.protocol import AnswerError, question, read_answer, usable
 from tests.support.splitters import answer
@@ -119,9 +119,7 @@ def test_the_example_gives_only_shares_that_the_controller_can_use(data: st.Data
 )
 def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
     given_ = SplitAnswer(digest="", occasion="", shares=tuple(shares), retry_at=NOW)
-    trouble = usable(given_, wish(), FreeRoom.of((A, B), ()), max_domains=1)
-    assert not isinstance(trouble, tuple)
-    assert split_trouble_text(trouble) == text
+    assert usable(given_, wish(), FreeRoom.of((A, B), ()), max_domains=1) == text
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ SPLIT = {"mode": "auto", "accelerators": 128, "acceleratorType": GPU}
 AUTO = group(replicas=1, splitPolicy=SPLIT, templateSpec=template(task(replicas=4, gpus=8)))
 
 
-UNREACHABLE = CallFailed(CallFault.UNREACHABLE, "no route to host")
+UNREACHABLE = "it cannot be reached (no route to host)"
 
 
 def seen(answers: dict[str, SplitAnswer], *, clusters=(A, B), raw: Object | None = None):
