@@ -51,6 +51,7 @@ from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
+from hyperjob_core.kube.informer import refused
 from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -471,6 +472,10 @@ class Manager:
                         },
                     )
         log.info("Caches are complete", extra={"hyperjobs": len(self.caches.hyperjobs)})
+
+    def refused(self) -> str | None:
+        """Return that the API server refuses the credentials; None if it does not."""
+        return refused(self.caches.required)
 
     def ready(self) -> str | None:
         """Return why the process is not ready; None if it is. A standby with synced caches is."""

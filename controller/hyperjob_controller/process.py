@@ -3,14 +3,17 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests and informers
+from hyperjob_controller.insight.renewals import Renewals
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.renewals import RENEWALS
 from hyperjob_core.telemetry.endpoints import Protection, serve
 from hyperjob_core.telemetry.health import Checks
 
@@ -48,6 +51,7 @@ async def run(options: Options) -> None:
         manager = Manager(kube, options, members=members, watchdog=watchdog)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
+        readyz.add("credentials", manager.refused)
         async with serve(
             healthz=Checks("healthz"),
             readyz=readyz,
@@ -56,7 +60,7 @@ async def run(options: Options) -> None:
             debug=manager.debug_routes(),
             debug_address=options.debug_bind_address,
             protection=protected,
-            computed=manager.scrape,
+            computed=(manager.scrape, *_renewals(options)),
         ) as addresses:
             log.info(
                 "Controller started",
@@ -70,6 +74,11 @@ async def run(options: Options) -> None:
             )
             with watchdog.ticking():
                 await manager.run()
+
+
+def _renewals(options: Options) -> list[Renewals]:
+    """Return the metrics of the record beside the kubeconfig; none without --kubeconfig."""
+    return [Renewals(Path(options.kubeconfig).parent / RENEWALS)] if options.kubeconfig else []
 
 
 @asynccontextmanager

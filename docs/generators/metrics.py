@@ -17,6 +17,7 @@ import hyperjob_controller.process  # noqa: F401 - its modules register metrics
 import hyperjob_webhook.__main__  # noqa: F401 - its modules register metrics
 from docs.generators.markdown import row, table
 from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.insight.renewals import Renewals
 from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_core.registry import REGISTRY
 from hyperjob_webhook.requestlog import RequestLog
@@ -50,6 +51,7 @@ _EVERYWHERE: Final = (
     "hyperjob_certificate",
     "hyperjob_informer",
     "hyperjob_events",
+    "hyperjob_credential",
 )
 
 
@@ -65,7 +67,7 @@ class Family(NamedTuple):
 def computed() -> list[Collector]:
     """Return the collectors that the processes register when they start."""
     scrape = Scrape(lambda _: ((), {}), meter=Meter(), mode=str, now=lambda: datetime.now(UTC))
-    return [RequestLog(), scrape]
+    return [RequestLog(), scrape, Renewals(Path())]
 
 
 def families() -> list[Family]:

@@ -2,12 +2,15 @@
 
 A Secret contains a kubeconfig and the token file that the kubeconfig names: clients read the file
 again when it changes, and a renewed token needs no restart. Each token expires. The Secret of the
-web page has the key of its sessions too, which stays.
+web page has the key of its sessions too, which stays; that of the controller has the record of all
+renewals, for its metrics.
 """
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import token_bytes
 from ssl import CERT_NONE, DER_cert_to_PEM_cert
 from typing import Final
@@ -16,21 +19,26 @@ import yaml
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import CERTS, manager_of
+from hyperjob_core.api.wire import string_map
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.http import HttpTransport
+from hyperjob_core.kube.renewals import RENEWALS, Renewal, parse, render
 from hyperjob_core.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from hyperjob_install.objects import FIELD_MANAGER, is_ours, labelled
 from hyperjob_install.plan import Action
 from hyperjob_install.problems import InstallError
-from hyperjob_install.rbac import UI
+from hyperjob_install.rbac import CONTROLLER, UI
 
 KUBECONFIG: Final = "kubeconfig"
 TOKEN: Final = "token"  # noqa: S105 - the name of a key
 SESSION_KEY: Final = "session.key"
 _KEY_BYTES: Final = 32
 _ATTEMPTS: Final = 3
+
+Texts = Callable[[Mapping[str, str]], dict[str, str]]
+"""Returns the new texts of a Secret by key, from its present data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +56,43 @@ async def renew(
 ) -> dict[str, datetime]:
     """Request tokens and write them to Secrets; return the expiry of each account's token.
 
-    Raises InstallError with the account or Secret and the next step.
+    The Secret of the controller gets the record of all of them. A failure does not keep the other
+    tokens from their renewal; raises InstallError with the accounts or Secrets and the next step.
     """
-    ends = {}
+    ends: dict[str, datetime] = {}
+    problems = []
     async with Kube(HttpTransport(connection, user_agent=FIELD_MANAGER)) as karmada:
         for account in accounts:
-            token, end = await _token(karmada, account, lifetime)
-            await _keep(host, account, kubeconfig(connection, account.name), token)
-            ends[account.name] = end
+            try:
+                token, end = await _token(karmada, account, lifetime)
+                config = kubeconfig(connection, account.name)
+                await _keep(host, account, partial(_texts, config=config, token=token))
+            except InstallError as problem:
+                problems.append(str(problem))
+            else:
+                ends[account.name] = end
+    for account in accounts:
+        if account.name == CONTROLLER and ends:
+            await _keep(
+                host, account, partial(_record, ends=ends, names={a.name for a in accounts})
+            )
+    if problems:
+        raise InstallError("; ".join(problems))
     return ends
+
+
+def _texts(_: Mapping[str, str], *, config: str, token: str) -> dict[str, str]:
+    return {KUBECONFIG: config, TOKEN: token}
+
+
+def _record(
+    live: Mapping[str, str], *, ends: Mapping[str, datetime], names: Collection[str]
+) -> dict[str, str]:
+    """Return the record of the renewals, with the last ones of accounts that now failed."""
+    now = int(datetime.now(UTC).timestamp())
+    found = parse(b64decode(live.get(RENEWALS, "")))
+    found |= {name: Renewal(now, int(end.timestamp())) for name, end in ends.items()}
+    return {RENEWALS: render({name: found[name] for name in sorted(names) if name in found})}
 
 
 async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> dict[str, Action]:
@@ -118,15 +154,13 @@ async def _token(kube: Kube, account: ServiceAccount, lifetime: timedelta) -> tu
     return str(status["token"]), datetime.fromisoformat(status["expirationTimestamp"])
 
 
-async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) -> None:
-    """Create the Secret, or replace its kubeconfig and token."""
-    texts = {KUBECONFIG: config, TOKEN: token}
-    data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
+async def _keep(host: Kube, account: ServiceAccount, texts: Texts) -> None:
+    """Create the Secret, or replace those of its texts that `texts` returns for its data."""
     key = b64encode(token_bytes(_KEY_BYTES)).decode("ascii")
     once = {SESSION_KEY: key} if account.name == UI else {}
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            await _write(host, account, data, once)
+            await _write(host, account, texts, once)
         except (Conflict, AlreadyExists) as error:
             if attempt == _ATTEMPTS:
                 raise _not_kept(account, error) from error
@@ -136,10 +170,8 @@ async def _keep(host: Kube, account: ServiceAccount, config: str, token: str) ->
             return
 
 
-async def _write(
-    host: Kube, account: ServiceAccount, data: dict[str, str], once: dict[str, str]
-) -> None:
-    """Write `data` into the Secret, and the keys of `once` that it lacks."""
+async def _write(host: Kube, account: ServiceAccount, texts: Texts, once: dict[str, str]) -> None:
+    """Write `texts` into the Secret, and the keys of `once` that it lacks."""
     try:
         live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
     except NotFound:
@@ -148,7 +180,7 @@ async def _write(
             "kind": SECRETS.kind,
             "metadata": {"name": account.secret, "namespace": account.secret_namespace},
             "type": "Opaque",
-            "data": {**once, **data},
+            "data": {**once, **_encoded(texts({}))},
         }
         await host.create(SECRETS, labelled(secret, component="credentials"))
         return
@@ -157,7 +189,12 @@ async def _write(
             f"{_secret(account)} exists, and hyperjob credentials did not create it: name another"
             " Secret with --account, or delete this one"
         )
-    await host.replace(SECRETS, {**live, "data": {**once, **(live.get("data") or {}), **data}})
+    data = string_map(live.get("data"))
+    await host.replace(SECRETS, {**live, "data": {**once, **data, **_encoded(texts(data))}})
+
+
+def _encoded(texts: Mapping[str, str]) -> dict[str, str]:
+    return {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
 
 
 def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:

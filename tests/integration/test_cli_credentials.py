@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from hyperjob.cli import main
+from hyperjob_controller.insight.renewals import Renewals
 from tests.support.controlplane import ControlPlane
 
 pytestmark = pytest.mark.scenario
@@ -67,3 +69,55 @@ def test_an_account_that_is_missing_is_named_with_the_next_step(
     assert f"service account {ACCOUNTS}/robot does not exist" in said
     assert "hyperjob install --service-accounts" in said
     assert "must be ACCOUNT=SECRET" in renew(control_plane, namespace, "--account=x", code=2)
+
+
+def test_the_controllers_secret_records_the_renewal_of_every_token(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    there = control_plane.kubectl("get", "namespace", ACCOUNTS, check=False)
+    if there.returncode:
+        control_plane.kubectl("create", "namespace", ACCOUNTS)
+    for name in ("hyperjob-controller", "hyperjob-certs"):
+        control_plane.kubectl("create", "serviceaccount", name, "-n", ACCOUNTS)
+    flags = (f"--karmada-kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}")
+    flags += (f"--host-kubeconfig={control_plane.kubeconfig}",)
+    accounts = ("--account=hyperjob-controller=main", "--account=hyperjob-certs=certs")
+
+    def recorded() -> dict[str, float]:
+        """Return what the metrics of a controller beside the Secret's files show."""
+        read = control_plane.kubectl("get", "secret", "main", "-n", namespace, "-o", "json")
+        file = tmp_path / "renewals.json"
+        file.write_bytes(base64.b64decode(json.loads(read.stdout)["data"]["renewals.json"]))
+        return {
+            f"{sample.labels['account']} {family.name.split('_')[2]}": sample.value
+            for family in Renewals(file).collect()
+            for sample in family.samples
+        }
+
+    before = time.time()
+    run("renew", *flags, *accounts, "--days=1")
+    first = recorded()
+    for name in ("hyperjob-controller", "hyperjob-certs"):
+        assert before - 1 <= first[f"{name} renewed"] <= time.time()
+        assert first[f"{name} expiry"] == pytest.approx(before + 86400, abs=60)
+
+    # One that fails keeps its last times, and no other from its renewal.
+    control_plane.kubectl("delete", "serviceaccount", "hyperjob-certs", "-n", ACCOUNTS)
+    said = run("renew", *flags, *reversed(accounts), "--days=2", code=1)
+    assert f"service account {ACCOUNTS}/hyperjob-certs does not exist" in said
+    second = recorded()
+    assert second["hyperjob-certs expiry"] == first["hyperjob-certs expiry"]
+    assert second["hyperjob-controller expiry"] == pytest.approx(before + 2 * 86400, abs=60)
+    run("renew", *flags, accounts[0])
+    assert set(recorded()) == {"hyperjob-controller renewed", "hyperjob-controller expiry"}
+    control_plane.kubectl("delete", "serviceaccount", "hyperjob-controller", "-n", ACCOUNTS)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"a": 1, "b": {"renewed": "x", "expires": 3}, "c": {"expires": true}}']
+)
+def test_a_record_of_another_form_shows_nothing(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "renewals.json"
+    assert not [sample for family in Renewals(file).collect() for sample in family.samples]
+    file.write_text(text)
+    assert not [sample for family in Renewals(file).collect() for sample in family.samples]

@@ -61,7 +61,7 @@ async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_start
             metrics_address="0",
             debug=manager.debug_routes(),
             debug_address="127.0.0.1:0",
-            computed=manager.scrape,
+            computed=(manager.scrape,),
         ) as addresses,
         aiohttp.ClientSession(f"http://{addresses.debug}") as session,
     ):

@@ -122,6 +122,8 @@ async def _serve(options: Options, around: "Surroundings | None") -> None:
     )
     readyz = Checks("readyz")
     readyz.add("certificate", lambda: _certificate(source))
+    if around is not None:
+        readyz.add("credentials", around.refused)
     readyz.add("shutdown", lambda: "the webhook is shutting down" if server.draining else None)
     _warm_up()
     port = await _listen(server, options, source.server_context())
@@ -162,7 +164,7 @@ async def _serve_endpoints(
                 health_address=options.health_probe_bind_address,
                 metrics_address=options.metrics_address,
                 protection=protected,
-                computed=requests,
+                computed=(requests,),
             )
         )
     except ListenError as problem:

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests and informers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.existing import existing
-from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.informer import Informer, refused
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CLUSTERS,
@@ -28,6 +29,7 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry.health import Remark
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
     Context,
@@ -97,6 +99,11 @@ class Surroundings:
             # Before the sync of all informers the context is not kept.
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
+
+    def refused(self) -> Remark | None:
+        """Return that the API server refuses the credentials: reviews go on without warnings."""
+        why = refused((self._clusters, self._queues, self._priorities))
+        return Remark(f"no warnings about other objects, because {why}") if why else None
 
     async def missing(self, request: AdmissionRequest, hyperjob: Object) -> Sequence[str]:
         """Return warnings about missing objects that the pods of a new HyperJob need.

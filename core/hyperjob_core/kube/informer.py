@@ -9,14 +9,14 @@ the same event with the present object.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
-from hyperjob_core.kube.errors import Gone, KubeError, NotFound
+from hyperjob_core.kube.errors import Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
@@ -302,6 +302,20 @@ class Informer:
                 log.warning(
                     "Cannot list or watch, trying on", extra={**about, "error": str(failure)}
                 )
+
+
+def refused(informers: Iterable[Informer]) -> str | None:
+    """Return that the API server refuses the credentials of a process, with the next step.
+
+    None if no informer met that since its last watch.
+    """
+    for informer in informers:
+        if isinstance(informer.last_error, Unauthorized):
+            return (
+                f"the API server answers 401 ({informer.last_error.message}): the token has expired"
+                " or its account was deleted; run hyperjob credentials renew, or the renewal's Job"
+            )
+    return None
 
 
 def _is_older(new: Object, old: Object) -> bool:

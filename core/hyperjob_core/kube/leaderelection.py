@@ -108,6 +108,7 @@ class LeaderElector:
         self._sight: Sight | None = None
         self._held_since = 0.0
         self._sure = False
+        self._problem = ""
         self._lead(leading=False)
 
     @property
@@ -173,7 +174,8 @@ class LeaderElector:
             deadline = self._held_since + self._renew_seconds
             left = deadline - loop.time()
             if left <= 0:
-                log.warning("Cannot renew the lease in time", extra=self._about())
+                why = self._problem or "no answer in time"
+                log.warning("Cannot renew the lease in time", extra=self._about(error=why))
                 return True
             await asyncio.wait({task}, timeout=min(self._pause(), left))
             if task.done():
@@ -215,7 +217,8 @@ class LeaderElector:
                     )
                     written = await self._kube.replace(LEASES, self._annotated(lease))
         except (KubeError, TimeoutError) as error:
-            log.debug("Lease call failed", extra=self._about(error=str(error)))
+            self._problem = str(error)
+            log.debug("Lease call failed", extra=self._about(error=self._problem))
         finally:
             self._sure = written is not None
         if written is None:

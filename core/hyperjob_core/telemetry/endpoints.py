@@ -7,7 +7,7 @@ HTTP for all clients, except /metrics with a `Protection`.
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -67,7 +67,7 @@ async def serve(
     debug: Mapping[str, Handler] = MappingProxyType({}),
     debug_address: str = "0",
     protection: Protection | None = None,
-    computed: Collector | None = None,
+    computed: Sequence[Collector] = (),
 ) -> AsyncIterator[Addresses]:
     """Serve for the length of the block; equal addresses share a listener. Raises ListenError.
 
@@ -86,9 +86,9 @@ async def serve(
         health_address: "--health-probe-bind-address",
     }
     async with AsyncExitStack() as stack:
-        if computed is not None:
-            REGISTRY.register(computed)
-            stack.callback(REGISTRY.unregister, computed)
+        for collector in computed:
+            REGISTRY.register(collector)
+            stack.callback(REGISTRY.unregister, collector)
         found = {
             address: await stack.enter_async_context(
                 _listen(

@@ -1,5 +1,6 @@
 """The process around the passes, on a client that has its API server in memory."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -33,6 +34,26 @@ async def test_it_is_ready_once_every_cache_is_complete() -> None:
     assert "hyperjobs.training.volcano.sh" in missing
     async with running(server) as manager:
         assert manager.ready() is None
+
+
+async def test_it_says_that_the_api_server_refuses_its_token() -> None:
+    server = ApiServer()
+    async with running(server) as manager:
+        assert manager.refused() is None
+    server.fails = lambda *_: refusal(401, "Unauthorized", "the token has expired")
+    manager = manager_of(server)
+    task = asyncio.create_task(manager.run())
+    try:
+        await until(manager.refused)
+        assert manager.refused() == (
+            "the API server answers 401 (the token has expired): the token has expired or its"
+            " account was deleted; run hyperjob credentials renew, or the renewal's Job"
+        )
+        server.fails = lambda *_: None
+        await until(lambda: manager.refused() is None)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_change_of_the_queue_admission_begins_anew_and_is_told_at_the_lease() -> None:

@@ -269,7 +269,7 @@ def test_large_annotations_of_others_leave_a_lease_that_the_server_takes(size, s
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["refused", "silent"])
-def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual):
+def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual, caplog):
     stage = Stage()
 
     async def main():
@@ -285,6 +285,9 @@ def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual)
         await waiting
 
     virtual(main())
+    (warning,) = (each for each in caplog.records if each.levelname == "WARNING")
+    assert warning.getMessage() == "Cannot renew the lease in time"
+    assert warning.error == ("no answer in time" if hangs else "PUT: cut off"), "the cause"
     assert [who for who, _, _ in stage.terms] == ["a", "b"]
     (_, _, stopped), (_, began, _) = stage.terms
     assert stopped <= began

@@ -79,6 +79,18 @@ def phases(**counts: int) -> Series:
     return found
 
 
+def tokens(*accounts: str, renewed: int) -> Series:
+    """Give the renewal and the expiry of tokens of three days, in seconds of the test."""
+    found: Series = {}
+    for account in accounts:
+        for name, at in (("renewed", renewed), ("expiry", renewed + 3 * 86400)):
+            found |= controller(
+                f"hyperjob_credential_{name}_timestamp_seconds", steady(at), account=account
+            )
+    return found
+
+
+REQUESTS = ("rest_client_requests_total", growing(50))
 REVIEWS = "controller_runtime_webhook_requests_total"
 LATENCY = "controller_runtime_webhook_latency_seconds"
 MUTATE = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
@@ -91,6 +103,10 @@ HEALTHY: Series = {
     **webhook("certwatcher_read_certificate_errors_total", steady(0)),
     **webhook(REVIEWS, growing(50), webhook=MUTATE, code="200"),
     **latencies(webhook, LATENCY, growing(50), growing(50), webhook=MUTATE),
+    **tokens(*("certs", "controller", "members", "ui", "webhook"), renewed=(MINUTES - 360) * 60),
+    **webhook(*REQUESTS, code="200", method="GET", host="karmada"),
+    **controller(*REQUESTS, code="200", method="GET", host="karmada"),
+    **webhook("rest_client_requests_total", steady(0), code="401", method="GET", host="karmada"),
     **controller("leader_election_master_status", steady(1), steady(0), name="hyperjob-controller"),
     **controller("workqueue_longest_running_processor_seconds", steady(2), name="hyperjob"),
     **controller("controller_runtime_reconcile_total", growing(60), controller="hyperjob"),
@@ -178,6 +194,21 @@ OUTAGES: list[tuple[str, Series, set[str]]] = [
         "the certificate was not renewed for weeks",
         webhook("hyperjob_certificate_expiry_timestamp_seconds", steady(6 * 86400)),
         {"HyperJobCertificateExpires"},
+    ),
+    (
+        "the renewal has not run for two days",
+        tokens("certs", "controller", "members", "ui", "webhook", renewed=-2 * 86400),
+        {"HyperJobCredentialExpires"},
+    ),
+    (
+        "the token of the renewal alone was not renewed",
+        tokens("certs", renewed=-2 * 86400),
+        {"HyperJobCredentialExpires"},
+    ),
+    (
+        "the ServiceAccount of the webhook was deleted",
+        webhook("rest_client_requests_total", growing(2), code="401", method="GET", host="karmada"),
+        {"HyperJobCredentialRefused"},
     ),
     (
         "an API call hangs until each pass ends by its time limit",

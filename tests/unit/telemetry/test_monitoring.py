@@ -131,14 +131,15 @@ def test_each_alert_says_what_it_means_and_has_a_runbook(rule: dict[str, Any]) -
 
 
 COUNTED_LATER = {
-    # By resource, webhook or outcome, which are known with the first of each.
+    # By resource, webhook, code or outcome, which are known with the first of each.
     "controller_runtime_webhook_requests_total",
     "controller_runtime_webhook_latency_seconds_bucket",
     "controller_runtime_reconcile_errors_total",
     "controller_runtime_reconcile_total",
     "hyperjob_informer_short_watches_total",
+    "rest_client_requests_total",
 }
-"""Series that exist once a webhook, a controller or an informer has started."""
+"""Series that exist once a webhook, a controller, an informer or a client has started."""
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=[rule["alert"] for rule in ALERTS])
@@ -156,7 +157,11 @@ def test_every_runbook_is_for_an_alert() -> None:
     assert heads == [rule["alert"] for rule in ALERTS]
 
 
-NOT_SHOWN = {"hyperjob_events_dropped_total", "hyperjob_queue_admission"}
+NOT_SHOWN = {
+    "hyperjob_credential_renewed_timestamp_seconds",
+    "hyperjob_events_dropped_total",
+    "hyperjob_queue_admission",
+}
 """Metrics that only alerts and people read."""
 
 
@@ -180,7 +185,7 @@ def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_or_a_queue()
     used = {label for family in families() for label in family.labels}
     harmless = {"webhook", "code", "controller", "result", "method", "host", "reason", "resource"}
     harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name", "place"}
-    harmless |= {"queue", "use", "mode"}
+    harmless |= {"queue", "use", "mode", "account"}
     assert used <= harmless
     named = {family.name for family in families() if "name" in family.labels}
     assert all(name.startswith(("workqueue_", "leader_election_")) for name in named)
@@ -192,5 +197,5 @@ def test_the_page_of_metrics_is_current() -> None:
 
 
 def test_phases_that_no_hyperjob_is_in_are_shown_as_zero() -> None:
-    _, scrape = computed()
+    _, scrape, _ = computed()
     assert value(scrape, "hyperjob_hyperjobs", phase="Degraded") == 0

@@ -11,11 +11,12 @@ from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
+from hyperjob_core.telemetry.health import Remark
 from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
 from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings
-from tests.support.apiserver import ApiServer
+from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import runtime, trainjob
 
 
@@ -49,6 +50,20 @@ async def test_a_cluster_is_ready_only_where_its_condition_says_so() -> None:
     assert known is not None
     assert [name for name, each in known.items() if each.ready] == ["ready"]
     assert len(known) == 6
+
+
+async def test_a_refused_token_is_a_remark_and_reviews_go_on() -> None:
+    server = ApiServer()
+    server.fails = lambda *_: refusal(401, "Unauthorized")
+    found, informers = around(server.kube)
+    assert found.refused() is None
+    task = asyncio.create_task(informers[0].run())
+    while informers[0].last_error is None:  # noqa: ASYNC110 - what is awaited is memory
+        await asyncio.sleep(0)
+    await cancel([task])
+    remark = found.refused()
+    assert isinstance(remark, Remark), "the webhook stays ready"
+    assert "no warnings about other objects, because the API server answers 401" in remark
 
 
 async def run_until_whole(informers: list[Informer]) -> None:
