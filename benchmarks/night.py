@@ -1,6 +1,6 @@
 """An administrator's night on a real Karmada, by the commands of the docs: what is said, and when.
 
-usage: python -m benchmarks.night --kubeconfig FILE [--gpus 8] [--members pods] [--remove-cluster]
+usage: python -m benchmarks.night --kubeconfig FILE [--gpus 8] [--members nodes] [--remove-cluster]
 
 The kubeconfig is of an administrator of a Karmada API server with two Ready members, Volcano in
 them, no Volcano Global, and HyperJob not installed. Each pod of the HyperJobs requests `--gpus`
@@ -104,8 +104,8 @@ class Night:
             common += [f"system:serviceaccount:{LEASE_NAMESPACE}:hyperjob-controller"]
             addresses = {"--metrics-bind-address": 29090, "--health-probe-bind-address": 29091}
         else:
+            common += ["--members", self.options.members]
             if self.options.members != "off":
-                common += ["--members", self.options.members]
                 common += ["--members-kubeconfig", f"{files}/members/kubeconfig"]
             addresses = {"--metrics-bind-address": 29080, "--health-probe-bind-address": 29081}
         for option, port in addresses.items():
@@ -456,7 +456,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--gpus", type=int, default=8)
-    parser.add_argument("--members", choices=("off", "pods", "nodes"), default="pods")
+    parser.add_argument("--members", choices=("off", "pods", "nodes"), default="nodes")
     parser.add_argument("--remove-cluster", action="store_true", help="remove a cluster too")
     options = parser.parse_args()
     options.kubeconfig = options.kubeconfig.resolve()

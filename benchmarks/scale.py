@@ -450,7 +450,10 @@ def processes() -> Iterator[Process]:
 async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane) -> None:
     """Run all cases."""
     controller = controller_service(
-        directory, plane.kubeconfig, queue_admission=options.queue_admission
+        directory,
+        plane.kubeconfig,
+        queue_admission=options.queue_admission,
+        more=["--members=off"],  # these Clusters have no API server
     )
     async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube:
         for number in range(options.clusters):

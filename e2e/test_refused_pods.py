@@ -28,17 +28,17 @@ runTimes: {defaultSeconds: 600}
 """
 
 
-@pytest.fixture(scope="module", params=["pods", "off"])
+@pytest.fixture(scope="module", params=["nodes", "off"])
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Yield an embedded world whose controller reads the pods of the members, or no member."""
+    """Yield an embedded world whose controller reads nodes and pods of the members, or no member."""
     settings, directory = from_environment(), tmp_path_factory.mktemp("refused")
     if not settings.embedded:
         pytest.skip("benchmarks.night plays the same on a real Karmada")
     file = directory / "clusters.yaml"
     file.write_text(CLUSTERS)
-    reads = [f"--members={request.param}"] if request.param != "off" else []
+    reads = [f"--members={request.param}"]
     with open_world(
         settings, directory, clusters=file, queue_admission="builtin", controller=reads
     ) as opened:

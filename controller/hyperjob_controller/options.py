@@ -43,7 +43,7 @@ class Options:
     splitter_url: str | None = None
     splitter_token_file: str | None = None
     splitter_ca_file: str | None = None
-    members: MemberAccess = MemberAccess.OFF
+    members: MemberAccess = MemberAccess.NODES
     members_kubeconfig: str | None = None
     progress_interval: float = 30.0
     failed_log_bytes: int = 0

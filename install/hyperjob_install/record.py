@@ -20,6 +20,7 @@ from hyperjob_install.objects import Component, Item, is_ours, new_item
 from hyperjob_install.settings import PREFIX, Settings, service_of
 
 RECORD: Final = "hyperjob-install"
+DEFAULT: Final = Settings()
 UNKNOWN: Final = Settings(url="https://HOST:PORT")
 """The settings of a printed command for an installation that does not exist yet."""
 _URL, _SERVICE, _ACCOUNTS, _PREFIX, _MEMBERS, _PARTS, _SKIP, _RELEASE = (
@@ -64,7 +65,7 @@ def settings_of(record: Object) -> Settings:
         service=service_of(service) if service else None,
         user_prefix=data.get(_PREFIX, PREFIX),
         service_accounts=data.get(_ACCOUNTS) == "true",
-        members=MemberAccess(data.get(_MEMBERS, "off")),
+        members=MemberAccess(data.get(_MEMBERS, DEFAULT.members)),
         release=data.get(_RELEASE, ""),
         skip=frozenset(Component(part) for part in data.get(_SKIP, "").split() if part in known),
     ).with_parts(parts)
@@ -77,7 +78,7 @@ def command(settings: Settings, *more: str) -> str:
         words.append("--service-accounts")
     elif settings.user_prefix != PREFIX:
         words += ["--user-prefix", settings.user_prefix]
-    if settings.members is not MemberAccess.OFF:
+    if settings.members is not DEFAULT.members:
         words += ["--members", str(settings.members)]
     for part in settings.parts:
         words += ["--with", part]

@@ -36,7 +36,7 @@ class Settings:
     user_prefix: str = PREFIX
     service_accounts: bool = False
     tenancy: bool = False
-    members: MemberAccess = MemberAccess.OFF
+    members: MemberAccess = MemberAccess.NODES
     ui: bool = False
     secret_warnings: bool = False
     trainjobs: bool = False

@@ -44,12 +44,12 @@ def command(name: str, etc: Path) -> list[str]:
 
 def files(etc: Path, server: ApiServer) -> bytes:
     """Write the files that the units read; return the authority of the certificate."""
-    for name in ("webhook", "controller", "tls"):
+    for name in ("webhook", "controller", "members", "tls"):
         (etc / name).mkdir(parents=True)
     issued = issue_certificates(etc)
     shutil.copy(issued.certificate, etc / "tls/tls.crt")
     shutil.copy(issued.key, etc / "tls/tls.key")
-    for name in ("webhook", "controller"):
+    for name in ("webhook", "controller", "members"):
         shutil.copy(server.kubeconfig(etc / "kubeconfig"), etc / name / "kubeconfig")
     return issued.authority.read_bytes()
 

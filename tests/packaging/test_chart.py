@@ -217,7 +217,7 @@ def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> No
 def test_no_right_reaches_beyond_the_namespace_and_its_own_secrets(rendered: list[Object]) -> None:
     wide = [e["metadata"]["name"] for e in rendered if e["kind"].startswith("Cluster")]
     assert set(wide) <= {"hyperjob-metrics-auth", "hyperjob-metrics-reader"}
-    names = ("controller", "webhook", "certs", "ui")
+    names = ("controller", "webhook", "certs", "ui", "members")
     secrets = {"-webhook-tls", *(f"-{name}-karmada" for name in names)}
     for role in (each for each in rendered if each["kind"] == "Role"):
         for rule in role["rules"]:
@@ -305,6 +305,9 @@ def test_no_serving_pod_sees_a_key_that_signs_or_an_administrator(rendered: list
             assert {item["key"] for item in tls["items"]} == {"tls.crt", "tls.key"}
         if karmada := secrets.pop("karmada", None):
             assert karmada["secretName"] == f"{deployment['metadata']['name']}-karmada"
+        if members := secrets.pop("members", None):
+            assert deployment["metadata"]["name"].endswith("-controller")
+            assert members["secretName"].endswith("-members-karmada")
         assert set(secrets) <= {"splitter"}
 
 

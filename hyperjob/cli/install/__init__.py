@@ -65,7 +65,7 @@ from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
     type=click.Choice([str(step) for step in MemberAccess]),
     help="What the user that reads the clusters for the controller's --members may read in every"
     " member, through Karmada's cluster proxy: pods; nodes, also nodes and HyperNodes; logs, also"
-    " logs; off, nothing. off at first. See docs/tasks/members.md.",
+    " logs; off, nothing. nodes at first. See docs/tasks/members.md.",
 )
 @click.option(
     "--with",

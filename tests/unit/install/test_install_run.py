@@ -547,7 +547,7 @@ def test_each_changed_setting_has_a_line() -> None:
         "accounts: users hyperjob-* -> ServiceAccounts hyperjob-* in namespace karmada-system",
         "tenancy: on -> off",
         "ui: off -> on",
-        "members: off -> pods",
+        "members: nodes -> pods",
         "skipped parts: rbac -> crds tenancy",
         "Helm release: none -> n/r",
         "webhook: https://a -> n/s:443",
@@ -693,7 +693,8 @@ async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:
 
 async def test_an_uninstall_deletes_what_is_ours_and_the_lease() -> None:
     server = InstallServer()
-    settings = replace(HOOK, service_accounts=True, ui=True, tenancy=True)
+    off = MemberAccess.OFF
+    settings = replace(HOOK, service_accounts=True, ui=True, tenancy=True, members=off)
     items = manifest(settings)
     server.install(items)
     now, manager = datetime.now(UTC), "hyperjob-controller"
