@@ -25,8 +25,7 @@ _LONGEST: Final = timedelta(minutes=5)
 _DIGITS: Final = 10
 _FRAMES: Final = 3
 _OF_NODES: Final = frozenset(
-    f"{name}.py"
-    for name in ("ground", "items", "nodeshortage", "packing", "preference", "slots", "trial")
+    f"{name}.py" for name in ("ground", "items", "nodeshortage", "packing", "slots")
 )
 
 

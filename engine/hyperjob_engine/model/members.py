@@ -71,12 +71,11 @@ class NodeWants:
     """What a pod demands of its node beside resources.
 
     `terms` is the required node affinity, of which one term must match as a whole; empty: none is
-    required. `preferred` has weights from 1 to 100. `labels` are those of the pod itself.
+    required. `labels` are those of the pod itself.
     """
 
     selector: Labels = ()
     terms: tuple[tuple[Expression, ...], ...] = ()
-    preferred: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     apart: tuple[Apart, ...] = ()
     labels: Labels = ()

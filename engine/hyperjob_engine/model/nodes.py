@@ -9,14 +9,12 @@ they can prove that it does not. The controller uses them for this proof only.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.resources import Resources, parse_resources, subtract
-
-ANY_TIER: Final = 1 << 20
 
 Frozen: TypeAlias = tuple[tuple[str, int], ...]
 """A request as sorted pairs of resource and amount, which can be a key."""
@@ -27,7 +25,7 @@ class Domain:
     """Pods that must be inside one HyperNode of a tier of at most `tier`, or of this tier's name.
 
     `each` is how many of a group's pods one domain has. The groups that share domains have an equal
-    `key`. A soft topology has the tier `ANY_TIER`: its pods prefer nodes of the lowest HyperNode.
+    `key`.
     """
 
     tier: int
@@ -47,11 +45,6 @@ class PodGroup:
     number: int
     wants: NodeWants = ANY_NODE
     domains: tuple[Domain, ...] = ()
-
-    @property
-    def near(self) -> bool:
-        """Return whether the job prefers nodes of one HyperNode."""
-        return any(each.tier == ANY_TIER for each in self.domains)
 
     @property
     def frozen(self) -> Frozen:

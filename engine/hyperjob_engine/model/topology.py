@@ -2,7 +2,7 @@
 
 A whole vcjob has a topology (`networkTopology`), and so has each partition of a task
 (`partitionPolicy.networkTopology`). The mode `hard` is a requirement. The mode `soft` is a
-preference: Volcano treats it as `hard` with the whole cluster as the highest tier.
+preference, which Volcano follows in the member: it does not choose the cluster.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, string
-from hyperjob_engine.model.nodes import ANY_TIER, Domain, PodGroup
+from hyperjob_engine.model.nodes import Domain, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,10 @@ class Tier:
 
 
 def parse_tier(topology: object) -> Tier | None:
-    """Parse a `networkTopology`; None unless it is soft, or hard and names its highest tier."""
+    """Parse a `networkTopology`; None unless it is hard and names its highest tier."""
     raw = mapping(topology)
     mode = string(raw.get("mode")) or "hard"
     number, name = integer(raw.get("highestTierAllowed")), string(raw.get("highestTierName"))
-    if mode == "soft":
-        return Tier(ANY_TIER)
     if mode != "hard" or (number is None and not name):
         return None
     return Tier(number or 0, name)

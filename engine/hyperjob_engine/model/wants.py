@@ -22,7 +22,6 @@ from hyperjob_engine.model.members import (
 from hyperjob_engine.model.memo import Memo
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _WANTS: Final[Memo[Object, NodeWants]] = Memo()
 
@@ -45,11 +44,6 @@ def parse_wants(spec: Object, labels: Mapping[str, str]) -> NodeWants:
         selector=_pairs(string_map(spec.get("nodeSelector"))),
         terms=tuple(
             _node_term(term) for term in objects(at(affinity, _REQUIRED, "nodeSelectorTerms"))
-        ),
-        preferred=tuple(
-            (weight, _node_term(mapping(item.get("preference"))))
-            for item in objects(affinity.get(_PREFERRED))
-            if isinstance(weight := item.get("weight"), int)
         ),
         tolerations=tuple(
             Toleration(
@@ -89,12 +83,6 @@ def matches(node: MemberNode, wants: NodeWants) -> bool:
     if any(labels.get(key) != value for key, value in wants.selector):
         return False
     return not wants.terms or any(_fulfils(node.name, labels, term) for term in wants.terms)
-
-
-def liking(node: MemberNode, wants: NodeWants) -> int:
-    """Return the sum of the weights of preferred affinity that a node fulfils."""
-    labels = dict(node.labels)
-    return sum(weight for weight, term in wants.preferred if _fulfils(node.name, labels, term))
 
 
 def repels(node: MemberNode, wants: NodeWants) -> Taint | None:

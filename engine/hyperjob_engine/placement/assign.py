@@ -10,7 +10,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.preference import UnmetWishes
 from hyperjob_engine.placement.slots import Slots
 from hyperjob_engine.resources import Resources, fits, subtract, total
 
@@ -21,16 +20,12 @@ RequestKind: TypeAlias = tuple[object, ...]
 
 
 class Cost(NamedTuple):
-    """The cost of a cluster, the most important part first.
-
-    `unmet` is what its nodes leave unmet of the preferences of pods, and `left` the unused rest.
-    """
+    """The cost of a cluster, the most important part first; `left` is the unused rest."""
 
     tier: int
     moves: bool
     siblings: int
     distance: int
-    unmet: UnmetWishes
     left: int
     name: str
 
@@ -151,10 +146,9 @@ class FreeRoom:
         measure = request.measure
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
-        unmet = self.slots.unmet(name, request.pods)
         moves = bool(request.last) and name != request.last
         distance = self._distance(name)
-        return Cost(request.tier(name), moves, siblings, distance, unmet, left, name)
+        return Cost(request.tier(name), moves, siblings, distance, left, name)
 
     @property
     def near(self) -> frozenset[tuple[str, ...]]:

@@ -333,9 +333,6 @@ def _less_good(request: PlacementRequest, chosen: str, other: str, room: FreeRoo
         return f"has room, but has a sub-job of {request.group} already"
     if cost.distance > best.distance:
         return "has room, but is farther from the other sub-jobs"
-    if cost.unmet > best.unmet:
-        nodes = "its nodes meet fewer preferences of the pods than those of"
-        return f"has room, but {nodes} {chosen}"
     if cost.left > best.left:
         return f"has room, but fits less closely than {chosen}"
     return f"has as much room as {chosen}, which comes first by name"

@@ -9,31 +9,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 from hyperjob_engine.devices import is_companion
 from hyperjob_engine.model.members import (
     Apart,
+    HyperNode,
     MemberNode,
     MemberView,
     NodeState,
     NodeWants,
     PodHeld,
 )
-from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import Frozen, PodGroup
-from hyperjob_engine.model.wants import liking, matches, parted_by, repels, selects
-from hyperjob_engine.placement.network import Network
+from hyperjob_engine.model.wants import matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
-
-Alike: TypeAlias = tuple[int, list[int]]
-"""The number of a HyperNode, and the positions of equal nodes of which it is the lowest."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
 _MOST_INSIDE: Final = 4096  # kinds times HyperNodes
-_MOST_ALIKE: Final = 256  # kinds times HyperNodes
-_MOST_PREFERENCES: Final = 64  # that a ground remembers
 _UNBOUNDED: Final = 1 << 40
 
 
@@ -66,6 +60,15 @@ class Kind:
         return bool(self.wants.apart) and HOSTNAME in self.conflicts(self)
 
 
+@dataclass(frozen=True, slots=True)
+class NetworkDomain:
+    """A HyperNode with the positions of its nodes."""
+
+    tier: int
+    tier_name: str
+    positions: frozenset[int]
+
+
 class Vacating(StrEnum):
     """Which pods leave their nodes in a trial."""
 
@@ -95,15 +98,10 @@ class Ground:
         self.counted: dict[Kind, Sequence[int]] = {}
         self.answers: dict[object, Any] = {}
         """Whether items fit, as `packing` has computed it."""
-        self.preferences: Memo[Collection[PodGroup], Any] = Memo(_MOST_PREFERENCES)
-        """What is unmet of the preferences of pods, by the id of these."""
         self._totals: dict[Kind, int] = {}
         self._labels: list[dict[str, str]] | None = None
-        self.network = Network(view)
-        self._indifferent = [0] * len(view.nodes)
-        self._free_in: dict[int, dict[str, int]] = {}
+        self._domains: Sequence[NetworkDomain] | None = None
         self._inside: dict[tuple[Kind, int], int] = {}
-        self._alike: dict[tuple[Kind, int | None], Sequence[Alike]] = {}
         self._before = None
         self._changed: Collection[int] = range(len(view.nodes))
         if before is not None and len(before.nodes) == len(view.nodes):
@@ -116,7 +114,6 @@ class Ground:
         self._free: Resources | None = None
         self.known_sorts: tuple[Sequence[int], Sequence[MemberNode]] | None = None
         self.known_sums: tuple[Resources, Resources] | None = None
-        self._leanings: dict[Kind, Sequence[int]] = {}
         self._vacated: dict[Vacating, Ground] = {}
         self._jobs: dict[str, Counter[Frozen]] | None = None
 
@@ -143,57 +140,31 @@ class Ground:
             if len(self._inside) >= _MOST_INSIDE:
                 self._inside.clear()
             counts = self.counts(kind)
-            known = sum(counts[i] for i in self.network.domains[domain].positions)
+            known = sum(counts[i] for i in self.domains[domain].positions)
             self._inside[kind, domain] = known
         return known
 
-    def free_in(self, domain: int) -> Resources:
-        """Return what the ready nodes of a HyperNode have free."""
-        known = self._free_in.get(domain)
-        if known is None:
-            known = self._free_in[domain] = {}
-            for i in self.network.domains[domain].positions:
-                accumulate(known, _usable(self.nodes[i]), 1)
-        return known
+    @property
+    def domains(self) -> Sequence[NetworkDomain]:
+        """Return all HyperNodes, the lowest tiers first, and last the whole cluster.
 
-    def alike(self, kind: Kind, domain: int | None) -> Sequence[Alike]:
-        """Return the nodes with room for a kind, of a HyperNode if given, by equal ones.
-
-        Nodes are equal here if they have the same lowest HyperNode and the same score for the
-        kind while no further pod is placed.
+        Volcano counts the whole cluster as a HyperNode above all others.
         """
-        known = self._alike.get((kind, domain))
-        if known is None:
-            if len(self._alike) >= _MOST_ALIKE:
-                self._alike.clear()
-            counts, network, leanings = self.counts(kind), self.network, self.leanings(kind)
-            numbers, lowest = self.sorts[0], network.lowest
-            found: dict[tuple[int, int, int], Alike] = {}
-            every = range(len(self.nodes))
-            for i in every if domain is None else network.sorted_positions(domain):
-                if counts[i]:
-                    key = lowest[i], numbers[i], leanings[i]
-                    if key in found:
-                        found[key][1].append(i)
-                    else:
-                        found[key] = lowest[i], [i]
-            known = self._alike[kind, domain] = list(found.values())
-        return known
-
-    def leanings(self, kind: Kind) -> Sequence[int]:
-        """Return the score of each node by the preferred affinity of a kind, from 0 to 200."""
-        if not kind.wants.preferred:
-            return self._indifferent
-        known = self._leanings.get(kind)
-        if known is None:
-            if len(self._leanings) >= _MOST_KINDS:
-                self._leanings.clear()
-            pairs = zip(self.nodes, self.counts(kind), strict=True)
-            liked = [liking(node, kind.wants) if number else 0 for node, number in pairs]
-            most = max(liked, default=0)
-            known = [2 * (100 * each // most) if most > 0 else 0 for each in liked]
-            self._leanings[kind] = known
-        return known
+        if self._domains is None:
+            positions = {node.name: i for i, node in enumerate(self.nodes)}
+            known = sorted(self.view.hypernodes, key=lambda each: each.tier)
+            top = HyperNode(
+                "", max((each.tier for each in known), default=0) + 1, frozenset(positions)
+            )
+            self._domains = [
+                NetworkDomain(
+                    each.tier,
+                    each.tier_name,
+                    frozenset(positions[name] for name in each.nodes if name in positions),
+                )
+                for each in (*known, top)
+            ]
+        return self._domains
 
     @property
     def waiting(self) -> Counter[Kind]:
@@ -453,7 +424,7 @@ def among(groups: Iterable[PodGroup], shown: Mapping[Frozen, int]) -> list[PodGr
 
 def waiting_kind(pod: PodHeld) -> Kind:
     """Return the kind of a pod that waits for a node."""
-    wants = replace(pod.wants, preferred=(), apart=pod.apart, labels=pod.labels)
+    wants = replace(pod.wants, apart=pod.apart, labels=pod.labels)
     return Kind(tuple(sorted(pod.request.items())), wants)
 
 

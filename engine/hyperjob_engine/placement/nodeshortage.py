@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
-from hyperjob_engine.model.nodes import ANY_TIER
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit
@@ -65,7 +64,7 @@ def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum) -> str:
     if found.wanted != 1:
         pods = f"{found.wanted} pods"
     block = found.block
-    if block is not None and block.tier < ANY_TIER and (block.tier or block.tier_name):
+    if block is not None and (block.tier or block.tier_name):
         tier = block.tier_name or block.tier
         return f"but no HyperNode of tier {tier} with room for {pods} with {each} each"
     if usable.largest < amount:

@@ -1,37 +1,34 @@
-"""Whether pods of several kinds find nodes together, whatever order the member's scheduler takes.
+"""Whether pods find room on the nodes of a cluster: counted by kind, and by HyperNode.
 
-A scheduler places one pod after the other and takes none back: where it puts a small pod decides
-whether a large one still fits. Volcano's default scores choose the nodes here. Volcano takes the
-pods of equal index in an order that stays, and of equally good nodes any, which it draws again in
-each cycle. Pods fit only if they do in every order that is tried here, by one of some draws: some
-gangs that a scheduler can place by chance count as too large. Pods with anti-affinity must fit both
-as Volcano places them, which overlooks some of it, and as they are meant to be placed.
+Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
+of them gets which node: here each pod takes the emptiest node that another kind could use too, and
+the pods have room only if all of them find nodes so, whether the small or the large ones come
+first. A gang that needs luck counts as too large. Pods that are promised to others take the fullest
+nodes that hold them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import permutations, product
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import Final, TypeAlias
 
-from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind
+from hyperjob_engine.model.nodes import Frozen
+from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind, NetworkDomain, room
 from hyperjob_engine.placement.items import (
     Bundle,
     Item,
-    PodsOfTask,
     Unfit,
     all_loose,
     all_unlabelled,
     kinds_in,
     kinds_of,
 )
-from hyperjob_engine.placement.trial import Trial, allowed
+from hyperjob_engine.resources import Resources, accelerator_of, subtract
 
 _ANSWERS: Final = 256  # that a ground remembers
-_FEW: Final = 3  # kinds of pods of which every order is tried
-_MANY: Final = 64  # pods, of which fewer rules are tried: one pod on another node matters less
-_DRAWS: Final = 4  # of nodes that are equally good; Volcano draws again in each of its cycles
-_SHUFFLES: Final = 2  # of the pods of equal index
+
+_Candidate: TypeAlias = tuple[int, int, int]
+"""A node for a kind: -1 if another kind finds room there too, minus its own room, position."""
 
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -80,152 +77,190 @@ def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> 
 
 
 def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
-    """Return which pods find no node, by the cheapest check that decides.
-
-    Each check before the last is right where it answers: `_overfull` refuses only what no order of
-    pods can place, loose pods of one kind are counted exactly, and the next two accept only what
-    has room in every order. The rest is tried in many orders.
-    """
     numbers, others = kinds_of(wanted), kinds_of(held)
     if (found := _overfull(ground, numbers, others)) is not None:
         return found
-    waiting = ground.waiting
-    everything = numbers + others
-    if len(everything.keys() | waiting.keys()) == 1 and _is_loose(wanted) and _is_loose(held):
-        together = everything.total() + waiting.total()
-        kind = next(iter(everything))
-        most = ground.most(kind)
-        if _is_exact(kind):
-            return None if together <= most else Unfit(kind, together, most)
-    if not held and not waiting and _one_block_fits(ground, wanted):
+    everything = numbers + others + ground.waiting
+    if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
-    loose = _is_loose(wanted) and _is_loose(held)
-    if loose and _hold_in_any_order(ground, everything, everything + waiting):
-        return None
-    return _tried(ground, wanted, held)
+    for largest_first in (False, True):
+        fill = _Fill(ground, everything, largest_first=largest_first)
+        fill.settle(Counter[Item](ground.waiting))
+        fill.settle(held)
+        if (found := fill.place(wanted)) is not None:
+            return found
+    return None
 
 
-def _one_block_fits(ground: Ground, wanted: Mapping[Item, int]) -> bool:
-    """Return whether all pods are in one block, and a HyperNode holds them in every order."""
-    if len(wanted) != 1:
-        return False
-    block, number = next(iter(wanted.items()))
-    if not isinstance(block, Bundle) or number != 1 or block.parts:
-        return False
-    numbers = kinds_in(block)
-    return any(
-        _hold_in_any_order(ground, numbers, numbers, each.number) for each in allowed(ground, block)
-    )
+def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:
+    """Return whether each kind has room even where all pods of others take the most of it.
 
-
-def _is_loose(items: Iterable[Item]) -> bool:
-    return all(isinstance(item, PodsOfTask) for item in items)
-
-
-def _is_exact(kind: Kind) -> bool:
-    """Return whether the sum over nodes is how many pods of a kind fit."""
-    return not kind.wants.apart or kind.conflicts(kind) <= {HOSTNAME}
-
-
-def _hold_in_any_order(
-    ground: Ground, numbers: Counter[Kind], others: Counter[Kind], domain: int | None = None
-) -> bool:
-    """Return whether each kind has room even if all others take the most of it that they can.
-
-    False does not mean that there is no room. `others` includes the pods of `numbers`; `domain` is
-    the HyperNode in which all pods have to be.
+    False does not mean that there is no room.
     """
-    for kind in numbers:
-        most = ground.most(kind) if domain is None else ground.most_in(kind, domain)
-        left = most - others[kind]
-        if left < 0 or not _is_exact(kind):
-            return False
-        for other, number in others.items():
-            if other is kind or other == kind:
-                continue
+    for kind, number in everything.items():
+        left = ground.most(kind) - number
+        for other, others in everything.items():
             keys = kind.conflicts(other)
             if not keys <= {HOSTNAME}:
                 return False
-            left -= number * (max(ground.counts(kind)) if keys else _loss(kind, other))
+            if other != kind:
+                left -= others * (max(ground.counts(kind)) if keys else _loss(kind, other))
         if left < 0:
             return False
     return True
 
 
-@lru_cache(maxsize=4096)
 def _loss(kind: Kind, other: Kind) -> int:
     """Return how many pods of a kind one pod of another takes the room of, on any node."""
     taken = dict(other.request)
     return max((-(-taken.get(name, 0) // amount) for name, amount in kind.request), default=0)
 
 
-def _tried(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
-    """Return which pods find no node in some order; None if all of them do in every order.
-
-    `held` comes before `wanted` in a round, and after it in the second: the member's scheduler has
-    not placed the pods of `held` either. Of the draws of one order a single one has to succeed.
-    """
-    first = [(False, held), (True, wanted)]
-    rounds = [first, first[::-1]] if held or ground.waiting else [first]
-    numbers = kinds_of(held) + kinds_of(wanted) + ground.waiting
-    is_small = numbers.total() <= _MANY
-    orders = _orders(list(numbers))
-    orders = orders if is_small else orders[-1:]
-    tries = [(order, 0) for order in orders]
-    if is_small and len(numbers) > 1:
-        tries += [(orders[0], number + 1) for number in range(_SHUFFLES)]
-    overlooks = (True, False) if any(kind.wants.apart for kind in numbers) else (True,)
-    for (order, shuffle), parts, overlook in product(tries, rounds, overlooks):
-        found: Unfit | None = None
-        for draw in range(_DRAWS if is_small else 1):
-            trial = partial(
-                Trial, ground, order=order, draw=draw, shuffle=shuffle, overlooks=overlook
-            )
-            found = _by_order(trial, parts, ground, wanted, is_second=parts is not first)
-            if found is None:
-                break
-        if found is not None:
-            return found
-    return None
+def _size(kind: Kind) -> tuple[int, Frozen]:
+    request = dict(kind.request)
+    return request.get(accelerator_of(request) or "", 0), kind.request
 
 
-def _by_order(
-    new: Callable[[], Trial],
-    parts: Sequence[tuple[bool, Mapping[Item, int]]],
-    ground: Ground,
-    wanted: Mapping[Item, int],
-    *,
-    is_second: bool,
-) -> Unfit | None:
-    """Return which pods of `wanted` find no node in a trial that `new` begins; None if all do.
+class _Fill:
+    """Nodes that are filled pod by pod; `everything` has all kinds that will be placed."""
 
-    `parts` are pairs, in order: whether the pods are those of `wanted`, and the pods. `is_second`:
-    `wanted` comes first, and must leave room for pods that alone would fit. Where others come first
-    and do not fit, they do not count.
-    """
-    trial = new()
-    if parts[0][0] is False:
-        trial.settle(ground.waiting)
-    for own, items in parts:
-        failed = trial.place(items, earlier=not own)
-        if failed is None:
-            continue
-        if own:
-            return failed
-        if new().place(items) is None and is_second:
-            return _blame(wanted, failed)
-    return None
+    def __init__(self, ground: Ground, everything: Counter[Kind], *, largest_first: bool) -> None:
+        self._ground = ground
+        order = sorted(everything, key=_size, reverse=largest_first)
+        self._order = {kind: number for number, kind in enumerate(order)}
+        self._left: list[Resources] = [node.free for node in ground.nodes]
+        self._keys = {
+            kind: {other: keys for other in order if (keys := kind.conflicts(other))}
+            for kind in order
+        }
+        self._barred: dict[Kind, frozenset[tuple[str, str | None]]] = {}
+        """The topology domains that a kind must not use, since pods placed here are there."""
 
+    def settle(self, items: Mapping[Item, int]) -> None:
+        """Place pods that others have promised, the largest first, each on the fullest node.
 
-def _orders(kinds: Sequence[Kind]) -> list[dict[Kind, int]]:
-    """Return the orders of kinds to try: all of a few kinds, else the given and its reverse."""
-    few = len(kinds) <= _FEW
-    orders = permutations(kinds) if few else (tuple(kinds), tuple(kinds[::-1]))
-    return [{kind: number for number, kind in enumerate(order)} for order in orders]
+        Those without a node count nothing.
+        """
+        for item, number in items.items():
+            for _ in range(number if isinstance(item, Bundle) else 0):
+                if isinstance(item, Bundle):
+                    self._put_block(item, None)
+        pods = {item: number for item, number in items.items() if isinstance(item, Kind)}
+        for kind in sorted(pods, key=_size, reverse=True):
+            self._pack(kind, pods[kind])
 
+    def _pack(self, kind: Kind, number: int) -> None:
+        counts, left = self._ground.counts(kind), self._left
+        rooms = {i: room(left[i], kind.request) for i, most in enumerate(counts) if most}
+        for position in sorted(rooms, key=rooms.__getitem__):
+            for _ in range(min(number, rooms[position])):
+                if not self._is_barred(kind, position):
+                    self._take(kind, position)
+                    number -= 1
 
-def _blame(wanted: Mapping[Item, int], failed: Unfit) -> Unfit:
-    """Return that the first kind of `wanted` has no room beside pods that were placed before."""
-    numbers = kinds_of(wanted)
-    kind = failed.kind if failed.kind in numbers else next(iter(numbers))
-    return Unfit(kind, numbers[kind], 0, failed.block)
+    def place(self, items: Mapping[Item, int], within: NetworkDomain | None = None) -> Unfit | None:
+        """Place all items; return the first kind without room."""
+        for block, number in items.items():
+            for done in range(number if isinstance(block, Bundle) else 0):
+                if isinstance(block, Bundle) and not self._put_block(block, within):
+                    kind, each = next(iter(kinds_in(block).items()))
+                    return Unfit(kind, each * number, each * done, block)
+        return self._put({item: n for item, n in items.items() if isinstance(item, Kind)}, within)
+
+    def _put_block(self, block: Bundle, within: NetworkDomain | None) -> bool:
+        """Place a block in the fullest HyperNode of the lowest tier that holds it, if any does."""
+        items: dict[Item, int] = {**dict(block.parts), **dict(block.pods)}
+        for domain in self._domains(block, within):
+            left, barred = list(self._left), dict(self._barred)
+            if self.place(items, domain) is None:
+                return True
+            self._left, self._barred = left, barred
+        return False
+
+    def _domains(self, block: Bundle, within: NetworkDomain | None) -> Iterator[NetworkDomain]:
+        """Yield the HyperNodes that may hold a block, lower tiers and less room first."""
+        ground, kinds, domains = self._ground, kinds_in(block), self._ground.domains
+        highest = block.tier
+        if block.tier_name:
+            named = [each.tier for each in domains if each.tier_name == block.tier_name]
+            highest = max(named, default=-1)
+        found: list[tuple[int, float, int]] = []
+        for number, each in enumerate(domains):
+            if each.tier > highest or not (within is None or each.positions <= within.positions):
+                continue
+            if all(ground.most_in(kind, number) >= least for kind, least in kinds.items()):
+                left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
+                found.append((each.tier, left, number))
+        for _, left, number in sorted(found):
+            if left >= 1:
+                yield domains[number]
+
+    def _room_in(self, kind: Kind, domain: NetworkDomain) -> int:
+        counts = self._ground.counts(kind)
+        return sum(
+            min(counts[i], room(self._left[i], kind.request)) for i in domain.positions if counts[i]
+        )
+
+    def _put(self, pods: Mapping[Kind, int], within: NetworkDomain | None) -> Unfit | None:
+        """Place the pods of all kinds in turn, and return the first kind that lacks a node."""
+        order = sorted(pods, key=self._order.__getitem__)
+        queues = {kind: self._queue(kind, order, within) for kind in order}
+        lacking: dict[Kind, Unfit] = {}
+        for turn in range(max(pods.values(), default=0)):
+            for kind in order:
+                if turn >= pods[kind] or kind in lacking:
+                    continue
+                position = self._next(kind, order, queues[kind])
+                if position is None:
+                    lacking[kind] = Unfit(kind, pods[kind], turn)
+                else:
+                    self._take(kind, position)
+        return next(iter(lacking.values()), None)
+
+    def _queue(
+        self, kind: Kind, order: Sequence[Kind], within: NetworkDomain | None
+    ) -> list[_Candidate]:
+        counts = self._ground.counts(kind)
+        positions = range(len(counts)) if within is None else within.positions
+        queue = [self._candidate(kind, order, i) for i in positions if counts[i]]
+        heapify(queue)
+        return queue
+
+    def _candidate(self, kind: Kind, order: Sequence[Kind], position: int) -> _Candidate:
+        left, counts = self._left[position], self._ground.counts
+        shared = any(
+            counts(other)[position] and room(left, other.request)
+            for other in order
+            if other is not kind
+        )
+        return -shared, -room(left, kind.request), position
+
+    def _next(self, kind: Kind, order: Sequence[Kind], queue: list[_Candidate]) -> int | None:
+        """Return the position of the best node; drop nodes that are full or barred.
+
+        Room only shrinks: a node whose candidate is as good as before is the best.
+        """
+        while queue:
+            position = queue[0][2]
+            now = self._candidate(kind, order, position)
+            if not now[1] or self._is_barred(kind, position):
+                heappop(queue)
+            elif now == queue[0]:
+                return position
+            else:
+                heapreplace(queue, now)
+        return None
+
+    def _is_barred(self, kind: Kind, position: int) -> bool:
+        barred = self._barred.get(kind)
+        return barred is not None and any(
+            (key, self._ground.domain(position, key)) in barred
+            for key in {key for key, _ in barred}
+        )
+
+    def _take(self, kind: Kind, position: int) -> None:
+        self._left[position] = subtract(self._left[position], dict(kind.request))
+        for other, keys in self._keys[kind].items():
+            where = {(key, self._ground.domain(position, key)) for key in keys}
+            known = self._barred.get(other, frozenset())
+            self._barred[other] = known.union(each for each in where if each[1] is not None)

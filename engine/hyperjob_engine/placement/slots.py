@@ -7,7 +7,6 @@ resource models can prove that pods do not fit.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from typing import Final
 
 from hyperjob_engine.model.memo import Memo
@@ -18,10 +17,7 @@ from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.items import Item, Unfit, items_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.packing import overfull, unfit
-from hyperjob_engine.placement.preference import UnmetWishes, prefers, unmet
 
-_PREFERS: Final[Memo[Collection[PodGroup], bool]] = Memo()
-_MET: Final = UnmetWishes()
 _ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
 
 
@@ -86,16 +82,6 @@ class Slots:
         if ground is None:
             return self._grades.crowding(cluster, pods) is None
         return self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of)) is None
-
-    def unmet(self, cluster: str, pods: Collection[PodGroup]) -> UnmetWishes:
-        """Return what the nodes leave unmet of the preferences of pods."""
-        if not _PREFERS.of(id(pods), pods, prefers):
-            return _MET
-        ground = self._ground(cluster)
-        if ground is None:
-            return unmet(None, pods)
-        found: UnmetWishes = ground.preferences.of(id(pods), pods, partial(unmet, ground))
-        return found
 
     def most(
         self, cluster: str, pods: Collection[PodGroup], limit: int, *, exact: bool = True

@@ -1,14 +1,13 @@
-"""Scores of nodes, bounds by resource models, and why clusters and nodes do not hold pods."""
+"""Bounds by resource models, and why clusters and nodes do not hold pods."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
-from hyperjob_engine.model.nodes import ANY_TIER, Grade, Nodes, PodGroup
+from hyperjob_engine.model.nodes import Grade, Nodes, PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.placement.assign import FreeRoom
@@ -25,47 +24,11 @@ from hyperjob_engine.placement.grades import Crowding, Grades
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
-from hyperjob_engine.placement.scores import default_score
 from hyperjob_engine.placement.share import SplitShare, Wish
 from tests.unit.engine.builders import GPU, cluster, request
 from tests.unit.engine.views import held, job, node, task, view
 
 NANO = 10**9
-
-
-def amounts(cpu: int = 0, memory: int = 0, gpu: int = 0) -> Mapping[str, int]:
-    found = {"cpu": cpu, "memory": memory, GPU: gpu}
-    return {name: amount for name, amount in found.items() if amount}
-
-
-# Half of 50 + the evenness after - the evenness before (each 50 to 100), the mean of what stays
-# free in percent, and the mean of what is in use afterwards in percent.
-@pytest.mark.parametrize(
-    ("free", "whole", "pod", "score"),
-    [
-        pytest.param((8, 8), (8, 8), (4, 4), 75 + 50 + 50, id="half of an empty node"),
-        pytest.param((8, 8), (8, 8), (4, 0), 62 + 75 + 50, id="a pod makes the use uneven"),
-        pytest.param((4, 8), (8, 8), (2, 4), 81 + 37 + 62.5, id="a pod makes the use more even"),
-        pytest.param((8, 8, 8), (8, 8, 8), (4, 4), 75 + 50 + 50, id="its GPUs are left"),
-        pytest.param(
-            (8, 8, 8),
-            (8, 8, 8),
-            (4, 4, 8),
-            63 + 50 + 50,
-            id="its GPUs count for the evenness alone",
-        ),
-        pytest.param((3,), (3,), (1,), 75 + 66 + 33.333333, id="whole percent stay free"),
-        pytest.param((-8, 8), (8, 8), (0, 8), 100 - 50 + 100, id="more than all is in use"),
-        pytest.param((8,), (8,), (), 75 + 100, id="a pod that asks for nothing"),
-        pytest.param((), (), (4,), 75, id="a node without resources"),
-        pytest.param((1,), (1,), (1,), 75 + 0 + 100, id="a node of one unit"),
-    ],
-)
-def test_a_node_scores_as_in_volcano(
-    free: tuple[int, ...], whole: tuple[int, ...], pod: tuple[int, ...], score: float
-) -> None:
-    wanted = tuple(amounts(*pod).items())
-    assert default_score(amounts(*free), amounts(*whole), wanted) == pytest.approx(score, abs=1e-6)
 
 
 def graded(name: str = "a") -> Cluster:
@@ -147,13 +110,10 @@ def test_a_shortage_counts_nodes_that_are_ready_of_these_those_that_match_and_th
     [
         (Bundle(1, ""), "but no HyperNode of tier 1 with room for 3 pods with 7 each"),
         (Bundle(2, "rack"), "but no HyperNode of tier rack with room for 3 pods with 7 each"),
-        (Bundle(ANY_TIER, "rack"), "which hold 1 of 3 pods with 7 each"),
         (None, "which hold 1 of 3 pods with 7 each"),
     ],
 )
-def test_a_shortage_names_the_tier_of_a_block_unless_any_tier_will_do(
-    block: Bundle | None, cause: str
-) -> None:
+def test_a_shortage_names_the_tier_of_a_block(block: Bundle | None, cause: str) -> None:
     assert f"free on 3 nodes, {cause};" in shortage(Ground(ZONED), block)
 
 

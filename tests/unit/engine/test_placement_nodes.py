@@ -14,10 +14,8 @@ from hyperjob_engine.model.members import (
     NodeState,
     Taint,
 )
-from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.place import place
 from tests.unit.engine.builders import GPU
@@ -170,29 +168,27 @@ def test_pods_of_two_tasks_stay_apart() -> None:
     assert fits(view([node("n0"), node("n1")]), wanted)
 
 
-def test_anti_affinity_that_volcano_overlooks_within_a_gang_is_a_gang_that_does_not_fit() -> None:
-    """Volcano may place the second task beside the first, and then has no node for it."""
-    wanted = job(
-        task(2, 1, cpu=2, affinity=anti()), task(2, 1, cpu=1, name="other", labels={"app": "a"})
-    )
-    assert not fits(view([node("n0", 4, cpu=4), node("n1", 3, cpu=4)]), wanted)
-    assert fits(view([node("n0", 4, cpu=64), node("n1", 3, cpu=4)]), wanted)
-
-
-def test_required_anti_affinity_counts_where_volcano_overlooks_it() -> None:
+def test_anti_affinity_within_a_gang_counts() -> None:
     wanted = job(
         task(1, 1, cpu=1, affinity=anti()), task(2, 1, cpu=2, name="other", labels={"app": "a"})
     )
     assert not fits(view([node("n0", 1, cpu=4), node("n1", 3, cpu=4)]), wanted)
 
 
-def test_the_first_pods_of_equal_tasks_may_come_before_that_of_another() -> None:
-    """Two small pods fill the node that alone matches the third, if Volcano takes them first."""
-    only = {"nodeSelector": {"gpu": "H100"}}
-    shown = view([node("n0", 4, cpu=4, labels={"gpu": "H100"}), node("n1", 2, cpu=4)])
-    third = task(1, 2, cpu=2, name="third", **only)
-    assert not fits(shown, job(task(1, 2, cpu=1, name="one"), task(1, 2, cpu=1), third))
-    assert fits(shown, job(task(2, 2, cpu=1), third))
+NODES = st.lists(st.integers(0, 8), min_size=1, max_size=6)
+
+
+def racked(racks: list[list[int]]) -> MemberView:
+    """A member with a HyperNode of tier 1 around each list of nodes, by their GPUs."""
+    names = [[f"n{i}-{j}" for j in range(len(rack))] for i, rack in enumerate(racks)]
+    nodes = [
+        node(name, gpus)
+        for mine, rack in zip(names, racks, strict=True)
+        for name, gpus in zip(mine, rack, strict=True)
+    ]
+    tiers = {f"r{i}": (1, mine) for i, mine in enumerate(names)}
+    spine = (2, [each.name for each in nodes])
+    return view(nodes, tiers={**tiers, "spine": spine})
 
 
 RACKS = view(
@@ -261,34 +257,11 @@ def test_two_jobs_with_a_hard_topology_take_two_hypernodes() -> None:
     assert not fits(RACKS, wanted, replace(wanted, name="k"), replace(wanted, name="l"))
 
 
-def test_pods_without_a_topology_fill_one_hypernode_after_the_other() -> None:
+def test_promised_pods_without_a_topology_take_nodes_too() -> None:
     wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
     others = [job(task(1, 8), name=name) for name in ("k", "l", "m")]
     assert fits(RACKS, wanted, *others[:2])
     assert not fits(RACKS, wanted, *others)
-
-
-TWO_RACKS = {"r0": (1, ("n0", "n1")), "r1": (1, ("n2",))}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "small", "alone", "plain", "soft"),
-    [
-        ([(2, 4), (8, 32), (2, 4)], (3, 1, 1), False, True, False),
-        ([(2, 8), (1, 8), (8, 4)], (1, 1, 2), True, False, True),
-    ],
-)
-def test_hypernodes_decide_where_volcano_puts_the_small_pods_of_a_gang(
-    sizes: list[tuple[int, int]], small: tuple[int, int, int], alone: bool, plain: bool, soft: bool
-) -> None:
-    """Each node has GPUs and CPUs; a pod of a gang that needs 8 GPUs finds the one large node."""
-    nodes = [node(f"n{i}", gpus, cpu=cpu) for i, (gpus, cpu) in enumerate(sizes)]
-    large = task(1, 8, cpu=4 if alone else 2, name="large")
-    gang = task(*small[:2], cpu=small[2]), large
-    assert fits(view(nodes), job(*gang)) is alone
-    assert fits(view(nodes, tiers=TWO_RACKS), job(*gang)) is plain
-    near = job(*gang, networkTopology={"mode": "soft"})
-    assert fits(view(nodes, tiers=TWO_RACKS), near) is soft
 
 
 def test_partitions_with_a_soft_topology_fit_in_several_hypernodes() -> None:
@@ -303,78 +276,47 @@ def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
 
 
-def test_a_gang_fits_where_volcanos_default_scores_leave_the_node_of_its_large_pod_free() -> None:
-    shown = view([node("n0", 8, held("p", 4, cpu=2), cpu=16), node("n1", 8, cpu=64)])
-    wanted = job(task(1, 2, cpu=4, name="small"), task(1, 8, cpu=1))
-    assert fits(shown, wanted)
+@given(NODES, st.integers(1, 8), st.integers(1, 20))
+def test_pods_of_one_kind_fit_exactly_as_many_as_the_nodes_hold(
+    sizes: list[int], gpus: int, pods: int
+) -> None:
+    shown = view([node(f"n{i}", size) for i, size in enumerate(sizes)])
+    assert fits(shown, job(task(pods, gpus))) is (sum(size // gpus for size in sizes) >= pods)
 
 
-def wish(weight: int, key: str, value: str) -> dict[str, Any]:
-    preference = {"matchExpressions": [expression(key, "In", value)]}
-    return {"weight": weight, "preference": preference}
+@given(st.lists(NODES, min_size=1, max_size=4), st.integers(1, 8), st.integers(1, 12))
+def test_pods_of_one_kind_fit_in_a_hypernode_exactly_if_one_holds_them(
+    racks: list[list[int]], gpus: int, pods: int
+) -> None:
+    wanted = job(task(pods, gpus), networkTopology={"highestTierAllowed": 1})
+    most = max(sum(size // gpus for size in rack) for rack in racks)
+    assert fits(racked(racks), wanted) is (most >= pods)
 
 
-def preferring(*wishes: dict[str, Any]) -> dict[str, Any]:
-    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": list(wishes)}}
+@given(st.lists(NODES, min_size=1, max_size=4), st.integers(1, 8), st.integers(1, 4))
+def test_partitions_of_one_kind_fit_exactly_as_many_as_the_hypernodes_hold(
+    racks: list[list[int]], gpus: int, size: int
+) -> None:
+    most = sum(sum(each // gpus for each in rack) // size for rack in racks)
+    for total, fit in ((most, True), (most + 1, False)):
+        wanted = task(total * size, gpus, partitions=partitions(total, size, 1))
+        assert not total or fits(racked(racks), job(wanted)) is fit
 
 
-def chosen(wanted: PlacementRequest, *clusters: Cluster) -> str:
-    return place([wanted], clusters).assigned["j"]
-
-
-def test_preferred_affinity_chooses_among_the_clusters_that_fit() -> None:
-    plain = seen(view([node("n0", 8), node("n1", 8)]), name="a")
-    half = seen(view([node("n0", 8, labels={"gpu": "H100"}), node("n1", 9)]), name="b")
-    both = seen(view([node(f"n{i}", 16, labels={"gpu": "H100"}) for i in range(2)]), name="c")
-    wanted = job(task(2, 8, affinity=preferring(wish(10, "gpu", "H100"))))
-    assert chosen(job(task(2, 8)), plain, half, both) == "a", "the least is left over there"
-    assert chosen(wanted, plain, half, both) == "c"
-    assert chosen(wanted, plain, half) == "b"
-    assert chosen(wanted, plain) == "a", "a preference keeps pods from no cluster"
-
-
-def test_a_cluster_that_meets_fewer_preferences_is_named_for_that() -> None:
-    plain = seen(view([node("n0", 8)]), name="a")
-    fast = seen(view([node("n0", 8, labels={"gpu": "H100"})]), name="b")
-    wanted = job(task(1, 8, affinity=preferring(wish(10, "gpu", "H100"))))
-    room = FreeRoom.of([plain, fast], ())
-    found = alternatives(wanted, "b", [plain, fast], room, max_domains=None)
-    assert {name: each.text for name, each in found.items()} == {
-        "a": "has room, but its nodes meet fewer preferences of the pods than those of b"
-    }
-
-
-def test_a_preference_counts_only_nodes_with_room_for_the_pods() -> None:
-    full = node("n0", 8, held("p", 8), labels={"gpu": "H100"})
-    taken = seen(view([full, node("n1", 8)]), name="a")
-    open_ = seen(view([node("n0", 4, labels={"gpu": "H100"}), node("n1", 8)]), name="b")
-    wanted = job(task(1, 4, affinity=preferring(wish(10, "gpu", "H100"))))
-    assert chosen(wanted, taken, open_) == "b"
-
-
-def test_the_weights_of_preferences_decide() -> None:
-    fast = seen(view([node("n0", labels={"gpu": "H100"})]), name="b")
-    near = seen(view([node("n0", labels={"zone": "z"})]), name="a")
-    wishes = [wish(10, "gpu", "H100"), wish(9, "zone", "z")]
-    assert chosen(job(task(1, 8, affinity=preferring(*wishes))), near, fast) == "b"
-
-
-def test_a_soft_topology_chooses_the_cluster_with_the_nearest_nodes() -> None:
-    soft = {"mode": "soft", "highestTierAllowed": 1}
-    flat = seen(view([node("n0", 8), node("n1", 8)]), name="a")
-    single = {f"r{i}": (1, (f"n{i}",)) for i in range(2)} | {"s": (2, ("n0", "n1"))}
-    apart = seen(view([node("n0", 8), node("n1", 8)], tiers=single), name="b")
-    close = seen(RACKS, name="c")
-    wanted = job(task(2, 8), networkTopology=soft)
-    assert chosen(wanted, flat, apart, close) == "c"
-    assert chosen(wanted, flat, apart) == "b"
-    assert chosen(job(task(2, 8)), flat, apart, close) == "a"
-
-
-def test_nothing_is_known_of_preferences_in_a_cluster_without_a_view() -> None:
-    unseen = replace(seen(view([node("n0"), node("n1")]), name="a"), view=None)
-    there = seen(view([node("n0"), node("n1")], tiers={"r": (1, ("n0", "n1"))}), name="b")
-    assert chosen(job(task(2, 8), networkTopology={"mode": "soft"}), unseen, there) == "b"
+@given(NODES, st.integers(1, 3), st.integers(1, 3), st.integers(1, 8))
+def test_pods_of_two_kinds_that_fit_find_nodes_whichever_kind_comes_first(
+    sizes: list[int], small: int, number: int, large: int
+) -> None:
+    """The first kind may take any nodes: those of the smallest room, the largest, or in order."""
+    shown = view([node(f"n{i}", size) for i, size in enumerate(sizes)])
+    if not fits(shown, job(task(number, small, name="small"), task(1, large))):
+        return
+    for order in (sizes, sorted(sizes), sorted(sizes, reverse=True)):
+        left, todo = list(order), number
+        for i in range(len(left)):
+            taken = min(todo, left[i] // small)
+            left[i], todo = left[i] - taken * small, todo - taken
+        assert max(left) >= large or large < small
 
 
 SHORT = [
@@ -464,5 +406,3 @@ def test_a_ground_after_changes_counts_as_a_fresh_one(steps: list[list[MemberNod
         assert positions[0] == positions[1]
         for kind in kinds:
             assert ground.counts(kind) == fresh.counts(kind)
-            classes = [sorted(each.alike(kind, None)) for each in (ground, fresh)]
-            assert classes[0] == classes[1]
