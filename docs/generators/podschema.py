@@ -13,17 +13,15 @@ from hyperjob_core.api.corev1 import DATA
 from hyperjob_core.api.markers import CLAIM, POD_TEMPLATE, QUANTITY_PATTERN
 from hyperjob_core.api.meta import Object
 
-# Lists whose items are identified by a key; every other list is replaced as a whole.
+# Lists whose items are identified by a key; every other list is replaced as a whole, also those
+# whose items Kubernetes identifies by a key and may repeat in a Pod (env, ports, imagePullSecrets,
+# hostAliases): in a custom resource the API server would refuse the repetition.
 _KEYS: Final = {
-    ("Container", "env"): ["name"],
-    ("Container", "ports"): ["containerPort", "protocol"],
     ("Container", "volumeDevices"): ["devicePath"],
     ("Container", "volumeMounts"): ["mountPath"],
     ("PodSpec", "containers"): ["name"],
     ("PodSpec", "ephemeralContainers"): ["name"],
     ("PodSpec", "evictionResponders"): ["name"],
-    ("PodSpec", "hostAliases"): ["ip"],
-    ("PodSpec", "imagePullSecrets"): ["name"],
     ("PodSpec", "initContainers"): ["name"],
     ("PodSpec", "resourceClaims"): ["name"],
     ("PodSpec", "schedulingGates"): ["name"],
@@ -32,11 +30,6 @@ _KEYS: Final = {
     ("ResourceRequirements", "claims"): ["name"],
 }
 _SETS: Final = {("ContainerRestartRuleOnExitCodes", "values")}
-# A key of a list must be required or have a default.
-_KEY_DEFAULTS: Final = {
-    ("ContainerPort", "protocol"): "TCP",
-    ("LocalObjectReference", "name"): "",
-}
 _ATOMIC_MAPS: Final = {
     "ConfigMapKeySelector",
     "FileKeySelector",
@@ -140,8 +133,6 @@ def _field(owner: str, field: str, raw: Object) -> Object:
             schema["x-kubernetes-list-type"] = "set" if at in _SETS else "atomic"
     if at in _ATOMIC_FIELDS:
         schema["x-kubernetes-map-type"] = "atomic"
-    if at in _KEY_DEFAULTS:
-        schema["default"] = _KEY_DEFAULTS[at]
     return schema
 
 

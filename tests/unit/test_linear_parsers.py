@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob.cli.lint.documents import _FLOAT, _INTEGER
 from hyperjob.client.durations import parse_duration
 from hyperjob_core.api import formats
 from hyperjob_core.api.arguments import Kind, read_arguments
@@ -22,6 +21,7 @@ from hyperjob_core.api.plugins import fill, placeholders_of
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import natural, timestamp
 from hyperjob_core.telemetry.logs import _hide
+from hyperjob_core.yamltext import FLOAT, INTEGER
 from hyperjob_engine.plugins.hook import generation_of
 from hyperjob_engine.resources import parse_resources
 from hyperjob_rules.patch import escape
@@ -62,8 +62,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "pointer": escape,
     "warning": lambda text: cut_warnings([text]),
     "name of a binding": binding_name,
-    "integer in a manifest": _INTEGER.match,
-    "number in a manifest": _FLOAT.match,
+    "integer in a manifest": INTEGER.match,
+    "number in a manifest": FLOAT.match,
     "log line": _hide,
     "labels": lambda text: validate_labels({text: text}, ROOT, Report()),
     "annotations": lambda text: validate_annotations({text: text}, ROOT, Report()),

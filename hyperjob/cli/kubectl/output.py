@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any, TextIO, TypeVar, cast
 
 import click
-import yaml
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -17,6 +16,7 @@ from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.errors import title
 from hyperjob_core.api.meta import Object
 from hyperjob_core.text import printable
+from hyperjob_core.yamltext import to_yaml
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -90,10 +90,10 @@ def remark(text: str) -> None:
 def dump(value: object, form: str) -> None:
     """Print a value as JSON or YAML."""
     if form == YAML:
-        text = yaml.safe_dump(value, allow_unicode=True)
+        text = to_yaml(value)
         if text != printable(text):
             # YAML has its own escapes for control characters, which every YAML parser decodes.
-            text = yaml.safe_dump(value)
+            text = to_yaml(value, allow_unicode=False)
         click.echo(text, nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,18 +1,45 @@
 """Validate the HyperJobs of a file: the webhook's errors and warnings, with line numbers."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
-from hyperjob_core.api.field import ErrorType, FieldError
+from hyperjob_core.api.field import METADATA, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
-from hyperjob_core.hints import is_typo
+from hyperjob_core.api.wire import mapping
+from hyperjob_core.hints import did_you_mean, is_typo
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
+from hyperjob_rules.validation.shape_errors import UNKNOWN
 
 LIST_KIND: Final = f"{KIND}List"
+_KUBECTL: Final = "kubectl"
+"""The rule of a warning about what kubectl does with a file."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATIONS: Final = 262_144
+"""The bytes of all annotations of an object that an API server stores."""
+_METADATA: Final = frozenset(
+    (
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +119,7 @@ def _checked_document(document: Document) -> CheckedDocument:
         for found in report.remarks
     ]
     errors = [*head_errors(document), *errors]
+    warnings = [*kubectl_warnings(document), *warnings]
     return CheckedDocument(
         _full_name(content), document.line, _in_order(errors), _in_order(warnings)
     )
@@ -103,7 +131,7 @@ def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
 
 
 def head_errors(document: Document) -> list[LintFinding]:
-    """Check apiVersion and kind, which the API server checks against the path of a request."""
+    """Check what the API server checks of a request: apiVersion, kind, the fields of metadata."""
     found = []
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         given = document.content.get(field)
@@ -115,7 +143,43 @@ def head_errors(document: Document) -> list[LintFinding]:
             message = f'Unsupported value: "{given}": supported values: "{wanted}"'
         line = document.line_of(field)
         found.append(LintFinding("T4", line, f"{field}: {message}", field, reason.value, message))
+    metadata = document.content.get("metadata")
+    for name in metadata if isinstance(metadata, dict) else ():
+        if name not in _METADATA:
+            error = UNKNOWN.at(METADATA.child(name), hint=did_you_mean(name, _METADATA))
+            line = document.line_of(error.field)
+            found.append(LintFinding(UNKNOWN.id, line, str(error), *_cause_of(error)))
     return found
+
+
+def kubectl_warnings(document: Document) -> list[LintFinding]:
+    """Return what kubectl drops without a word, and that `kubectl apply` cannot store an object."""
+    found = [LintFinding(_KUBECTL, each.line, each.text) for each in document.remarks]
+    size = _applied_bytes(document.content)
+    if size > _MAX_ANNOTATIONS:
+        text = (
+            f"kubectl apply cannot store this object: it copies the object into the annotation"
+            f" {_LAST_APPLIED}, and the annotations then have {size} of at most {_MAX_ANNOTATIONS}"
+            f" bytes"
+        )
+        remedy = (
+            "use kubectl apply --server-side or kubectl create, or move long texts to a ConfigMap"
+        )
+        found.append(LintFinding(_KUBECTL, document.line, text, remedy=remedy))
+    return found
+
+
+def _applied_bytes(content: Object) -> int:
+    """Return the bytes of an object's annotations after `kubectl apply`."""
+    metadata = mapping(content.get("metadata"))
+    annotations = mapping(metadata.get("annotations"))
+    own = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
+    named = {"namespace": "default", **metadata, "annotations": own}
+    copied = json.dumps({**content, "metadata": named}, separators=(",", ":"), ensure_ascii=False)
+    escaped = sum(map(copied.count, "<>&")) * len("u003c")  # Go writes each as six characters
+    texts = (text for pair in own.items() for text in pair if isinstance(text, str))
+    size = sum(len(each.encode()) for each in (_LAST_APPLIED, copied, *texts))
+    return size + escaped + len("\n")
 
 
 def _cause_of(error: FieldError) -> tuple[str, str, str]:

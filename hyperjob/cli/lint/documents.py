@@ -1,9 +1,6 @@
-"""Read objects from YAML or JSON files, with the line of each field.
+"""Read objects from YAML or JSON files as kubectl does, with the line of each field."""
 
-The module reads YAML as kubectl does: no timestamps, no numbers of base 60, no duplicate key.
-"""
-
-import re
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,12 +9,12 @@ from typing import Any, Final
 
 import yaml
 
+from hyperjob.cli.lint.kubectlyaml import Loader, Remark
 from hyperjob_core.api.meta import Object
 
 MAX_BYTES: Final = 7 * 1024 * 1024
 MAX_NODES: Final = 100_000
 """The fields of an object: ten times those of a HyperJob with 400 replicatedJobs."""
-MAX_DEPTH: Final = 100
 MAX_LETTERS: Final = 16 * 1024 * 1024
 """The letters of the paths of all fields of an object together."""
 _QUICK: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -38,11 +35,15 @@ class TooManyFieldsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An object of a file, its YAML node, and the line of each of its fields."""
+    """An object of a file, its YAML node, the line of each of its fields, and what was dropped.
+
+    The object has no null: `kubectl apply` and the API server drop the fields that are null.
+    """
 
     content: Object
     node: yaml.MappingNode
     lines: Mapping[str, int]
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def line(self) -> int:
@@ -91,8 +92,30 @@ def read(name: str) -> ManifestFile:
 
 def parse(text: str) -> Iterator[Document]:
     """Yield the objects of a text and the items of a List; raises YAMLError, ValueError."""
+    line = 0
+    for part in _parts(text):
+        yield from _parsed(part, line)
+        line += part.count("\n")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the values of a stream of JSON, one by one; any other text as a whole."""
+    decoder, rest = json.JSONDecoder(), text
+    while rest.lstrip().startswith("{"):
+        try:
+            end = decoder.raw_decode(rest, len(rest) - len(rest.lstrip()))[1]
+        except (ValueError, RecursionError):
+            break
+        yield rest[:end]
+        rest = rest[end:]
+    if rest.strip() or rest is text:
+        yield rest
+
+
+def _parsed(text: str, first: int) -> Iterator[Document]:
+    """Yield the objects of a stream of YAML whose first line has this number in its file."""
     _refuse_many(text)
-    loader = _Loader(text)
+    loader = Loader(text, first)
     try:
         while loader.check_node():
             node = loader.get_node()
@@ -105,9 +128,16 @@ def parse(text: str) -> Iterator[Document]:
             if not isinstance(node, yaml.MappingNode):
                 problem = "is not an object"
                 raise yaml.constructor.ConstructorError(None, None, problem, loader.get_mark())
-            yield from _unpack(content, node)
+            yield from _unpack(without_nulls(content), node, loader.take_remarks())
     finally:
         loader.dispose()
+
+
+def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any value of JSON
+    """Return a value without the fields that are null; items of lists stay."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _refuse_many(text: str) -> None:
@@ -163,16 +193,23 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
-    """Yield an object, or the objects of a List."""
+def _unpack(
+    content: Object, node: yaml.MappingNode, remarks: tuple[Remark, ...]
+) -> Iterator[Document]:
+    """Yield an object, or the objects of a List, of which the first has the remarks."""
     items = content.get("items")
     if content.get("kind") not in LISTS or not isinstance(items, list):
-        yield Document(content, node, dict(_lines(node)))
+        yield Document(content, node, dict(_lines(node)), remarks)
         return
-    sequence = next(value for key, value in node.value if key.value == "items")
+    if not content.get("apiVersion"):
+        raise UnreadableError(f"line {node.start_mark.line + 1}: the List has no apiVersion")
+    sequence = [value for key, value in node.value if key.value == "items"][-1]
     for item, item_node in zip(items, sequence.value, strict=True):
-        if isinstance(item_node, yaml.MappingNode):
-            yield Document(item, item_node, dict(_lines(item_node)))
+        if not isinstance(item_node, yaml.MappingNode):
+            line = item_node.start_mark.line + 1
+            raise UnreadableError(f"line {line}: an item of the List is not an object")
+        yield Document(item, item_node, dict(_lines(item_node)), remarks)
+        remarks = ()
 
 
 def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
@@ -223,66 +260,3 @@ def _in_one_line(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f"line {mark.line + 1}: {problem}" if mark else str(problem)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it, with a bound for the depth of its nodes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise ValueError("is nested too deep")
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a string", key.start_mark
-                )
-            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
-                problem = f'key "{key.value}" already set in map'
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        made = super().construct_mapping(node, deep=deep)
-        return {_as_text(key): value for key, value in made.items()}
-
-
-def _as_text(key: object) -> str:
-    """Return a key of a mapping as Kubernetes' YAML parser does, which has texts only."""
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return "null" if key is None else str(key)
-
-
-_INTEGER: Final = re.compile(r"\A[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)\Z")
-_FLOAT: Final = re.compile(r"\A[-+]?(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?\Z")
-
-
-def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return the patterns of plain scalars that are not strings, in YAML as Kubernetes reads it."""
-    kept: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():
-        kept[first] = [
-            (tag, pattern)
-            for tag, pattern in pairs
-            if tag.rpartition(":")[2] not in {"timestamp", "int", "float"}
-        ]
-    for first in "-+.0123456789":
-        kept.setdefault(first, []).extend(
-            [
-                ("tag:yaml.org,2002:int", _INTEGER),
-                ("tag:yaml.org,2002:float", _FLOAT),
-            ]
-        )
-    return kept
-
-
-_Loader.yaml_implicit_resolvers = _resolvers()

@@ -14,7 +14,7 @@ from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
-from hyperjob.cli.lint.check import head_errors, is_hyperjob
+from hyperjob.cli.lint.check import head_errors, is_hyperjob, kubectl_warnings
 from hyperjob.cli.lint.documents import ManifestFile
 from hyperjob.cli.manifests import manifest_of
 from hyperjob.cli.plan import view
@@ -76,12 +76,13 @@ def plan(files: Sequence[str], clusters: Path | None, access: Access, form: str)
 
 
 def _documents(source: ManifestFile) -> list[Document]:
-    """Return the HyperJobs of a file in their order, with the errors of apiVersion and kind."""
+    """Return the HyperJobs of a file in their order, with what is wrong beside their fields."""
     return [
         Document(
             content=document.content,
             line=document.line,
             errors=[item.text for item in head_errors(document)],
+            warnings=[item.text for item in kubectl_warnings(document)],
         )
         for document in source.documents
         if is_hyperjob(document.content)

@@ -45,11 +45,12 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A HyperJob of a file; `line` is its line there, `errors` are the parser's errors in it."""
+    """A HyperJob of a file, its line there, and errors and warnings about its text and head."""
 
     content: Object
     line: int = 1
     errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,7 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
         else inspect_update({**old, "spec": content.get("spec")}, old, context=context)
     )
     refusals = (str(item.error) for item in report.refusals)
+    remarks = (item.text for item in (*report.remarks, *made.remarks))
     wrong = list(dict.fromkeys([*document.errors, *refusals]))
     judgement = Judgement(
         namespace=namespace,
@@ -126,7 +128,7 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
         verdict=Verdict.REFUSED,
         errors=wrong,
         # At an update, admission does not warn of missing objects that the spec already named.
-        warnings=list(dict.fromkeys(item.text for item in (*report.remarks, *made.remarks))),
+        warnings=list(dict.fromkeys([*document.warnings, *remarks])),
     )
     if wrong:
         return replace(judgement, message=f"would be refused with {_errors_text(wrong)}")

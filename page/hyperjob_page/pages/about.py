@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-import yaml
-
 from hyperjob.client.events import event_time, events_of
 from hyperjob.client.plan.judge import judge
 from hyperjob.client.plan.pieces import unsuitable
@@ -20,6 +18,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import shortened
+from hyperjob_core.yamltext import to_yaml
 from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.render import render
@@ -97,7 +96,7 @@ SECTIONS: Final[Mapping[str, Section]] = {
 
 
 def _dumped(found: Object) -> str:
-    return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+    return to_yaml(found, sort_keys=False)
 
 
 def _event_rows(found: list[Object]) -> list[dict[str, object]]:

@@ -133,12 +133,6 @@ Change = Callable[[Object], object]
             id="two jobs of one name",
         ),
         pytest.param(
-            lambda o: container(o)["ports"][1].pop("protocol"),
-            "HyperJob.spec.replicatedJobs[0].templateSpec.tasks[0].template.spec.containers[0]"
-            ".ports: duplicate (29500, 'TCP')",
-            id="a port twice, the protocol being defaulted",
-        ),
-        pytest.param(
             lambda o: container(o).update(imagePulPolicy="Always"),
             "spec.replicatedJobs[0].templateSpec.tasks[0].template.spec.containers[0]: Additional"
             " properties are not allowed ('imagePulPolicy' was unexpected)",

@@ -83,7 +83,6 @@ def test_a_warning_refuses_nothing(tmp_path: Path):
     ("text", "problem"),
     [
         ("a: [", "line 1"),
-        ("a: 1\na: 2\n", 'line 2: key "a" already set in map'),
         ("- a\n", "is not an object"),
         ("just text\n", "is not an object"),
         ("? [a, b]\n: c\n", "a key must be a string"),
@@ -91,7 +90,7 @@ def test_a_warning_refuses_nothing(tmp_path: Path):
         (ALIAS_BOMB, "has more than 100000 fields"),
         ("[" * 5000, "deep"),
     ],
-    ids=["yaml", "key twice", "list", "text", "key", "tag", "alias bomb", "deep"],
+    ids=["yaml", "list", "text", "key", "tag", "alias bomb", "deep"],
 )
 def test_what_cannot_be_read_ends_with_2(tmp_path: Path, text: str, problem: str):
     result = run(file(tmp_path, text))
@@ -249,7 +248,6 @@ def test_json_tells_everything(tmp_path: Path):
         ("1Gi", "1Gi"),
         ("500m", "500m"),
         ("yes", True),
-        ("~", None),
         ("08", 8.0),
         ("1.2.3", "1.2.3"),
     ],

@@ -241,9 +241,6 @@ IN_FILE = {
         "clusterNames: Required value",
         "list the clusters, or use clusterPolicy Preferred",
     ),
-    "a key twice": InFile(
-        GROUP, f"{GROUP}{GROUP}", USAGE, 'error: FILE: line 8: key "replicas"', "already set in map"
-    ),
     "a tab": InFile(
         GROUP, "\treplicas: 2\n", USAGE, "error: FILE: line 7", "found character '\\t'"
     ),

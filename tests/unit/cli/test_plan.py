@@ -283,7 +283,9 @@ def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_pat
     queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "q"}}
     wrong = job("wrong") | {"apiVersion": "training.volcano.sh/v1"}
     path = tmp_path / "list.json"
-    path.write_text(json.dumps({"kind": "List", "items": [queue, job("one"), wrong]}))
+    path.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [queue, job("one"), wrong]})
+    )
     result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"])
     assert [(each["name"], each["verdict"], len(each["errors"])) for each in judged(result)] == [
         ("one", "Fits", 0),

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from hyperjob.cli.plan import plan
+from hyperjob_core.yamltext import to_yaml
 from tests.unit.cli.test_plan import admitted_by
 
 GPU, NPU = "nvidia.com/gpu", "huawei.com/Ascend910"
@@ -99,7 +99,7 @@ def test_a_plan(tmp_path: Path, case: str, admission: str) -> None:
         "spec": {"replicatedJobs": groups, **fields},
     }
     jobs, clusters = tmp_path / "job.yaml", tmp_path / "clusters.yaml"
-    jobs.write_text(yaml.safe_dump(raw))
+    jobs.write_text(to_yaml(raw))
     clusters.write_text(CLUSTERS)
     with admitted_by(admission):
         result = CliRunner().invoke(
