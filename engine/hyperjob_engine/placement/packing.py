@@ -113,7 +113,8 @@ def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:
 def _loss(kind: Kind, other: Kind) -> int:
     """Return how many pods of a kind one pod of another takes the room of, on any node."""
     taken = dict(other.request)
-    return max((-(-taken.get(name, 0) // amount) for name, amount in kind.request), default=0)
+    asked = ((name, amount) for name, amount in kind.request if amount > 0)
+    return max((-(-taken.get(name, 0) // amount) for name, amount in asked), default=0)
 
 
 def _size(kind: Kind) -> tuple[int, Frozen]:

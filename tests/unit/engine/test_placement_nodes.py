@@ -126,6 +126,11 @@ def test_waiting_pods_of_others_take_the_nodes_that_they_fit_on() -> None:
     assert seen(view(free, held("w", 6))).free[GPU] == 6 * 10**9
 
 
+def test_waiting_pods_of_others_may_ask_for_none_of_a_resource() -> None:
+    free = [node("n0", 8), node("n1", 8)]
+    assert fits(view(free, held("w", 0), held("v", 1)), job(task(1, 8)))
+
+
 def test_reservations_hold_nodes_until_the_view_shows_their_pods() -> None:
     shown, wanted = view([node("n0", 8), node("n1", 8)]), job(task(1, 8))
     assert fits(shown, wanted, replace(wanted, name="k"))
