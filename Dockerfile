@@ -28,6 +28,7 @@ COPY page page
 COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller
+COPY trainjobs trainjobs
 RUN ["python", "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", "."]
 RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compile", "--no-deps", "hyperjob"]
 # Compiled here, since nothing can be written where it runs; by hash, so that it is the same every

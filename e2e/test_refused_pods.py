@@ -32,7 +32,7 @@ runTimes: {defaultSeconds: 600}
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Yield an embedded world whose controller reads nodes and pods of the members, or no member."""
+    """Yield an embedded world whose controller reads the members, or none."""
     settings, directory = from_environment(), tmp_path_factory.mktemp("refused")
     if not settings.embedded:
         pytest.skip("benchmarks.night plays the same on a real Karmada")

@@ -26,7 +26,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     TRAINJOBS,
 )
-from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB
+from hyperjob_trainjobs.fields import RUNTIME, TRAINJOB
 from tests.support.stack import kubectl
 from tests.support.trainjobs import mpi_runtime, runtime, trainjob
 

@@ -8,9 +8,8 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
@@ -37,13 +36,11 @@ from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
-from hyperjob_controller.trainjobs.follow import TrainJobs
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
-from hyperjob_controller.wake.workers import CONTROLLER, run_workers
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_controller.write import StatusWriter
@@ -56,6 +53,7 @@ from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
+from hyperjob_core.workers import CONTROLLER, run_workers
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.state import Settings
@@ -96,7 +94,7 @@ class Manager:
         the controller reads nothing there. `views` are members as another process has read them.
         `messages_per_second` bounds the refreshed messages of waiting HyperJobs, and `tuning`
         has what only tests change. `through` wraps the pass of a HyperJob. By default no turn of
-        the event loop is timed.
+        the event loop is timed. `beside` may get, before `run`, what runs while this process leads.
         """
         self.options = options
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
@@ -113,7 +111,7 @@ class Manager:
         )
         self.queue = self._make_queue()
         self.wall = self._make_wall()
-        self._recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
+        self.recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.leadership = self._make_leadership()
@@ -142,7 +140,7 @@ class Manager:
         self._handlers = Handlers(
             self.caches, self.queue, self.memory, wall=self.wall, settle=settle, now=now
         )
-        self._trainjobs = self._make_trainjobs()
+        self.beside: list[tuple[Place, Callable[[], Awaitable[None]]]] = []
 
     @property
     def admission(self) -> Admission:
@@ -290,7 +288,7 @@ class Manager:
     def _make_passes(self, meter: Meter, through: Callable[[Reconcile], Reconcile]) -> Reconcile:
         """Return the pass of a HyperJob behind its guard; `through` wraps the pass alone."""
         caches, seconds = self.caches, self.options.progress_interval
-        self._events = Events(caches, self._recorder)
+        self._events = Events(caches, self.recorder)
         reconciler = Reconciler(
             caches,
             self.memory,
@@ -313,20 +311,6 @@ class Manager:
             refresh=lambda key: self._handlers.refresh(key),  # noqa: PLW0108 - made later
         )
         return guard.reconcile
-
-    def _make_trainjobs(self) -> TrainJobs | None:
-        if self._tuning.trainjobs_asked is None:
-            return None
-        return TrainJobs(
-            self._kube,
-            self.caches.hyperjobs,
-            self._recorder,
-            namespace=self.options.namespace,
-            now=self._now,
-            look_again=self._tuning.trainjobs_asked,
-            faulty=partial(self.wall.failed_at, Place.TRAINJOBS),
-            in_turn=self.watchdog.event,
-        )
 
     def _set_aside(self, key: str) -> None:
         """Let others have the room of a HyperJob that is set aside, but not of its sub-jobs."""
@@ -356,7 +340,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             keep = self.wall.keep
             tasks = [group.create_task(keep(Place.INFORMER, each.run)) for each in self.caches.all]
-            tasks.append(group.create_task(keep(Place.EVENTS, self._recorder.run)))
+            tasks.append(group.create_task(keep(Place.EVENTS, self.recorder.run)))
             tasks.append(group.create_task(keep(Place.LOOP, self.watchdog.run)))
             tasks.append(group.create_task(keep(Place.INFORMER, self._begin)))
             tasks.append(group.create_task(keep(Place.INFORMER, self.caches.say_what_is_missing)))
@@ -381,8 +365,7 @@ class Manager:
                 background = [group.create_task(keep(Place.ROUND, self._admit))]
                 if self.reader is not None:
                     background.append(group.create_task(keep(Place.PROGRESS, self.reader.run)))
-                if self._trainjobs is not None:
-                    background.append(group.create_task(keep(Place.TRAINJOBS, self._trainjobs.run)))
+                background += [group.create_task(keep(*each)) for each in self.beside]
                 await run_workers(
                     self.queue,
                     self._rate_limit.reconcile,
@@ -432,7 +415,7 @@ class Manager:
             "metadata": {"namespace": self._tuning.lease_namespace, "name": LEASE_NAME},
         }
         if self.working.is_set():
-            self._recorder.event(
+            self.recorder.event(
                 lease,
                 "Normal",
                 "QueueAdmissionChanged",

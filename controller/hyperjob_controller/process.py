@@ -3,6 +3,8 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +12,15 @@ import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests a
 from hyperjob_controller.insight.renewals import Renewals
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options
+from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.renewals import RENEWALS
 from hyperjob_core.telemetry.endpoints import Protection, serve
 from hyperjob_core.telemetry.health import Checks
+from hyperjob_trainjobs.follow import TrainJobs
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +54,7 @@ async def run(options: Options) -> None:
         _protection(options) as protected,
     ):
         manager = Manager(kube, options, members=members, watchdog=watchdog)
+        follow_trainjobs(manager, kube)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         readyz.add("credentials", manager.refused)
@@ -74,6 +80,26 @@ async def run(options: Options) -> None:
             )
             with watchdog.ticking():
                 await manager.run()
+
+
+def follow_trainjobs(
+    manager: Manager, kube: Kube, *, look_again: timedelta = timedelta(seconds=30)
+) -> None:
+    """Let the manager make HyperJobs of TrainJobs while it leads.
+
+    `look_again` is the time between two requests whether TrainJobs can be followed.
+    """
+    trainjobs = TrainJobs(
+        kube,
+        manager.caches.hyperjobs,
+        manager.recorder,
+        namespace=manager.options.namespace,
+        now=utc_now,
+        look_again=look_again,
+        faulty=partial(manager.wall.failed_at, Place.TRAINJOBS),
+        in_turn=manager.watchdog.event,
+    )
+    manager.beside.append((Place.TRAINJOBS, trainjobs.run))
 
 
 def _renewals(options: Options) -> list[Renewals]:

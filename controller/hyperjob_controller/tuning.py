@@ -18,12 +18,10 @@ class Tuning:
 
     After `silence` without a report of a sub-job from its cluster the controller has Karmada apply
     the sub-job again. `failure_causes` reads the failed pods of a failed sub-job, where the
-    controller has the right. `trainjobs_asked` is the time between two requests whether TrainJobs
-    can be followed; with None the controller follows none.
+    controller has the right.
     """
 
     writes: int = 50
     silence: timedelta = timedelta(seconds=30)
     failure_causes: bool = True
     lease_namespace: str = LEASE_NAMESPACE
-    trainjobs_asked: timedelta | None = timedelta(seconds=30)

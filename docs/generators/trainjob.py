@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.generators.markdown import row, table
-from hyperjob_engine.trainjob.fields import POD, RUNTIME, TRAINJOB, Field
+from hyperjob_trainjobs.fields import POD, RUNTIME, TRAINJOB, Field
 
 INTRO: Final = """\
 # Fields of TrainJobs

@@ -70,7 +70,7 @@ async def control(plane: Any, *, mode: str, members: str) -> None:
         leader_elect=False,
         workers=1,
     )
-    tuning = Tuning(writes=1, trainjobs_asked=None)
+    tuning = Tuning(writes=1)
     async with Kube(plane) as kube:
         manager = Manager(
             kube,

@@ -114,7 +114,7 @@ def beside(extremes: list[Object]) -> World:
     ]
     return World(
         scenario_of([*others, *honest], nodes=40, queues=queues),
-        tuning=Tuning(failure_causes=False, trainjobs_asked=None),
+        tuning=Tuning(failure_causes=False),
         workers=8,
     )
 

@@ -18,7 +18,17 @@ from hyperjob.sdk import Client
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ("controller", "webhook", "certs", "core", "engine", "rules", "install", "sandbox")
+MODULES = (
+    "controller",
+    "webhook",
+    "certs",
+    "trainjobs",
+    "core",
+    "engine",
+    "rules",
+    "install",
+    "sandbox",
+)
 EXAMPLE = next(
     block
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

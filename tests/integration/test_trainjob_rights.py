@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
@@ -64,8 +63,8 @@ async def test_without_the_rights_one_line_names_them_and_with_them_trainjobs_be
         await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime())
         await kube.create(TRAINJOBS, trainjob("tj", namespace))
         account = controller_account(control_plane, namespace, tmp_path)
-        often = Tuning(trainjobs_asked=timedelta(milliseconds=50))
-        async with running_controller(account, namespace, tuning=often):
+        often = timedelta(milliseconds=50)
+        async with running_controller(account, namespace, trainjobs=often):
 
             async def named() -> bool:
                 return bool(said())

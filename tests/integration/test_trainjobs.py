@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.wire import condition
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
@@ -32,7 +31,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.trainjobs import crds, job, runtime, trainjob
 
 Object = dict[str, Any]
-SOON = Tuning(trainjobs_asked=timedelta(milliseconds=50))
+SOON = timedelta(milliseconds=50)
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ async def test_a_trainjob_runs_over_two_clusters_and_completes(
 ) -> None:
     async with (
         clusters(kube, one=100, two=100),
-        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
     ):
         given = trainjob("tj", namespace, spread='{"clusters": 2}', trainer={"numNodes": 3})
         await kube.create(TRAINJOBS, given)
@@ -168,7 +167,7 @@ async def test_suspend_and_resume_reach_the_sub_jobs(
 ) -> None:
     async with (
         clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
     ):
         await kube.create(TRAINJOBS, trainjob("tj", namespace))
         await sub_jobs(kube, namespace, 1)
@@ -183,7 +182,7 @@ async def test_suspend_and_resume_reach_the_sub_jobs(
 async def test_a_trainjob_without_the_label_and_one_of_multikueue_are_left_alone(
     control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
 ) -> None:
-    async with running_controller(control_plane.kubeconfig, namespace, tuning=SOON):
+    async with running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON):
         for name, given in {
             "a": {"labels": {}},
             "b": {"managedBy": "kueue.x-k8s.io/multikueue"},
@@ -198,7 +197,7 @@ async def test_a_trainjob_without_the_label_and_one_of_multikueue_are_left_alone
 async def test_a_trainjob_that_cannot_be_carried_over_fails_until_its_runtime_can(
     control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
 ) -> None:
-    async with running_controller(control_plane.kubeconfig, namespace, tuning=SOON):
+    async with running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON):
         own = runtime("own", job("trainer", hostname="x"))
         own |= {"kind": TRAINING_RUNTIMES.kind}
         own["metadata"]["namespace"] = namespace
@@ -225,7 +224,7 @@ async def test_a_missed_deadline_ends_the_trainjob_and_its_hyperjob(
 ) -> None:
     async with (
         clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
     ):
         await kube.create(TRAINJOBS, trainjob("tj", namespace, activeDeadlineSeconds=1))
         assert (await condition_is(kube, namespace, "Failed"))["reason"] == "DeadlineExceeded"
@@ -242,7 +241,7 @@ async def test_the_hyperjob_belongs_to_the_trainjob_and_goes_after_its_time_to_l
     await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("brief", ttlSecondsAfterFinished=1))
     async with (
         clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
     ):
         await kube.create(TRAINJOBS, trainjob("tj", namespace, runtimeRef={"name": "brief"}))
         first = (await has(kube, HYPERJOBS, namespace))["metadata"]
@@ -275,7 +274,7 @@ async def test_nothing_is_watched_or_logged_before_the_crds_which_may_come_and_g
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with running_controller(control_plane.kubeconfig, namespace, tuning=SOON):
+    async with running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON):
         for _ in range(2):
             await install(kube)
             await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime())
@@ -333,7 +332,7 @@ async def test_the_commands_take_the_name_of_a_trainjob(
 
     async with (
         clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, tuning=SOON),
+        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
     ):
         await kube.create(TRAINJOBS, trainjob("tj", namespace))
         await sub_jobs(kube, namespace, 1)

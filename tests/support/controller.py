@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
+from hyperjob_controller.process import follow_trainjobs
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import LONGEST_REST
 from hyperjob_controller.write import START_SECONDS
@@ -42,17 +43,21 @@ async def running_controller(
     admission: QueueAdmission | None = QueueAdmission.NONE,
     now: Callable[[], datetime] = utc_now,
     tuning: Tuning | None = None,
+    trainjobs: timedelta | None = None,
     **options: Any,
 ) -> AsyncIterator[Manager]:
     """Run a controller for one namespace with its own client; it is ready inside the block.
 
-    `now` returns the time: with a constant time no wait ends.
+    `now` returns the time: with a constant time no wait ends. `trainjobs` is the time between two
+    requests whether TrainJobs can be followed.
     """
     settings = Options(
         namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
     )
     async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-controller/test") as kube:
         manager = Manager(kube, settings, now=now, tuning=tuning)
+        if trainjobs is not None:
+            follow_trainjobs(manager, kube, look_again=trainjobs)
         task = asyncio.create_task(manager.run())
         working = asyncio.create_task(manager.working.wait())
         try:

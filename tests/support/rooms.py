@@ -8,7 +8,10 @@ PACKAGES: Final = {
     "hyperjob": ROOT / "hyperjob",
     **{
         f"hyperjob_{room}": ROOT / room / f"hyperjob_{room}"
-        for room in ("page", "core", "engine", "rules", "install", "webhook", "controller", "certs")
+        for room in (
+            *("page", "core", "engine", "rules", "install", "webhook", "controller", "certs"),
+            "trainjobs",
+        )
     },
 }
 

@@ -42,8 +42,8 @@ from hyperjob_rules.validation.context import (
 from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.references import warn_references
 from hyperjob_rules.validation.rules import ALLOWED, Decision, Report
+from hyperjob_trainjobs.judge import Around, judge
 from hyperjob_webhook.review import AdmissionRequest
-from hyperjob_webhook.trainjobs import Around, judge
 
 USER_AGENT: Final = "hyperjob-webhook/1"
 LOOK_SECONDS: Final = 1.0

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from sys import intern
 from typing import Final
 
-from hyperjob_controller.caches.mutationcache import MutationCache
 from hyperjob_controller.caches.shared import Shared
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
@@ -33,6 +32,7 @@ from hyperjob_core.kube.informer import (
     strip_managed_fields,
     untimed,
 )
+from hyperjob_core.kube.mutationcache import MutationCache
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTERS,

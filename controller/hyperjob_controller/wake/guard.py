@@ -17,6 +17,7 @@ from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
+from hyperjob_core.workers import SetAsideError
 from hyperjob_engine.status.derive import derive_fault
 from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.status.transitions import status_events
@@ -24,14 +25,6 @@ from hyperjob_engine.status.transitions import status_events
 Reconcile = Callable[[str], Awaitable[timedelta | None]]
 
 _ENDED = frozenset({Phase.COMPLETED, Phase.FAILED})
-
-
-class SetAsideError(Exception):
-    """The pass of a HyperJob failed by a bug, and the next one is due after `wait`."""
-
-    def __init__(self, wait: timedelta) -> None:
-        super().__init__(wait)
-        self.wait = wait
 
 
 class Guard:

@@ -52,7 +52,7 @@ class Loader(yaml.SafeLoader):
         return super().process_directives()  # type: ignore[no-untyped-call]
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
-        """Compose a node; raises ValueError for one that is nested too deep."""
+        """Compose a node; raises ValueError for a node that is nested too deep."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError("is nested too deep")

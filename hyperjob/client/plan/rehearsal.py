@@ -64,7 +64,7 @@ class Rehearsal:
             now=lambda: world.now,
             clock=asyncio.get_running_loop().time,
             views=world.views,
-            tuning=Tuning(failure_causes=False, trainjobs_asked=None),
+            tuning=Tuning(failure_causes=False),
             through=self._through,
         )
         # A new leader waits until it evicts; the controller of the world has led for long.

@@ -79,7 +79,7 @@ async def _run(scenario: Scenario, progress: Progress) -> History:
             now=now,
             clock=asyncio.get_running_loop().time,
             messages_per_second=_MESSAGES_PER_SECOND,
-            tuning=Tuning(writes=1, failure_causes=False, trainjobs_asked=None),
+            tuning=Tuning(writes=1, failure_causes=False),
         )
         return await _run_to_end(Simulation(scenario, plane), progress, manager)
 

@@ -167,7 +167,7 @@ async def answers(made: Object) -> tuple[Object, Verdict, Explanation, str, bool
         options,
         now=now,
         clock=asyncio.get_running_loop().time,
-        tuning=Tuning(failure_causes=False, trainjobs_asked=None),
+        tuning=Tuning(failure_causes=False),
     )
     running = asyncio.create_task(manager.run())
     await manager.working.wait()

@@ -94,7 +94,7 @@ class Fleet:
             self.options,
             now=now,
             clock=asyncio.get_running_loop().time,
-            tuning=Tuning(failure_causes=False, trainjobs_asked=None),
+            tuning=Tuning(failure_causes=False),
         )
         manager.handover.follow(now() - 2 * self.options.lag)
         self._running = asyncio.create_task(manager.run())

@@ -407,7 +407,7 @@ class SlowEnds:
             now=now,
             clock=clock,
             members=kube,
-            tuning=Tuning(writes=1, trainjobs_asked=None),
+            tuning=Tuning(writes=1),
         )
 
     async def ask(self, stops: int) -> None:

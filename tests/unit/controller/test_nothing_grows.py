@@ -5,7 +5,6 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
-from hyperjob_controller.tuning import Tuning
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 from hyperjob_core.registry import REGISTRY
 from hyperjob_sandbox.simulate.workload import Submission
@@ -90,9 +89,7 @@ def test_two_thousand_hyperjobs_in_five_hundred_namespaces_leave_nothing_behind(
         visitors(40, arrival=2500.0, label="last"),  # old entries go at the next event
     ]
     jobs = [each for phase in phases for each in phase]
-    world = World(
-        scenario_of(jobs, nodes=40), plane=Plane, tuning=Tuning(trainjobs_asked=None), workers=8
-    )
+    world = World(scenario_of(jobs, nodes=40), plane=Plane, workers=8)
     seen: list[dict[str, int]] = []
     samples: list[int] = []
 

@@ -70,7 +70,7 @@ def fleet(plane: Callable[[], Plane] | None = None, *, arrival: float = BEGIN) -
         submission(f"j{number:02}", arrival=arrival + number, duration=1200.0, replicas=2, gpus=14)
         for number in range(35)
     ]
-    tuning = Tuning(failure_causes=False, trainjobs_asked=None)
+    tuning = Tuning(failure_causes=False)
     return World(scenario_of(jobs, nodes=20), plane=plane, tuning=tuning, workers=8)
 
 
@@ -139,7 +139,7 @@ def crowd(*, arrival: float) -> list[Submission]:
 
 
 def test_a_full_quota_of_one_namespace_gives_its_room_to_another() -> None:
-    tuning = Tuning(failure_causes=False, trainjobs_asked=None)
+    tuning = Tuning(failure_causes=False)
     world = World(
         scenario_of(crowd(arrival=BEGIN), nodes=20),
         plane=lambda: Failing(QUOTA, namespace="full"),
@@ -158,7 +158,7 @@ def test_a_full_quota_of_one_namespace_gives_its_room_to_another() -> None:
 
 
 def test_a_restart_during_an_outage_gives_room_back_and_running_hyperjobs_keep_theirs() -> None:
-    tuning, jobs = Tuning(failure_causes=False, trainjobs_asked=None), crowd(arrival=10.0)
+    tuning, jobs = Tuning(failure_causes=False), crowd(arrival=10.0)
     jobs[0].hyperjob["spec"]["failurePolicy"] = {"maxRestarts": 3}
     world = World(
         scenario_of(jobs, nodes=20),

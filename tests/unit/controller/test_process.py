@@ -154,6 +154,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
     options = Options(
         kubeconfig="config",
         queue_admission=admission,
+        members=MemberAccess.OFF,
         leader_elect=False,
         metrics_bind_address="127.0.0.1:0",
         health_probe_bind_address="127.0.0.1:0",
@@ -190,7 +191,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
 @pytest.mark.parametrize(
     ("fields", "client", "asked"),
     [
-        ({"members_kubeconfig": "reader"}, False, []),
+        ({"members": MemberAccess.OFF, "members_kubeconfig": "reader"}, False, []),
         ({"members": MemberAccess.PODS, "kubeconfig": "own"}, True, ["own"]),
         (
             {"members": MemberAccess.LOGS, "kubeconfig": "own", "members_kubeconfig": "reader"},
@@ -233,7 +234,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
         "training.volcano.sh/queue-admission": "builtin",
         "training.volcano.sh/controller-settings": (
             '{"namespace":null,"cluster_status_lag":30.0,"cluster_lost_timeout":300.0,'
-            '"gang_timeout":300.0,"start_timeout":900.0,"tenant_messages":"names","members":"off"}'
+            '"gang_timeout":300.0,"start_timeout":900.0,"tenant_messages":"names","members":"nodes"}'
         ),
     }
     assert published(made["annotations"]()) == Options(queue_admission=QueueAdmission.BUILTIN)

@@ -82,7 +82,7 @@ class World:
         self.scenario = scenario
         self.logged = Logged()
         self._plane = plane or Plane
-        self._tuning = tuning or Tuning(writes=1, failure_causes=False, trainjobs_asked=None)
+        self._tuning = tuning or Tuning(writes=1, failure_causes=False)
         self._workers = workers
         self._cpu = cpu or Cpu()
         self._counts = Counts()

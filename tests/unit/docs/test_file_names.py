@@ -18,6 +18,7 @@ REPEATED = {
     "controller": {"reader.py": "the reader of failed pods, and that of progress lines"},
     "webhook": {},
     "certs": {},
+    "trainjobs": {},
 }
 """Names that a room has twice, and what the files with it are about."""
 

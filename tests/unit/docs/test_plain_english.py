@@ -34,6 +34,7 @@ PLACES += (
     "install",
     "sandbox",
     "tests/support",
+    "trainjobs",
     "webhook",
 )
 

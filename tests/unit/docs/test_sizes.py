@@ -17,6 +17,7 @@ ROOMS = (
     "controller",
     "webhook",
     "certs",
+    "trainjobs",
     "hyperjob",
     "sandbox",
 )

@@ -15,6 +15,7 @@ FOLDERS = (
     "install",
     "page",
     "rules",
+    "trainjobs",
     "webhook",
 )
 WORDS = {"message", "note"}

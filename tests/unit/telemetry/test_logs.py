@@ -34,7 +34,7 @@ def written(root):
     return start
 
 
-log = logging.getLogger("hyperjob_controller.wake.workers")
+log = logging.getLogger("hyperjob_core.workers")
 
 
 def fail(error):
@@ -48,7 +48,7 @@ def test_json_lines_hold_time_level_logger_message_and_fields(written):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("ts"))
     assert line == {
         "level": "info",
-        "logger": "hyperjob_controller.wake.workers",
+        "logger": "hyperjob_core.workers",
         "msg": "Reconciled",
         "HyperJob": {"namespace": "ml", "name": "llm"},
         "count": 2,
@@ -59,9 +59,7 @@ def test_text_lines_are_for_people(written):
     lines = written(format="text")
     log.warning("Not placed", extra={"HyperJob": {"namespace": "ml", "name": "llm"}, "why": "a b"})
     (line,) = lines()
-    assert line.endswith(
-        'Z WARNING hyperjob_controller.wake.workers Not placed HyperJob=ml/llm why="a b"'
-    )
+    assert line.endswith('Z WARNING hyperjob_core.workers Not placed HyperJob=ml/llm why="a b"')
 
 
 def test_text_values_that_are_structures_are_json(written):
@@ -114,7 +112,7 @@ def test_a_trace_follows_its_text_line(written):
     except LookupError:
         log.exception("Failed")
     first, second, *_, last = lines()
-    assert first.endswith("hyperjob_controller.wake.workers Failed")
+    assert first.endswith("hyperjob_core.workers Failed")
     assert second.startswith("Traceback")
     assert last == "LookupError: no such queue"
 

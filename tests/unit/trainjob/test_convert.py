@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import at
-from hyperjob_engine.trainjob.convert import convert
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
+from hyperjob_trainjobs.convert import convert
 from tests.support.trainjobs import job, runtime, stored
 from tests.support.trainjobs import trainjob as written
 

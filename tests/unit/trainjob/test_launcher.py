@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_engine.trainjob.convert import convert
+from hyperjob_trainjobs.convert import convert
 from tests.support.trainjobs import job, mpi_runtime
 from tests.unit.trainjob.test_convert import changed, env, hyperjob_of, trainjob
 

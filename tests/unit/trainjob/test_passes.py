@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.trainjobs.reconcile import Objects, Passes
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
@@ -20,6 +19,7 @@ from hyperjob_core.kube.resources import (
     TRAINJOBS,
 )
 from hyperjob_core.tasks import cancel
+from hyperjob_trainjobs.reconcile import Objects, Passes
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import job, runtime, stored, trainjob
 from tests.unit.controller.test_pass import until

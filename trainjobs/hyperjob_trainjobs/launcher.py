@@ -15,8 +15,8 @@ from hyperjob_core.api.trainer import HOSTFILE, NODE
 from hyperjob_core.api.wire import at, integer, mapping, objects, string
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.resources import accelerator_of, parse_resources
-from hyperjob_engine.trainjob.merge import merged, pod_of, upserted
-from hyperjob_engine.trainjob.pods import Training, pod_template
+from hyperjob_trainjobs.merge import merged, pod_of, upserted
+from hyperjob_trainjobs.pods import Training, pod_template
 
 RESERVED: Final = frozenset(
     {

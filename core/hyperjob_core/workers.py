@@ -12,7 +12,6 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from hyperjob_controller.wake.guard import SetAsideError
 from hyperjob_core.kube.errors import KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.resources import split_key
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -59,6 +58,14 @@ _WORKERS: Final = Gauge(
     _LABELS,
     registry=REGISTRY,
 )
+
+
+class SetAsideError(Exception):
+    """The pass of an object failed by a bug, and the next one is due after `wait`."""
+
+    def __init__(self, wait: timedelta) -> None:
+        super().__init__(wait)
+        self.wait = wait
 
 
 class ReconcileResult(StrEnum):
@@ -129,7 +136,7 @@ async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> Reconc
         _retry(queue, key, error)
         return ReconcileResult.ERROR
     except Exception:
-        # A bug must not stop the controller for all other HyperJobs.
+        # A bug must not stop the controller for all other objects.
         log.exception("Reconciliation failed")
         queue.add_rate_limited(key)
         return ReconcileResult.ERROR

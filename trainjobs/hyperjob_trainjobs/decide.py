@@ -28,9 +28,9 @@ from hyperjob_core.api.wire import (
 )
 from hyperjob_engine.model.planned import Event
 from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.trainjob.convert import convert
-from hyperjob_engine.trainjob.refusals import Refusals
-from hyperjob_engine.trainjob.status import (
+from hyperjob_trainjobs.convert import convert
+from hyperjob_trainjobs.refusals import Refusals
+from hyperjob_trainjobs.status import (
     DEADLINE,
     NOT_SUPPORTED,
     Verdict,

@@ -17,7 +17,7 @@ from hyperjob_core.api.trainer import (
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.resources import accelerator_of, parse_resources
-from hyperjob_engine.trainjob.merge import merged, pod_of, step_of, upserted
+from hyperjob_trainjobs.merge import merged, pod_of, step_of, upserted
 
 INITIALIZERS: Final[Mapping[str, str]] = {DATASET_STEP: "dataset", MODEL_STEP: "model"}
 """The steps before the training, each with its field below `spec.initializer`."""

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hyperjob_controller.caches.mutationcache import MutationCache
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import RUNTIME_KIND
 from hyperjob_core.api.wire import at, string
@@ -19,9 +18,10 @@ from hyperjob_core.kube.errors import (
 )
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer, InTurn, untimed
+from hyperjob_core.kube.mutationcache import MutationCache
 from hyperjob_core.kube.resources import HYPERJOBS, TRAINJOBS, split_key
 from hyperjob_engine.model.planned import Event
-from hyperjob_engine.trainjob.decide import Decided, Seen, decide
+from hyperjob_trainjobs.decide import Decided, Seen, decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

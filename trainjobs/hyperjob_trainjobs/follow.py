@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.trainjobs.reconcile import Objects, Passes
-from hyperjob_controller.wake.workers import run_workers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import CLUSTER_RUNTIME_KIND, RUNTIME_KIND
 from hyperjob_core.api.wire import at, objects, string
@@ -28,6 +26,8 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_core.workers import run_workers
+from hyperjob_trainjobs.reconcile import Objects, Passes
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from hyperjob_core.api.field import METADATA, SPEC, FieldError, forbidden, inval
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import SPREAD
 from hyperjob_core.api.wire import at, objects, string_map
-from hyperjob_engine.trainjob.convert import convert
-from hyperjob_engine.trainjob.decide import runs_as_hyperjob
-from hyperjob_engine.trainjob.refusals import RUNTIME_REF
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import ALLOWED, Decision
+from hyperjob_trainjobs.convert import convert
+from hyperjob_trainjobs.decide import runs_as_hyperjob
+from hyperjob_trainjobs.refusals import RUNTIME_REF
 
 _FIXED: Final = "the HyperJob exists already: delete the TrainJob and create another"
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 import orjson
 import pytest
 
-from hyperjob_controller.wake.workers import run_workers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.ratelimit import DefaultLimiter
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.logs import JsonFormatter
+from hyperjob_core.workers import run_workers
 from tests.support.counts import Counts
 
 LIMIT = 10.0
@@ -56,7 +56,7 @@ def sample(counts: Counts, result: str) -> float | None:
 async def test_a_failed_key_comes_back_and_others_do_not_wait(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "hyperjob_controller.wake.workers")
+    caplog.set_level(logging.CRITICAL, "hyperjob_core.workers")
     done = asyncio.Event()
     seen: list[str] = []
 
@@ -97,7 +97,7 @@ async def fail_once(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
 async def test_each_line_of_a_pass_names_its_hyperjob(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "hyperjob_controller.wake.workers")
+    caplog.set_level(logging.INFO, "hyperjob_core.workers")
     caplog.handler.setFormatter(JsonFormatter())
     await fail_once(error, caplog)
     lines: list[Object] = [orjson.loads(line) for line in caplog.text.splitlines()]
@@ -115,7 +115,7 @@ async def test_each_line_of_a_pass_names_its_hyperjob(
 async def test_the_log_says_why_a_pass_is_tried_again(
     error: Exception, level: int, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "hyperjob_controller.wake.workers")
+    caplog.set_level(logging.INFO, "hyperjob_core.workers")
     await fail_once(error, caplog)
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (level, "Reconciliation is tried again")

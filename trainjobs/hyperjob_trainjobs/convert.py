@@ -25,12 +25,12 @@ from hyperjob_core.api.trainer import (
     TTL,
 )
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map
-from hyperjob_engine.trainjob.checks import check
-from hyperjob_engine.trainjob.launcher import MpiTraining
-from hyperjob_engine.trainjob.merge import patched, step_of
-from hyperjob_engine.trainjob.pods import Training, pod_template
-from hyperjob_engine.trainjob.refusals import Refusals
-from hyperjob_engine.trainjob.spread import Spread, SpreadError, spread_of
+from hyperjob_trainjobs.checks import check
+from hyperjob_trainjobs.launcher import MpiTraining
+from hyperjob_trainjobs.merge import patched, step_of
+from hyperjob_trainjobs.pods import Training, pod_template
+from hyperjob_trainjobs.refusals import Refusals
+from hyperjob_trainjobs.spread import Spread, SpreadError, spread_of
 
 BACKOFF_LIMIT: Final = 6
 """Restarts of failed pods that a Job allows where its spec has no backoffLimit."""

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.caches import mutationcache
-from hyperjob_controller.caches.mutationcache import MutationCache
+from hyperjob_core.kube import mutationcache
 from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.mutationcache import MutationCache
 from hyperjob_core.kube.store import Store
 
 Object = dict[str, Any]

@@ -13,11 +13,11 @@ from hyperjob_core.api.trainer import (
     TRAINER_STEP,
 )
 from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
-from hyperjob_engine.trainjob.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
-from hyperjob_engine.trainjob.launcher import RESERVED as MPI_RESERVED
-from hyperjob_engine.trainjob.merge import pod_of, step_of
-from hyperjob_engine.trainjob.pods import INITIALIZERS
-from hyperjob_engine.trainjob.refusals import Refusals
+from hyperjob_trainjobs.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
+from hyperjob_trainjobs.launcher import RESERVED as MPI_RESERVED
+from hyperjob_trainjobs.merge import pod_of, step_of
+from hyperjob_trainjobs.pods import INITIALIZERS
+from hyperjob_trainjobs.refusals import Refusals
 
 _RESERVED: Final = frozenset(
     {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}

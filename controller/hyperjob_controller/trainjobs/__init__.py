@@ -1,1 +1,0 @@
-"""TrainJobs of Kubeflow Trainer on the Karmada API server: each becomes a HyperJob."""
