@@ -16,6 +16,8 @@ from hyperjob_core.api.quantity import Quantity
 from hyperjob_sandbox.processes.images import Image
 
 _CLUSTER_NAME_LIMIT = 48
+_USUAL: dict[str, str | int] = {"ephemeral-storage": "100Gi", "pods": 110}
+"""What every node has, unless the file says otherwise."""
 
 
 class SandboxConfigError(ValueError):
@@ -70,7 +72,7 @@ class NodeGroup(_Model):
     name: Annotated[str, _checked(dns1123_label)] = "node"
     labels: Labels = Field(default_factory=dict)
     taints: list[Taint] = Field(default_factory=list)
-    allocatable: Annotated[Amounts, AfterValidator(lambda amounts: {"pods": 110, **amounts})]
+    allocatable: Annotated[Amounts, AfterValidator(lambda amounts: {**_USUAL, **amounts})]
     others: Amounts = Field(default_factory=dict)
     """What a pod of another workload holds on each of the nodes; nothing: there is none."""
 

@@ -146,6 +146,14 @@ class Informers:
     def __getitem__(self, resource: Resource) -> Informer:
         return self._informers[resource.api_version, resource.kind]
 
+    def named(self, resource: Resource, namespace: str) -> dict[str, Object]:
+        """Return the cached objects of a resource in a namespace by name."""
+        return {
+            each["metadata"]["name"]: each
+            for each in self[resource].items()
+            if each["metadata"].get("namespace") == namespace
+        }
+
     async def run(self) -> None:
         """Keep all of them up to date until cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -11,12 +11,15 @@ from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     COMMANDS,
+    CONFIG_MAPS,
     CORE_EVENTS,
     MUTATING_WEBHOOKS,
     PODS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    SECRETS,
     VCJOBS,
     WORKS,
     Resource,
@@ -24,6 +27,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.reasons.podsrefused import words_of
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.karmada import names
+from hyperjob_sandbox.objects import new_object
 from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import condition, config, following, job, phase, policy, reported
 
@@ -108,6 +112,48 @@ async def test_pods_behind_a_gate_or_of_another_clusters_node_do_not_run(tmp_pat
         await member.patch(PODS, "gated-worker-0", gates, namespace="default", kind=PatchType.MERGE)
         await jobs.until("default/gated", lambda obj: phase(obj) == "Completed")
         assert phase(jobs.get("default/away")) == "Pending"
+
+
+async def test_pods_wait_for_objects_that_their_member_lacks(tmp_path):
+    mounts, reads, ranked = job("mounts", pods=1), job("reads", pods=1), job("ranked", pods=1)
+    spec = mounts["spec"]["tasks"][0]["template"]["spec"]
+    spec["volumes"] = [{"name": "v", "configMap": {"name": "conf"}}]
+    spec = reads["spec"]["tasks"][0]["template"]["spec"]
+    spec["containers"][0]["envFrom"] = [{"secretRef": {"name": "token"}}]
+    ranked["spec"]["tasks"][0]["template"]["spec"]["priorityClassName"] = "high"
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+        following(topology.clusters["member1"].kube, PODS, CORE_EVENTS) as (pods, events),
+    ):
+        for each in (mounts, reads, ranked):
+            await kube.create(PROPAGATION_POLICIES, policy(each["metadata"]["name"], "member1"))
+            await kube.create(VCJOBS, each)
+        held = await pods.until(
+            "default/reads-worker-0", lambda obj: obj["status"].get("containerStatuses")
+        )
+        assert held["status"]["phase"] == "Pending"
+        assert held["status"]["containerStatuses"][0]["state"]["waiting"] == {
+            "reason": "CreateContainerConfigError",
+            "message": 'secret "token" not found',
+        }
+        told = {}
+
+        def knows() -> bool:
+            told.update((each["reason"], each["message"]) for each in events.items())
+            return {"FailedMount", "FailedCreate"} <= told.keys()
+
+        await events.some(knows)
+        assert told["FailedMount"].endswith('for volume "v" : configmap "conf" not found')
+        assert "no PriorityClass with name high was found" in told["FailedCreate"]
+        member = topology.clusters["member1"].kube
+        await member.create(CONFIG_MAPS, new_object(CONFIG_MAPS, "conf"), namespace="default")
+        await member.create(SECRETS, new_object(SECRETS, "token"), namespace="default")
+        await member.create(PRIORITY_CLASSES, new_object(PRIORITY_CLASSES, "high", value=7))
+        for name in ("mounts", "reads", "ranked"):
+            await jobs.until(f"default/{name}", lambda obj: phase(obj) == "Completed")
+        assert pods.get("default/ranked-worker-0")["spec"]["priority"] == 7
 
 
 async def test_pods_that_are_always_restarted_never_complete(tmp_path):

@@ -120,6 +120,13 @@ class Follower:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def some(self, holds: Callable[[], Any], *, seconds: float = PATIENCE) -> None:
+        """Wait until `holds` is true after a change of any object."""
+        async with asyncio.timeout(seconds):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
     async def gone(self, key: str, *, seconds: float = PATIENCE) -> None:
         """Wait until an object is deleted."""
         async with asyncio.timeout(seconds):

@@ -1,6 +1,6 @@
 """Printer columns: what a column is, the two that every table has, those of definitions.
 
-JSONPath is what columns use of it: fields, `[*]` and `[?(@.type=="Done")]`. Missing keys find
+JSONPath is what columns use of it: fields, `[0]`, `[*]`, `[?(@.type=="Done")]`. Missing keys find
 nothing; what cannot be parsed raises JSONPathError when it is compiled.
 """
 
@@ -61,7 +61,7 @@ AGE_COLUMN = Column("Age", "date", _age)
 
 
 _STEP = re.compile(
-    r"\.?(?P<field>(?:\\.|[\w/-])+)|(?P<all>\[\*\])"
+    r"\.?(?P<field>(?:\\.|[\w/-])+)|\[(?:\*|(?P<index>-?\d{1,9}))\]"
     r"|\[\?\(@\.(?P<key>\w+)\s*==\s*(?P<value>\"[^\"]*\"|'[^']*')\)\]"
 )
 
@@ -70,15 +70,17 @@ class JSONPathError(ValueError):
     """A path that cannot be parsed."""
 
 
-_Step = tuple[str, str, str]
-"""A field's name; without one all items of a list, or those whose key (second) is a value."""
+_Step = tuple[str | int, str, str]
+"""A field or an index; without one all items of a list, or those whose key (second) is a value."""
 
 
 def _take(step: _Step, value: Json) -> list[Json]:
     field, key, wanted = step
-    if field:
+    if isinstance(field, str) and field:
         return [value[field]] if isinstance(value, dict) and field in value else []
     items = value if isinstance(value, list) else []
+    if isinstance(field, int):
+        return [items[field]] if -len(items) <= field < len(items) else []
     return [i for i in items if not key or (isinstance(i, dict) and i.get(key) == wanted)]
 
 
@@ -99,7 +101,9 @@ class JSONPath:
             found = _STEP.match(text, position)
             if found is None:
                 raise JSONPathError(f"cannot parse {text[position:]}")
-            name = (found["field"] or "").replace("\\", "")
+            name: str | int = (found["field"] or "").replace("\\", "")
+            if found["index"] is not None:
+                name = int(found["index"])
             steps.append((name, found["key"] or "", (found["value"] or "")[1:-1]))
             position = found.end()
         return cls(tuple(steps))

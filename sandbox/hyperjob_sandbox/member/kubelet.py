@@ -1,5 +1,6 @@
 """What a kubelet does, whatever it runs pods with, and the simulation of it."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.events import EventRecorder
+from hyperjob_core.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
@@ -15,9 +18,13 @@ from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member.caches import ENDED, MemberCaches
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
+from hyperjob_sandbox.processes.environment import MissingSourceError, environment
+from hyperjob_sandbox.processes.kubelet import sources_of
+from hyperjob_sandbox.processes.volumes import contents
 
 _RESTART_BACKOFF: Final = 10.0
 """Seconds before a container that has ended is started again, before the speed factor."""
+_RETRY_SECONDS: Final = 1.0
 _BACK_OFF: Final[Object] = {
     "waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
 }
@@ -69,13 +76,16 @@ class SimulatedKubelet(Kubelet):
         self._config = config
         self._caches = caches
         self._runs: dict[str, _Run] = {}
+        self._recorder = EventRecorder(caches.kube, "kubelet")
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
         self.controller.watch(caches.pods, when=_concerns_kubelet)
         self.controller.watch(caches.nodes, keys=caches.pods_on)
 
     async def run(self) -> None:
-        """Run the controller until cancelled."""
-        await self.controller.run()
+        """Run the controller and write Events until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            group.create_task(self.controller.run())
 
     async def lose(self) -> None:
         """Let the pods go on: none of them has a process."""
@@ -98,6 +108,10 @@ class SimulatedKubelet(Kubelet):
             run = None
         if run is None and self._caches.nodes.get(pod["spec"]["nodeName"]) is None:
             return
+        if run is None and (waiting := self._waits_for(pod)) is not None:
+            await self._write(pod, self._plan(pod, restarts=0), "Pending", waiting)
+            self.controller.add(key, after=_RETRY_SECONDS)
+            return
         now = time.monotonic()
         if run is None or (run.waiting and now >= run.ends):
             run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
@@ -114,6 +128,31 @@ class SimulatedKubelet(Kubelet):
             await self._write(pod, run, phase, _terminated(run))
             return
         self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
+
+    def _waits_for(self, pod: Object) -> Object | None:
+        """Return the state of containers for which an object is missing."""
+        spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+        containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+        if not spec.get("volumes") and not any(
+            each.get("envFrom") or each.get("env") for each in containers
+        ):
+            return None
+        sources = sources_of(self._caches, namespace)
+        claims = self._caches.named(PERSISTENT_VOLUME_CLAIMS, namespace)
+        for volume in spec.get("volumes") or ():
+            try:
+                contents(pod, volume, sources, claims)
+            except MissingSourceError as error:
+                note = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}'
+                regarding = {"apiVersion": PODS.api_version, "kind": PODS.kind, **pod}
+                self._recorder.event(regarding, "Warning", "FailedMount", "Sync", note)
+                return {"waiting": {"reason": "ContainerCreating"}}
+        try:
+            for container in containers:
+                environment(pod, container, sources)
+        except MissingSourceError as error:
+            return {"waiting": {"reason": "CreateContainerConfigError", "message": str(error)}}
+        return None
 
     async def _write(
         self, pod: Object, run: _Run, phase: str, state: Object, *, last: Object | None = None

@@ -5,7 +5,6 @@ The controller must not run a pod without a node, and must not remove a pod with
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -43,9 +42,6 @@ class ProcessKubelet:
         self._caches = caches
         self._pods = caches[PODS]
         self._nodes = caches[NODES]
-        self._config_maps = caches[CONFIG_MAPS]
-        self._secrets = caches[SECRETS]
-        self._claims = caches[PERSISTENT_VOLUME_CLAIMS]
         self._running: dict[str, Pod] = {}
         self._slots = Slots()
         self._recorder = EventRecorder(caches.kube, "kubelet")
@@ -137,7 +133,7 @@ class ProcessKubelet:
                     self._controller.add(key_of(pod))
 
     def _start(self, found: Object) -> Pod:
-        meta = found["metadata"]
+        meta, caches = found["metadata"], self._caches
         base = self._machine.folder / self._cluster
         place = PodPlace(
             pod=found,
@@ -150,13 +146,12 @@ class ProcessKubelet:
                 cluster=base,
                 shared=self._machine.folder / SHARED_FOLDER,
             ),
-            sources=lambda: self._sources(meta["namespace"]),
+            sources=lambda: sources_of(caches, meta["namespace"]),
             event=lambda kind, reason, note: self._record(found, kind, reason, note),
         )
-        caches = self._caches
         pod = Pod(
             place,
-            claims=lambda: _by_name(self._claims.items(), meta["namespace"]),
+            claims=lambda: caches.named(PERSISTENT_VOLUME_CLAIMS, meta["namespace"]),
             publish=lambda status: caches.patch(found, {"status": status}, subresource="status"),
         )
         pod.start()
@@ -166,11 +161,12 @@ class ProcessKubelet:
         regarding = {"apiVersion": PODS.api_version, "kind": PODS.kind, **pod}
         self._recorder.event(regarding, kind, reason, "Sync", note)
 
-    def _sources(self, namespace: str) -> Sources:
-        return Sources(
-            config_maps=_by_name(self._config_maps.items(), namespace),
-            secrets=_by_name(self._secrets.items(), namespace),
-        )
+
+def sources_of(caches: Informers, namespace: str) -> Sources:
+    """Return what the pods of a namespace may read."""
+    return Sources(
+        config_maps=caches.named(CONFIG_MAPS, namespace), secrets=caches.named(SECRETS, namespace)
+    )
 
 
 def _refuse(call: Call) -> Reply:
@@ -179,11 +175,3 @@ def _refuse(call: Call) -> Reply:
         f"pod {call.info.name} is a process of this machine and supports no exec, attach or"
         " port-forward: run the command on this machine, in the folders of the sandbox"
     )
-
-
-def _by_name(objects: list[Object], namespace: str) -> Mapping[str, Object]:
-    return {
-        each["metadata"]["name"]: each
-        for each in objects
-        if each["metadata"].get("namespace") == namespace
-    }

@@ -98,48 +98,63 @@ def _expanded(text: str | None, variables: Mapping[str, str]) -> str:
     return expand(text, variables) if text else ""
 
 
+def contents(
+    pod: Object, volume: Object, sources: Sources, claims: Mapping[str, Object]
+) -> Mapping[str, bytes] | None:
+    """Return the files of a volume that is made of objects, None for another volume.
+
+    Raises MissingSourceError for a missing object, a missing claim too.
+    """
+    match volume:
+        case {"configMap": source}:
+            data = sources.config_map(source["name"], optional=bool(source.get("optional")))
+            return _chosen(data or {}, source)
+        case {"secret": source}:
+            data = sources.secret(source["secretName"], optional=bool(source.get("optional")))
+            return _chosen(data or {}, source)
+        case {"downwardAPI": source}:
+            return _downward(pod, source)
+        case {"projected": source}:
+            files: dict[str, bytes] = {}
+            for part in source.get("sources") or ():
+                files |= _projected(pod, part, sources)
+            return files
+        case {"persistentVolumeClaim": {"claimName": claim}} if claim not in claims:
+            raise MissingSourceError(f'persistentvolumeclaim "{claim}" not found')
+    return None
+
+
 def _folder(
     pod: Object, volume: Object, sources: Sources, claims: Mapping[str, Object], folders: Folders
 ) -> Path:
-    name = str(volume["name"])
-    own = folders.pod / "volumes" / name
+    own = folders.pod / "volumes" / str(volume["name"])
+    files = contents(pod, volume, sources, claims)
+    if files is not None:
+        _write(own, files)
+        return own
     match volume:
         case {"persistentVolumeClaim": {"claimName": claim}}:
-            return _claim(pod, str(claim), claims, folders)
+            own = _claim(pod, claims[claim], folders)
         case {"ephemeral": _} | {"emptyDir": _}:
-            own.mkdir(parents=True, exist_ok=True)
+            pass
         case {"hostPath": {"path": path}}:
             own = folders.cluster / "host" / str(path).strip("/")
-            own.mkdir(parents=True, exist_ok=True)
-        case {"configMap": source}:
-            data = sources.config_map(source["name"], optional=bool(source.get("optional")))
-            _write(own, _chosen(data or {}, source))
-        case {"secret": source}:
-            data = sources.secret(source["secretName"], optional=bool(source.get("optional")))
-            _write(own, _chosen(data or {}, source))
-        case {"downwardAPI": source}:
-            _write(own, _downward(pod, source))
-        case {"projected": source}:
-            for part in source.get("sources") or ():
-                _write(own, _projected(pod, part, sources))
         case _:
             kinds = ", ".join(key for key in volume if key != "name") or "none"
             raise UnsupportedVolumeError(
-                f'volume "{name}" : type {kinds} is not available to a pod that is a process;'
-                " use emptyDir, hostPath, configMap, secret, projected or persistentVolumeClaim"
+                f'volume "{volume["name"]}" : type {kinds} is not available to a pod that is a'
+                " process; use emptyDir, hostPath, configMap, secret, projected or"
+                " persistentVolumeClaim"
             )
+    own.mkdir(parents=True, exist_ok=True)
     return own
 
 
-def _claim(pod: Object, name: str, claims: Mapping[str, Object], folders: Folders) -> Path:
-    claim = claims.get(name)
-    if claim is None:
-        raise MissingSourceError(f'persistentvolumeclaim "{name}" not found')
-    shared = (claim["metadata"].get("annotations") or {}).get(SHARED) == "true"
+def _claim(pod: Object, claim: Object, folders: Folders) -> Path:
+    meta = claim["metadata"]
+    shared = (meta.get("annotations") or {}).get(SHARED) == "true"
     base = folders.shared if shared else folders.cluster
-    folder = base / CLAIMS / str(pod["metadata"]["namespace"]) / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return base / CLAIMS / str(pod["metadata"]["namespace"]) / str(meta["name"])
 
 
 def _projected(pod: Object, part: Object, sources: Sources) -> dict[str, bytes]:

@@ -14,7 +14,11 @@ def test_a_small_file_gets_every_default():
     config = parse(SMALL)
     assert config.speed == 1
     assert not config.volcano_global.enabled
-    assert config.clusters[0].nodes[0].allocatable == {"pods": 110, "cpu": 4}
+    assert config.clusters[0].nodes[0].allocatable == {
+        "ephemeral-storage": "100Gi",
+        "pods": 110,
+        "cpu": 4,
+    }
     assert config.run_times.seconds(job="j", task="t", cluster="a") == 20
 
 

@@ -26,7 +26,7 @@ from hyperjob_sandbox.apiserver.transport.encode import to_storage, to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.admitting import check_namespace, request_of
 from hyperjob_sandbox.apiserver.verbs.deleting import finish_if_free
-from hyperjob_sandbox.apiserver.verbs.quota import check_quota
+from hyperjob_sandbox.apiserver.verbs.podadmission import admit_pod
 from hyperjob_sandbox.apiserver.verbs.reading import object_reply
 
 _PATCH_ATTEMPTS = 5
@@ -59,7 +59,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     obj = to_storage(obj, resource)
     if core.collection(resource).get(key) is not None:
         raise errors.already_exists(resource.group, resource.plural, key[1])
-    check_quota(core, call, obj)
+    admit_pod(core, call, obj)
     if call.info.dry_run:
         return Stored(key, obj, core.store.revision)
     return core.store.create(resource.storage, key, obj)
