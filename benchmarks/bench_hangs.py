@@ -25,17 +25,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-import yaml
-
 from e2e.support.settings import Settings
-from e2e.support.world import World, open_world
+from e2e.support.training import open_process_world
+from e2e.support.world import World
 from hyperjob.sdk import progress
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, PODS
-from hyperjob_install.interpreters import interpreters
-from tests.support.stack import kubectl
 
 NAMESPACE = "hangs"
 FAULTS = ("deadlock", "loader", "stopped", "slow", "raises")
@@ -302,17 +299,11 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hangs")))
         clusters = folder / "clusters.yaml"
-        clusters.write_text(yaml.safe_dump(yaml.safe_load(CLUSTERS_FILE)))
+        clusters.write_text(CLUSTERS_FILE)
+        reading = ["--members=logs", f"--progress-interval={INTERVAL}"]
         world = stack.enter_context(
-            open_world(
-                Settings(),
-                folder,
-                clusters=clusters,
-                controller=["--members=logs", f"--progress-interval={INTERVAL}"],
-            )
+            open_process_world(Settings(), folder, clusters=clusters, controller=reading)
         )
-        scripts = yaml.safe_dump_all([item.object for item in interpreters()])
-        kubectl(world.kubeconfig, "apply", "-f", "-", stdin=scripts)
         report(asyncio.run(measure(world, folder, options)))
 
 

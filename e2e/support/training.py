@@ -42,17 +42,19 @@ def open_process_world(
     settings: Settings,
     directory: Path,
     *,
+    clusters: Path = CLUSTERS_FILE,
     controller: Sequence[str] = (),
     trainjobs: bool = False,
 ) -> Iterator[World]:
     """Start clusters whose pods are processes, with webhook and controller.
 
-    `controller` are more arguments of the controller. With `trainjobs` Trainer's CRDs are there.
+    `clusters` is the file of these clusters, `controller` are more arguments of the controller.
+    With `trainjobs` Trainer's CRDs are there.
     """
     with open_world(
         settings,
         directory,
-        clusters=CLUSTERS_FILE,
+        clusters=clusters,
         controller=controller,
         trainjobs=trainjobs,
     ) as world:

@@ -25,7 +25,7 @@ from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
-from hyperjob_engine.lifecycle.stops import suspending
+from hyperjob_engine.lifecycle.stops import suspending, unopened
 from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
@@ -232,7 +232,7 @@ def _finished_plan(draft: Draft) -> Plan:
     )
     status = derive(observed, outlooks)
     return Plan(
-        actions=tuple(draft.actions),
+        actions=() if unopened(observed) else tuple(draft.actions),
         status=status,
         events=status_events(observed.hyperjob.status, status),
         requeue_after=requeue_after(draft),

@@ -10,7 +10,7 @@ read waits for a member that does not answer.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from prometheus_client import Counter
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.place import Place
 from hyperjob_controller.training.schedule import Item, Schedule
+from hyperjob_controller.training.stopping import PART_OF_CLUSTER, Follower
 from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_controller.watchdog import InTurn
@@ -33,6 +34,7 @@ from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import CLUSTERS, PODS
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import MAX_LINE, JobTraining
@@ -42,17 +44,9 @@ from hyperjob_engine.reasons.stacks import Pod
 log = logging.getLogger(__name__)
 
 _IN_FLIGHT: Final = 32
-_FOLLOWED: Final = 128
-_PART_OF_CLUSTER: Final = 4
 _BATCHES: Final = 64.0
 """Batches of at most 64 KiB that are parsed in a second."""
-_LAST_LINES: Final = 1000
-"""Lines of the past that the follower of a stopping pod reads."""
 _SECONDS: Final = 15.0
-_SAVED_SECONDS: Final = 0.5
-"""A step that a stopping pod has saved is in the status within this time."""
-_FOLLOW_SECONDS: Final = 900.0
-_FOLLOW_BYTES: Final = 64 * LIMIT_BYTES
 _FIRST_SECONDS: Final = 1.0
 _TROUBLE_SECONDS: Final = (5.0, 300.0)
 _SURVEYS: Final = 3
@@ -121,9 +115,11 @@ class Reader:
         self._woken: dict[str, float] = {}  # when the last requested pass of a HyperJob is due
         self._troubles: dict[str, Trouble] = {}  # by cluster
         self._news = asyncio.Event()
-        self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // _PART_OF_CLUSTER)
-        self._followers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
-        self._peers = FairSlots(_FOLLOWED, of_cluster=_FOLLOWED // _PART_OF_CLUSTER)
+        self._places = FairSlots(_IN_FLIGHT, of_cluster=_IN_FLIGHT // PART_OF_CLUSTER)
+        self._follower = Follower(
+            self._log_of, self._heard, bucket=self._bucket, now=now, wake=wake, faulty=faulty,
+            in_turn=in_turn,
+        )  # fmt: skip
         self._parsing = FairSlots(1)
         self._batches = TokenBucket(qps=_BATCHES, burst=int(_BATCHES))
         self._hangs: dict[str, Hang] = {}
@@ -133,8 +129,7 @@ class Reader:
     def trainings(self, key: str) -> Mapping[str, JobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
         watches = self._watches.get(key, {})
-        found = ((name, each.training) for name, each in watches.items())
-        return {name: training for name, training in found if training is not None}
+        return {name: each.training for name, each in watches.items()}
 
     def hang(self, key: str) -> Hang | None:
         """Return the programs of a HyperJob that make no steps; None before the first survey."""
@@ -151,13 +146,20 @@ class Reader:
         """
         return self._waits.get(key, _Waits()).shares
 
-    def planned(self, observed: Observed, _decided: Plan) -> None:
-        """Update which sub-jobs of a HyperJob have logs to read."""
+    def planned(self, observed: Observed, decided: Plan) -> None:
+        """Update which sub-jobs of a HyperJob have logs to read.
+
+        A stop that is decided now is written afterwards, and a later pass deletes the sub-jobs.
+        """
         key = observed.hyperjob.key
         if observed.hyperjob.deleting:
             self.forget(key)
             return
         watches = self._watches.get(key, {})
+        status = observed.hyperjob.status
+        if decided.status is not None and decided.status.get("stop") != status.get("stop"):
+            status = status | {"stop": decided.status.get("stop")}
+            observed = replace(observed, hyperjob=with_fields(observed.hyperjob, status))
         found = sources_of(observed)
         sources = {
             each.name: each for each in found if not each.deleted or each.name not in watches
@@ -311,54 +313,13 @@ class Reader:
         return progressed
 
     async def _follow(self, item: Item, found: Watch) -> None:
-        """Read logs until they end: a program that gets SIGTERM reports what it has saved."""
-
-        def take_in(lines: Sequence[LogLine]) -> None:
-            before = _saved(found)
-            if found.take_in(lines, now=self._now()):
-                _READS.labels("progress").inc()
-                self._request_pass(item[0])
-            if _saved(found) != before:
-                self._wake(item[0], _SAVED_SECONDS)  # another controller may not see the line
-
+        """Read the logs of a stopping sub-job until they end."""
         try:
-            if not found.found:
-                found.number = 0
-            own = self._follow_log(item, found, self._log(found), take_in, self._followers)
-            others = (self._follow_peer(item, found, number) for number in found.peers)
-            await asyncio.gather(own, *(others if found.found else ()))
+            await self._follower.follow(item, found)
         finally:
             found.doing = Doing.NOTHING
         found.ended = True
         self._wake(item[0], 0.0)
-
-    async def _follow_peer(self, item: Item, found: Watch, number: int) -> None:
-        """Read what another pod of a stopping sub-job saves: all of them resume together."""
-        pod, container = found.source.pod(number)
-        log_of = self._log_of(found.source, pod, container)
-        await self._follow_log(item, found, log_of, partial(found.hear_peer, number), self._peers)
-
-    async def _follow_log(
-        self,
-        item: Item,
-        found: Watch,
-        read: Log,
-        take_in: Callable[[Sequence[LogLine]], None],
-        slots: FairSlots,
-    ) -> None:
-        """Read one log until it ends; a log that cannot be read ends at once."""
-        lines = read.follow({"tailLines": str(_LAST_LINES)}, most=_FOLLOW_BYTES)
-        try:
-            async with slots.of(found.source.namespace, found.source.cluster):
-                await asyncio.sleep(self._bucket.reserve())
-                async with asyncio.timeout(_FOLLOW_SECONDS), aclosing(lines) as batches:
-                    async for batch in batches:
-                        with self._in_turn(f"a log of sub-job {item[1]} of {item[0]}"):
-                            take_in(batch)
-        except (KubeError, TimeoutError) as error:
-            log.debug("A log ended", extra={"job": item[1], "error": str(error)})
-        except Exception as error:  # noqa: BLE001 - the wall
-            self._faulty(error)
 
     def _moves_again(self, key: str) -> None:
         """Forget the survey of a HyperJob whose programs all make steps again."""
@@ -421,7 +382,13 @@ class Reader:
         return self._log_of(found.source, pod, container, replace(found.position))
 
     def _log_of(
-        self, source: Source, pod: Pod, container: str, position: Position | None = None
+        self,
+        source: Source,
+        pod: Pod,
+        container: str,
+        position: Position | None = None,
+        *,
+        opened: Callable[[], None] | None = None,
     ) -> Log:
         path = PODS.path(source.namespace, pod.name, "log")
         return Log(
@@ -431,6 +398,7 @@ class Reader:
             position=position,
             longest=MAX_LINE + 4,  # a longer line is cut, and is then still too long
             turn=partial(self._turn, source),
+            opened=opened,
         )
 
     async def _turn(self, source: Source) -> None:
@@ -463,6 +431,10 @@ class Reader:
         )
         return found.pause(self._interval) * random.uniform(0.9, 1.1)
 
+    def _heard(self, key: str) -> None:
+        _READS.labels("progress").inc()
+        self._request_pass(key)
+
     def _request_pass(self, key: str) -> None:
         """Request a pass of the HyperJob, at most once an interval."""
         now, last = _clock(), self._woken.get(key)
@@ -471,10 +443,6 @@ class Reader:
         due = now if last is None else max(now, last + self._interval)
         self._woken[key] = due
         self._wake(key, due - now)
-
-
-def _saved(found: Watch) -> int | None:
-    return None if found.training is None else found.training.saved_step
 
 
 def _clock() -> float:

@@ -52,7 +52,9 @@ _BUSY_PATIENCES: Final = 6
 """A program whose stacks change does something: it counts as stalled only after so long."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _PEERS: Final = 16
-"""The pods of a stopping sub-job whose last lines are read."""
+"""The pods of a stopping sub-job that are followed at least."""
+_LOOKED: Final = 256
+"""The pods of a stopping sub-job that are searched at most for the reporting pod."""
 _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING})
 
 
@@ -133,8 +135,9 @@ class Watch:
     before its first progress line. `looked` is the time of the last read, `fresh` of the last one
     that no step came before: no step is older. `doubted` is the first look at a silence that is too
     long, `stalled` whether a second one confirmed it, `stacks` what the process printed meanwhile.
-    `ends` is when the sub-job was seen to have ended. `saved` has the last checkpoint that each
-    other pod of a stopping sub-job has reported, by the number of the pod.
+    `ends` is when the sub-job was seen to have ended. `followed`: the logs of a stopping sub-job
+    are open. `saved` has the last checkpoint that each other pod of it has reported, by the number
+    of the pod.
     """
 
     source: Source
@@ -154,23 +157,24 @@ class Watch:
     stalled: bool = False
     stacks: list[Stack] = field(default_factory=list)
     ends: datetime | None = None
+    followed: bool = False
     ended: bool = False
     saved: dict[int, tuple[int, datetime]] = field(default_factory=dict)
     doing: Doing = Doing.NOTHING
 
     @property
-    def training(self) -> JobTraining | None:
-        """Return the progress of the program; None before any progress line or end."""
-        if self.track is not None:
+    def training(self) -> JobTraining:
+        """Return the progress of the program, which is not `reported` before a progress line."""
+        if self.track is None:
+            moment = datetime.min.replace(tzinfo=UTC)
+            training = JobTraining(
+                step=0, updated=moment, start_step=0, started=moment, phase=self.phase,
+                attempt=self.source.attempt, reported=False,
+            )  # fmt: skip
+        else:
             training = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
-            return self._saved_by_all(replace(training, ends=self.ends, ended=self.ended))
-        if not self.ended and not self.phase:
-            return None
-        moment = datetime.min.replace(tzinfo=UTC)
-        return JobTraining(
-            step=0, updated=moment, start_step=0, started=moment, phase=self.phase,
-            attempt=self.source.attempt, ended=self.ended, reported=False,
-        )  # fmt: skip
+            training = self._saved_by_all(training)
+        return replace(training, ends=self.ends, followed=self.followed, ended=self.ended)
 
     @property
     def stall(self) -> Stall | None:
@@ -186,16 +190,33 @@ class Watch:
             usual=self.track.usual,
         )
 
-    @property
-    def peers(self) -> list[int]:
-        """Return the numbers of the other pods of the sub-job that may report."""
-        return [each for each in range(min(self.source.size, _PEERS)) if each != self.number]
+    def peers(self) -> tuple[list[int], list[int]]:
+        """Return the pods of a stopping sub-job to follow, and those to follow if they report.
 
-    def hear_peer(self, number: int, lines: Sequence[LogLine]) -> None:
-        """Take over the last checkpoint that another pod of a stopping sub-job reports."""
+        All that report have saved the same step, or one of the first is behind: the others matter
+        while no pod is known to report.
+        """
+        first, others = range(self.source.size)[:_PEERS], range(self.source.size)[_PEERS:_LOOKED]
+        if not self.found:
+            return [*first], [*others]
+        return sorted({self.number, *first}), []
+
+    def hear(self, number: int, lines: Sequence[LogLine], *, now: datetime) -> bool:
+        """Take in lines of a pod of a stopping sub-job; return whether its progress is new.
+
+        The first pod that reports has the progress, and each other one its last checkpoint.
+        """
+        if not self.found:
+            self.number, before = number, self.number
+            if not self.take_in(lines, now=now):
+                self.number = before
+            return self.found
+        if number == self.number:
+            return self.take_in(lines, now=now)
         for line in progress_lines(self._of_this_run(lines)):
             if line.saved is not None:
                 self.saved[number] = line.saved, line.time
+        return False
 
     def _saved_by_all(self, training: JobTraining) -> JobTraining:
         """Return the progress with the last checkpoint that all pods have that report one."""

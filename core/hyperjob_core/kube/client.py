@@ -360,14 +360,21 @@ class Kube:
         )
 
     def stream(
-        self, path: str, *, params: Params, idle_limit: float | None = None
+        self,
+        path: str,
+        *,
+        params: Params,
+        idle_limit: float | None = None,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a GET as they arrive, such as a log's; see `Transport.stream`.
 
         Without `idle_limit` the stream has no time limit. Raises KubeError as `watch` does. The
         caller must close it: `async with aclosing(kube.stream(…)) as chunks`.
         """
-        return self._transport.stream(path, params=params, idle_limit=idle_limit, time_limit=None)
+        return self._transport.stream(
+            path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened
+        )
 
     async def _call(
         self,

@@ -48,13 +48,18 @@ class Log:
         position: Position | None = None,
         longest: int = LONGEST_LINE,
         turn: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0),
+        opened: Callable[[], None] | None = None,
     ) -> None:
-        """`turn` is awaited before each batch is parsed, which takes a few milliseconds."""
+        """`turn` is awaited before each batch is parsed, which takes a few milliseconds.
+
+        `opened` is called for each stream, as soon as its log is open.
+        """
         self._kube = kube
         self._path = path
         self._container = container
         self._longest = longest
         self._turn = turn
+        self._opened = opened
         self.position = Position() if position is None else position
         self.size = 0
         self._begun = False
@@ -147,7 +152,9 @@ class Log:
         }
         self.position.begin()
         splitter, self.size, self._rest = Splitter(self._longest), 0, b""
-        stream = self._kube.stream(self._path, params=params, idle_limit=idle_limit)
+        stream = self._kube.stream(
+            self._path, params=params, idle_limit=idle_limit, opened=self._opened
+        )
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 room = len(chunk) if most is None else min(len(chunk), most - self.size)

@@ -109,7 +109,6 @@ def unread(observed: Observed, members: Sequence[Member]) -> timedelta | None:
         and report.since is not None
         and report.phase.is_terminal
         and (training := observed.trainings.get(child.name)) is not None
-        and training.reported
         and training.attempt == child.attempt
         and not training.ended
     ]

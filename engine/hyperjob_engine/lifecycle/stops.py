@@ -24,6 +24,8 @@ from hyperjob_engine.reasons.reason import Reason
 
 LONGEST_GRACE: Final = 24 * 3600
 """Seconds for which a planned stop waits at most, whatever the pods' grace period is."""
+OPENED_WITHIN: Final = timedelta(seconds=10)
+"""The longest time for which the deletion of stopped sub-jobs waits for their logs to be open."""
 ON_ITS_WAY: Final = timedelta(seconds=5)
 """The longest time from the deletion in the control plane to the SIGTERM in the member."""
 
@@ -108,6 +110,22 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
             fields["stop"] = None
         return fields
     return fields | _settled(observed, reports)
+
+
+def unopened(observed: Observed) -> timedelta | None:
+    """Return for how long the deletion waits until the logs of its pods are open; None: no longer.
+
+    A log is gone with its pod: what a program saves at SIGTERM is in an open one only.
+    """
+    stop = observed.hyperjob.stop
+    trainings = observed.trainings
+    if stop is None or all(
+        name not in trainings or trainings[name].followed or trainings[name].ended
+        for name in stop.jobs
+    ):
+        return None
+    wait = stop.since + OPENED_WITHIN - observed.now
+    return wait if wait > timedelta() else None
 
 
 def is_over(observed: Observed, members: Iterable[Member]) -> bool:

@@ -129,6 +129,7 @@ class Stop:
     """A planned stop in progress: the controller creates no sub-job until all `jobs` have ended."""
 
     cause: StopCause
+    since: datetime
     until: datetime
     jobs: tuple[str, ...]
 

@@ -389,7 +389,8 @@ def parse_stop(raw: object) -> Stop | None:
     until, cause = timestamp(stop.get("until")), string(stop.get("cause"))
     if until is None or cause not in set(StopCause):
         return None
-    return Stop(cause=StopCause(cause), until=until, jobs=strings(stop.get("jobs")))
+    since, jobs = timestamp(stop.get("since")) or until, strings(stop.get("jobs"))
+    return Stop(cause=StopCause(cause), since=since, until=until, jobs=jobs)
 
 
 def _attempt(metadata: Object) -> int:

@@ -180,8 +180,9 @@ class JobTraining:
     `steps_per_second`, `metrics`, `phase` and `waited`. `phase` is what the program has announced
     to do instead of steps, `waited` the part of its time in which it waits for others, `resumed`
     the time of its first step after it made none for long. `ends` is when the controller saw that
-    the sub-job has ended. `ended`: the controller has read the log
-    of a stopping or ended sub-job to its end. `reported` is false if the log has no progress line.
+    the sub-job has ended. `followed`: the controller has opened the logs of a stopping sub-job, and
+    `ended`: it has read the log of a stopping or ended sub-job to its end. `reported` is false
+    before the first progress line that the controller has read.
     """
 
     step: int
@@ -199,6 +200,7 @@ class JobTraining:
     waited: float | None = None
     resumed: datetime | None = None
     ends: datetime | None = None
+    followed: bool = False
     ended: bool = False
     reported: bool = True
 

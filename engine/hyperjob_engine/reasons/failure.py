@@ -21,6 +21,7 @@ _PEER: Final = re.compile(
     r"|Connection (?:closed|reset) by peer|NCCL (?:communicator|operation)|Broken pipe"
 )
 """How Python, gloo and NCCL say that another process is gone."""
+_OURS: Final = '{"hyperjob":'
 _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 
 
@@ -53,8 +54,12 @@ class ContainerFailure:
 
     @property
     def last_line(self) -> str:
-        """Return the last line of the message: in a traceback it has the exception."""
-        return next((line for line in reversed(self.message.splitlines()) if line.strip()), "")
+        """Return the last line of the message: in a traceback it has the exception.
+
+        Lines for the controller, such as the last progress of the program, are left out.
+        """
+        lines = reversed(self.message.splitlines())
+        return next((line for line in lines if line.strip() and _OURS not in line), "")
 
     @property
     def last_lines(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from hyperjob_engine.gang.giveback import SOON
 from hyperjob_engine.lifecycle.loss import next_loss
 from hyperjob_engine.lifecycle.noprogress import next_restart
 from hyperjob_engine.lifecycle.outage import records_share
-from hyperjob_engine.lifecycle.stops import is_over, pods_of_stop
+from hyperjob_engine.lifecycle.stops import is_over, pods_of_stop, unopened
 from hyperjob_engine.lifecycle.unstarted import next_due
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.reasons.reason import Reason
@@ -35,7 +35,7 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
     known += [next_due(observed, draft.children), until_deadline(observed)]
-    known.append(next_restart(observed, draft.children))
+    known += [next_restart(observed, draft.children), unopened(observed)]
     known += [rejection_check.wait for rejection_check in draft.rejection_checks.values()]
     known += [silence_check.wait for silence_check in draft.silence_checks.values()]
     yield from (wait for wait in known if wait is not None)

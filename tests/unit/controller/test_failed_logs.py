@@ -53,7 +53,7 @@ class Store:
         self.stored[name] = {**self.stored[name], "data": kept}
 
     async def stream(
-        self, path: str, *, params: Mapping[str, str], idle_limit: float | None = None
+        self, path: str, *, params: Mapping[str, str], **_: object
     ) -> AsyncGenerator[bytes, None]:
         self.paths.append(path)
         pod = path.split("/")[-2]

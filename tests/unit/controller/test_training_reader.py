@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -29,7 +29,7 @@ from hyperjob_core.kube.errors import unreachable
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
+from hyperjob_engine.model.training import MAX_LINE, JobTraining, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
@@ -327,7 +327,12 @@ class Logs:
         self.holding = asyncio.Event()
 
     async def stream(
-        self, path: str, *, params: Mapping[str, str], idle_limit: float | None = None
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        idle_limit: float | None = None,
+        opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
         parts = path.split("/")
         name = f"{parts[5]}/{parts[parts.index('pods') + 1]}"
@@ -339,6 +344,8 @@ class Logs:
         answer = self.answers.get(name, b"")
         if isinstance(answer, Exception):
             raise answer
+        if opened is not None:
+            opened()
         yield answer
         if "follow" in params:
             await self.holding.wait()
@@ -376,6 +383,11 @@ class Bench:
         """Report a pass whose plan, whatever it is, makes no difference to the reader."""
         self.reader.planned(observed, Plan())
 
+    def trainings(self) -> dict[str, JobTraining]:
+        """Return the sub-jobs that have reported, or whose logs have ended."""
+        found = self.reader.trainings(KEY)
+        return {name: each for name, each in found.items() if each.reported or each.ended}
+
     async def reads_another(self, count: int) -> None:
         """Have HyperJob other run on cluster b, and wait until its pod is read so often."""
         pod = "b/other-trainer-0-worker-0"
@@ -397,12 +409,12 @@ async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
-        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+        await bench.until(lambda: bench.trainings())
+        assert bench.trainings()["hj-trainer-0"].step == 7
         assert bench.logs.asked == [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
         assert bench.woken == [(KEY, 0)]
         bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7) + text(2, 8)
-        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 8)
+        await bench.until(lambda: bench.trainings()["hj-trainer-0"].step == 8)
         assert set(bench.logs.asked[4:]) == {"a/hj-trainer-0-worker-3"}
         assert {int(query["limitBytes"]) for query in bench.logs.queries} == {LIMIT_BYTES}
 
@@ -411,7 +423,7 @@ async def test_the_pod_that_reported_before_a_restart_is_read_first_after_it() -
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         first = seen(job(phase="Running", gpus=8))
         jobs = {name: replace(each, uid="another") for name, each in first.jobs.items()}
         bindings = {n: replace(each, job_uid="another") for n, each in first.bindings.items()}
@@ -435,8 +447,8 @@ async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read
         monkeypatch.setattr(Watch, "take_in", slow)
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
-        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+        await bench.until(lambda: bench.trainings())
+        assert bench.trainings()["hj-trainer-0"].step == 7
         assert "a log of sub-job hj-trainer-0 of default/hj was" in str(bench.faults[0])
 
 
@@ -445,7 +457,7 @@ async def test_a_look_that_fails_on_a_bug_is_named_and_the_next_pod_is_read() ->
         bench.logs.answers["a/hj-trainer-0-worker-0"] = ZeroDivisionError("a bug")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
     assert [type(error) for error in bench.faults] == [ZeroDivisionError]
 
 
@@ -465,7 +477,7 @@ async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
         bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
         bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         assert bench.counts(READS, result="missing") == 1
 
 
@@ -494,7 +506,7 @@ async def test_a_hyperjob_is_looked_at_once_an_interval() -> None:
         for number in range(20):
             bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = text(1, 7)
         bench.planned(seen(*jobs))
-        await bench.until(lambda: len(bench.reader.trainings(KEY)) == 20)
+        await bench.until(lambda: len(bench.trainings()) == 20)
         assert len(bench.woken) <= 2
 
 
@@ -554,7 +566,7 @@ async def test_the_first_line_of_a_program_has_its_pass_at_once_after_each_start
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
         for _ in range(2):
             bench.planned(seen(job(phase="Running")))
-            await bench.until(lambda: bench.reader.trainings(KEY))
+            await bench.until(lambda: bench.trainings())
             bench.planned(seen())
     assert bench.woken == [(KEY, 0)] * 2
 
@@ -565,7 +577,7 @@ async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> No
         for step in (7, 8):
             bench.logs.answers[name] = text(step, step)
             bench.planned(seen(job(phase="Running")))
-            await bench.until(lambda: bench.reader.trainings(KEY))
+            await bench.until(lambda: bench.trainings())
             bench.reader.forget(KEY)
     assert bench.woken == [(KEY, 0)] * 2
 
@@ -575,18 +587,18 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
         bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         bench.logs.answers[name] = text(2, 8, ', "saved": 8')
         bench.planned(seen(job(phase="Running", deleting=True)))
-        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].saved_step == 8)
-        assert not bench.reader.trainings(KEY)["hj-trainer-0"].ended
+        await bench.until(lambda: bench.trainings()["hj-trainer-0"].saved_step == 8)
+        assert not bench.trainings()["hj-trainer-0"].ended
         bench.planned(seen())
-        assert bench.reader.trainings(KEY), "it is kept until its log has ended"
+        assert bench.trainings(), "it is kept until its log has ended"
         bench.logs.holding.set()
-        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
+        await bench.until(lambda: bench.trainings()["hj-trainer-0"].ended)
         assert bench.woken[-1] == (KEY, 0)
         bench.planned(seen())
-        assert bench.reader.trainings(KEY) == {}
+        assert bench.trainings() == {}
 
 
 async def test_the_resume_step_is_the_last_one_that_every_reporting_pod_has_saved() -> None:
@@ -595,15 +607,15 @@ async def test_the_resume_step_is_the_last_one_that_every_reporting_pod_has_save
         bench.logs.answers[pods[0]] = text(1, 7)
         running = job(phase="Running", gpus=4)
         bench.planned(seen(running))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         bench.logs.answers[pods[0]] = text(2, 8, ', "saved": 8')
         bench.logs.answers[pods[1]] = text(1, 4, ', "saved": 4') + text(2, 6, ', "saved": 6')
         bench.logs.answers[pods[2]] = text(2, 7)
         bench.logs.answers[pods[3]] = refusal(503, "ServiceUnavailable")
         bench.logs.holding.set()
         bench.planned(seen(job(phase="Running", gpus=4, deleting=True)))
-        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
-        training = bench.reader.trainings(KEY)["hj-trainer-0"]
+        await bench.until(lambda: bench.trainings()["hj-trainer-0"].ended)
+        training = bench.trainings()["hj-trainer-0"]
         assert (training.step, training.saved_step) == (8, 6)
         assert set(bench.logs.asked) == set(pods)
 
@@ -615,21 +627,19 @@ async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() ->
         stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": names}
         jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
         bench.planned(seen(*jobs, status={"stop": stop}))
-        await bench.until(
-            lambda: [each.ended for each in bench.reader.trainings(KEY).values()] == [True] * 2
-        )
+        await bench.until(lambda: [each.ended for each in bench.trainings().values()] == [True] * 2)
         bench.planned(seen(jobs[1], status={"stop": stop}))
-        assert set(bench.reader.trainings(KEY)) == set(names), "the first is gone, and has ended"
+        assert set(bench.trainings()) == set(names), "the first is gone, and has ended"
         bench.planned(seen())
-        assert bench.reader.trainings(KEY) == {}
+        assert bench.trainings() == {}
 
 
 async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
     async with Bench() as bench:
         bench.logs.holding.set()
         bench.planned(seen(job(phase="Running", deleting=True)))
-        await bench.until(lambda: bench.reader.trainings(KEY))
-        training = bench.reader.trainings(KEY)["hj-trainer-0"]
+        await bench.until(lambda: bench.trainings())
+        training = bench.trainings()["hj-trainer-0"]
         assert training.ended
         assert not training.reported
 
@@ -639,15 +649,15 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
         name = "a/hj-trainer-0-worker-0"
         bench.logs.answers[name] = text(1, 7)
         bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         bench.logs.answers[name] = text(2, 9)
         bench.planned(seen(job(phase="Completed")))
-        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 9)
+        await bench.until(lambda: bench.trainings()["hj-trainer-0"].step == 9)
         asked = bench.logs.asked.count(name)
         other = job("hj-trainer-1", phase="Running", gpus=1)
         bench.logs.answers["a/hj-trainer-1-worker-0"] = text(1, 7)
         bench.planned(seen(job(phase="Completed"), other))
-        await bench.until(lambda: "hj-trainer-1" in bench.reader.trainings(KEY))
+        await bench.until(lambda: "hj-trainer-1" in bench.trainings())
         assert bench.logs.asked.count(name) == asked
 
 
@@ -655,17 +665,17 @@ async def test_a_log_without_end_is_cut_off() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7) + b"x" * 1000 + b"\n" * 300_000
         bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.reader.trainings(KEY))
-        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+        await bench.until(lambda: bench.trainings())
+        assert bench.trainings()["hj-trainer-0"].step == 7
 
 
 async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
         bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.reader.trainings(KEY))
+        await bench.until(lambda: bench.trainings())
         bench.reader.forget(KEY)
-        assert bench.reader.trainings(KEY) == {}
+        assert bench.trainings() == {}
         asked = bench.logs.asked.count("a/hj-trainer-0-worker-0")
         await bench.reads_another(3)
         assert bench.logs.asked.count("a/hj-trainer-0-worker-0") <= asked + 1

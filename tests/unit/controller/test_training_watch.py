@@ -1,5 +1,6 @@
 """The watch of a log: when the next read is due, which checkpoint counts, and which pods report."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.training.watch import Doing, Watch, sources_of, watch
+from hyperjob_core.api.lines import LogLine
 from hyperjob_engine.model.training import JobTraining, Track
 from hyperjob_engine.model.waits import WaitShare
-from tests.unit.controller.test_training_reader import T0, source
+from tests.unit.controller.test_training_reader import T0, source, text
 from tests.unit.engine.builders import Object, binding, hyperjob, job, observed, owner, policy
 from tests.unit.engine.builders import vcjob_status as reported
 
@@ -133,10 +135,8 @@ def test_the_checkpoint_of_a_stopping_sub_job_is_the_oldest_that_a_pod_reports()
 
 def test_without_a_line_the_training_has_the_announced_phase_or_the_end_and_no_progress() -> None:
     made = Watch(source=source(attempt=2))
-    assert made.training is None
-    for silent in (replace(made, phase="load"), replace(made, ended=True)):
+    for silent in (made, replace(made, phase="load"), replace(made, ended=True)):
         found = silent.training
-        assert found is not None
         assert not found.reported
         assert (found.step, found.start_step, found.attempt) == (0, 0, 2)
         assert (found.phase, found.ended) == (silent.phase, silent.ended)
@@ -169,9 +169,33 @@ def test_a_stall_is_said_only_of_a_program_that_goes_on() -> None:
         assert quiet.stall is None
 
 
-@pytest.mark.parametrize(("pods", "peers"), [(1, []), (3, [0, 2]), (40, [0, *range(2, 16)])])
-def test_the_last_lines_of_sixteen_pods_at_most_are_read(pods: int, peers: list[int]) -> None:
-    assert Watch(source=source(pods=pods), number=1 if pods > 1 else 0).peers == peers
+@pytest.mark.parametrize(
+    ("pods", "reporting", "followed", "searched"),
+    [
+        (1, None, [0], []),
+        (3, 1, [0, 1, 2], []),
+        (40, None, range(16), range(16, 40)),
+        (40, 37, [*range(16), 37], []),
+        (1000, None, range(16), range(16, 256)),
+    ],
+)
+def test_sixteen_pods_are_followed_to_their_end_and_the_one_that_reports(
+    pods: int, reporting: int | None, followed: Sequence[int], searched: Sequence[int]
+) -> None:
+    made = Watch(source=source(pods=pods), number=reporting or 0, found=reporting is not None)
+    assert made.peers() == ([*followed], [*searched])
+
+
+def test_the_first_pod_of_a_stopping_sub_job_that_reports_has_its_progress() -> None:
+    made = Watch(source=source(pods=3))
+
+    def hears(number: int, log: bytes) -> bool:
+        return made.hear(number, [LogLine.of(log.rstrip())], now=at(9))
+
+    assert not hears(0, text(1))
+    assert hears(2, text(2, 4, ', "saved": 4'))
+    assert not hears(1, text(3, 9, ', "saved": 3'))
+    assert (made.number, made.training.step, made.training.saved_step) == (2, 4, 3)
 
 
 def test_a_watch_from_the_status_goes_on_with_its_progress() -> None:

@@ -158,6 +158,7 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
         started=NOW - timedelta(seconds=90),
         saved_step=50,
         saved=NOW - timedelta(seconds=40),
+        followed=True,
     )
     seen = world(
         goodput("productive", seconds=100), activeDeadlineSeconds=100, checkpoint=CHECKPOINT

@@ -234,6 +234,12 @@ def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> N
     assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"
 
 
+def test_the_progress_that_a_program_prints_at_its_end_is_no_cause() -> None:
+    progress = '{"hyperjob": {"step": 29, "steps": 30}}'
+    read = ContainerFailure(pod="p", message=f"{TRACEBACK}\n{progress}\n")
+    assert read.last_line == "ValueError: no data"
+
+
 def test_the_latest_failures_keep_their_last_lines() -> None:
     failure = ContainerFailure(pod="p", message=TRACEBACK)
     runs = [replace(run(f"{number:03}"), failure=failure) for number in range(84)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
+from hyperjob_engine.lifecycle.stops import ON_ITS_WAY, OPENED_WITHIN
 from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
@@ -151,8 +151,14 @@ def test_a_planned_stop_is_recorded_before_anything_is_deleted(change: Object, c
         "until": rfc3339(NOW + timedelta(seconds=61) + ON_ITS_WAY),
         "jobs": list(NAMES),
     }
-    second = plan(recorded(seen))
-    assert sorted(a.name for a in second.actions if isinstance(a, DeleteChild)) == sorted(NAMES)
+    second = recorded(seen)
+    assert plan(second).actions == ()
+    assert plan(second).requeue_after == OPENED_WITHIN, "the logs of the pods are not open"
+    late = replace(second, now=NOW + OPENED_WITHIN)
+    opened = replace(second, trainings=both(said(100, 90, followed=True)))
+    for due in (late, opened, replace(second, trainings={})):
+        deleted = [each.name for each in plan(due).actions if isinstance(each, DeleteChild)]
+        assert sorted(deleted) == sorted(NAMES)
 
 
 def test_without_spec_checkpoint_a_suspension_is_carried_out_at_once() -> None:

@@ -135,7 +135,7 @@ class Server:
     asked: list[dict[str, str]] = field(default_factory=list)
 
     async def stream(
-        self, path: str, *, params: Mapping[str, str], idle_limit: float | None = None
+        self, path: str, *, params: Mapping[str, str], **_: object
     ) -> AsyncGenerator[bytes, None]:
         self.asked.append(dict(params))
         for each in self.streams.pop(0):
