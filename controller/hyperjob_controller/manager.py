@@ -268,6 +268,7 @@ class Manager:
             cluster_lost=self.options.lost_after,
             gang=timedelta(seconds=self.options.gang_timeout),
             silence=self._tuning.silence,
+            unschedulable=timedelta(seconds=self.options.unschedulable_timeout),
             start=timedelta(seconds=self.options.start_timeout),
         )
         return Observer(

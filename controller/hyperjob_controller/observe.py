@@ -49,6 +49,7 @@ class Limits:
     cluster_lost: timedelta
     gang: timedelta
     silence: timedelta
+    unschedulable: timedelta
     start: timedelta
 
 
@@ -107,8 +108,7 @@ class Observer:
         policies = self._policies.of(key, found, of_policy, view=owner)
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
         refused = {each.job_uid for each in bindings.values() if each.apply_error}
-        members, recorded = self._members, (hyperjob.namespace, hyperjob.records)
-        return Observed(
+        seen = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
@@ -125,6 +125,7 @@ class Observer:
             cluster_lost_timeout=self._limits.cluster_lost,
             gang_timeout=self._limits.gang,
             silence_timeout=self._limits.silence,
+            unschedulable_timeout=self._limits.unschedulable,
             start_timeout=self._limits.start,
             followers={
                 job.name
@@ -136,13 +137,25 @@ class Observer:
             trainings=self._trainings(key),
             hang=self._hang(key),
             waits=self._waits(key),
-            pods_left=members.pods_left(*recorded, now) if members is not None else {},
-            pods_refused=members.refused(*recorded) if members is not None else {},
-            pod_troubles=members.troubles(*recorded, now) if members is not None else {},
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),
             claims=self._claims_of(hyperjob, bindings),
+        )
+        return self._with_members(seen)
+
+    def _with_members(self, seen: Observed) -> Observed:
+        """Return the observation with what the members show of the sub-jobs."""
+        members, hyperjob = self._members, seen.hyperjob
+        if members is None:
+            return seen
+        recorded = hyperjob.namespace, hyperjob.records
+        return replace(
+            seen,
+            pods_left=members.pods_left(*recorded, seen.now),
+            pods_refused=members.refused(*recorded),
+            unschedulable=members.unschedulable(*recorded, seen.now),
+            pod_troubles=members.troubles(*recorded, seen.now),
         )
 
     def observe(self, seen: Observed) -> Observed:

@@ -39,6 +39,7 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
+    unschedulable_timeout: float = 30.0
     start_timeout: float = 900.0
     splitter_url: str | None = None
     splitter_token_file: str | None = None
@@ -66,6 +67,8 @@ class Options:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         if not 1 <= self.gang_timeout <= 86400:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
+        if not 0 <= self.unschedulable_timeout <= 604800:
+            raise ValueError("--unschedulable-timeout must be between 0 and 604800 seconds")
         if not 0 <= self.start_timeout <= 604800:
             raise ValueError("--start-timeout must be between 0 and 604800 seconds")
         if not 5 <= self.leader_elect_lease_duration <= 3600:
@@ -96,6 +99,7 @@ _PUBLISHED: Final = (
     "cluster_status_lag",
     "cluster_lost_timeout",
     "gang_timeout",
+    "unschedulable_timeout",
     "start_timeout",
     "tenant_messages",
     "members",
@@ -179,6 +183,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "gang_timeout": Setting(
         "time for which a gang that is admitted only in part keeps its quota; the controller then"
         " deletes its sub-jobs and tries again later",
+        seconds,
+        metavar="SECONDS",
+    ),
+    "unschedulable_timeout": Setting(
+        "time for which a sub-job stays in a cluster whose Volcano calls it Unschedulable although"
+        " pods of others do not keep it from the nodes; 0 is no limit beside --start-timeout",
         seconds,
         metavar="SECONDS",
     ),

@@ -1,4 +1,4 @@
-"""Read pods, PodGroups and nodes of the members through Karmada's cluster proxy."""
+"""Read pods and nodes of the members through Karmada's cluster proxy."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,12 +9,11 @@ from urllib.parse import quote
 from hyperjob.client.reading import items, listed
 from hyperjob.client.summary import SubJob
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROUPS, PODS, Resource
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_engine.members.facts import (
     FAILED_CREATE,
     hypernode_fact,
@@ -64,30 +63,6 @@ async def pods_of_all(
 
     await asyncio.gather(*(one(job) for job in jobs if job.cluster))
     return pods, errors
-
-
-async def pod_groups_of_all(
-    kube: Kube, namespace: str, hyperjob: str, jobs: Sequence[SubJob]
-) -> dict[str, list[Object]]:
-    """Return the PodGroups of each sub-job in its member; unreadable PodGroups are left out."""
-    found: dict[str, list[Object]] = {}
-    names = {(job.cluster, job.name) for job in jobs}
-
-    async def one(cluster: str) -> None:
-        # `why` explains the state of the pods without PodGroups.
-        reading = await listed(
-            kube.member(cluster),
-            PODGROUPS,
-            namespace=namespace,
-            label_selector=f"{LABEL_HYPERJOB}={hyperjob}",
-        )
-        for item in items(reading):
-            for owner in item["metadata"].get("ownerReferences") or ():
-                if (cluster, owner.get("name")) in names:
-                    found.setdefault(owner["name"], []).append(item)
-
-    await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
-    return found
 
 
 async def refusals_of_all(

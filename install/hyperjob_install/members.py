@@ -17,6 +17,7 @@ from hyperjob_core.kube.resources import (
     CORE_EVENTS,
     HYPERNODES,
     NODES,
+    PODGROUPS,
     PODS,
     Resource,
 )
@@ -53,7 +54,8 @@ def member_rules(step: MemberAccess) -> list[Object]:
     """Return the rules of the account in a member, the least that a step needs."""
     rules: list[Object] = []
     if step.includes(MemberAccess.PODS):
-        rules += [_rule(PODS, *_READ), _rule(CORE_EVENTS, "list", "watch")]
+        rules += [_rule(PODS, *_READ), _rule(PODGROUPS, *_READ)]
+        rules.append(_rule(CORE_EVENTS, "list", "watch"))
     if step.includes(MemberAccess.NODES):
         rules += [_rule(NODES, *_READ), _rule(HYPERNODES, *_READ)]
     if step.includes(MemberAccess.LOGS):

@@ -49,13 +49,15 @@ async def running_controller(
     """Run a controller for one namespace with its own client; it is ready inside the block.
 
     `now` returns the time: with a constant time no wait ends. `trainjobs` is the time between two
-    requests whether TrainJobs can be followed.
+    requests whether TrainJobs can be followed. The controller reads in members only if `options`
+    have `members`.
     """
     settings = Options(
         namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
     )
     async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-controller/test") as kube:
-        manager = Manager(kube, settings, now=now, tuning=tuning)
+        members = kube if "members" in options else None
+        manager = Manager(kube, settings, now=now, tuning=tuning, members=members)
         if trainjobs is not None:
             follow_trainjobs(manager, kube, look_again=trainjobs)
         task = asyncio.create_task(manager.run())

@@ -35,6 +35,7 @@ from hyperjob_core.kube.resources import (
     CORE_EVENTS,
     HYPERNODES,
     NODES,
+    PODGROUPS,
     PODS,
     Resource,
     key_of,
@@ -45,6 +46,7 @@ from hyperjob_engine.members.facts import (
     hypernode_fact,
     node_fact,
     pod_fact,
+    podgroup_fact,
 )
 from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.model.members import MemberView
@@ -93,13 +95,19 @@ _FOLDINGS: Final[Mapping[Resource, _Folding]] = {
         MemberFold.put_hypernode,
         MemberFold.drop_hypernode,
     ),
+    PODGROUPS: _Folding(
+        podgroup_fact,
+        MemberFold.list_podgroups,
+        MemberFold.put_podgroup,
+        MemberFold.drop_podgroup,
+    ),
     CORE_EVENTS: _Folding(
         event_fact, MemberFold.list_events, MemberFold.put_event, MemberFold.drop_event, fields=TOLD
     ),
 }
 
 
-_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS)
+_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS)
 
 
 class Member:

@@ -19,7 +19,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROUPS, PODS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
@@ -28,6 +28,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.record import Record
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
 
@@ -99,7 +100,7 @@ class Members:
         self._viewed: frozenset[str] = frozenset()
         self._doubted_until: datetime | None = None
         self._doubt = _DOUBT
-        self._resources: tuple[Resource, ...] = (PODS, CORE_EVENTS)
+        self._resources: tuple[Resource, ...] = (PODS, PODGROUPS, CORE_EVENTS)
         if nodes:
             self._resources += (NODES, HYPERNODES)
         self._lists = asyncio.Semaphore(_LISTS)
@@ -228,15 +229,30 @@ class Members:
         self, namespace: str, records: Mapping[str, Record], now: datetime
     ) -> dict[str, PodsTrouble]:
         """Return what troubles the pods of sub-jobs, by name, on the members that are known."""
-        found = {}
-        for name, record in records.items():
-            member = self._members.get(record.cluster)
-            if member is None or not member.is_known(now):
-                continue
-            trouble = member.fold.trouble(f"{namespace}/{name}", now)
-            if trouble is not None:
-                found[name] = trouble
-        return found
+        known = self._known(records, now)
+        told = {
+            name: member.fold.trouble(f"{namespace}/{name}", now) for name, member in known.items()
+        }
+        return {name: trouble for name, trouble in told.items() if trouble is not None}
+
+    def unschedulable(
+        self, namespace: str, records: Mapping[str, Record], now: datetime
+    ) -> dict[str, Unschedulable]:
+        """Return why Volcano finds no nodes for sub-jobs, by name, on members that are known."""
+        known = self._known(records, now)
+        told = {
+            name: member.fold.unschedulable(f"{namespace}/{name}") for name, member in known.items()
+        }
+        return {name: words for name, words in told.items() if words is not None}
+
+    def _known(self, records: Mapping[str, Record], now: datetime) -> dict[str, Member]:
+        """Return the members of sub-jobs by the name of the sub-job, those that are known."""
+        found = {name: self._members.get(record.cluster) for name, record in records.items()}
+        return {
+            name: member
+            for name, member in found.items()
+            if member is not None and member.is_known(now)
+        }
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""

@@ -1,9 +1,13 @@
 """Sub-jobs in their cluster without a running pod for longer than the start timeout.
 
-The resourceSummary of such a cluster has room, but Volcano there finds no node: the pods are larger
-than each node, a taint or a selector excludes them, or another workload was first. The sub-job
-uses its share of the queue for nothing. The controller deletes it, returns the share, excludes the
-cluster, and tries again after a growing time. The events of the pods are in the member only.
+Such a cluster has room as the controller counts it, but Volcano there finds no node, or another
+workload was first. The sub-job uses its share of the queue for nothing. The controller deletes it,
+returns the share, excludes the cluster, and tries again after a growing time.
+
+Volcano says within seconds that a gang is Unschedulable. Where pods of others keep the gang from
+nodes that would hold it, they may end, and the gang waits for the start timeout. Otherwise the
+controller has counted wrong, or the nodes have changed: the gang leaves after the much shorter
+unschedulable timeout.
 
 Pods that have a node and pull a large image are not such a case. Karmada reports in each Cluster
 the sum of the requests of pods without a node (`status.resourceSummary.allocating`): if it is less
@@ -37,7 +41,12 @@ from hyperjob_engine.model.observed import (
     QueueAdmission,
 )
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
+from hyperjob_engine.placement.ground import ground_of
+from hyperjob_engine.placement.items import items_of
+from hyperjob_engine.placement.packing import unfit
+from hyperjob_engine.reasons.podgroup import Unschedulable, unschedulable_text
 from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused, refused_text
+from hyperjob_engine.reasons.podtrouble import TroubleKind
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.trouble import queue_closed_text
 from hyperjob_engine.resources import Resources, measure_of
@@ -157,7 +166,9 @@ def _given_back(
         ),
     ]
     elsewhere = all(
-        refusal_of(observed, child) is not None or closed_in(observed, sub_job, child)
+        refusal_of(observed, child) is not None
+        or closed_in(observed, sub_job, child)
+        or unschedulable_in(observed, child) is not None
         for sub_job, child in late.values()
     )
     return Restart(
@@ -204,19 +215,60 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
         return refused.first + PATIENCE
     if closed_in(observed, sub_job, child) and binding is not None and binding.applied_since:
         return binding.applied_since + PATIENCE
-    if not observed.start_timeout or observed.hyperjob.suspend:
+    if observed.hyperjob.suspend or report is None or binding is None or not binding.applied:
         return None
-    if report is None or binding is None or binding.applied_since is None or not binding.applied:
+    if binding.applied_since is None or report.phase is not JobPhase.PENDING or _began(child):
         return None
-    if report.phase is not JobPhase.PENDING or _began(child):
-        return None
-    pods = report.pods
     cluster = _cluster_of(observed, child)
     if cluster is None or cluster.not_ready_since is not None:
         return None
-    if pods.pending >= sub_job.size.together and _on_nodes(sub_job.size.demand, cluster):
+    due = _unschedulable_due(observed, sub_job, child, cluster)
+    complete = report.pods.pending >= sub_job.size.together
+    if not observed.start_timeout or (complete and _on_nodes(sub_job.size.demand, cluster)):
+        return due
+    late = binding.applied_since + observed.start_timeout
+    return late if due is None else min(due, late)
+
+
+def unschedulable_in(observed: Observed, child: Child) -> Unschedulable | None:
+    """Return why Volcano finds no nodes for a sub-job that has not run; None if there is no word.
+
+    Pods that only a person can unblock, such as gated ones, find none elsewhere either.
+    """
+    said, report = observed.unschedulable.get(child.name), child.report
+    if said is None or report is None or report.phase is not JobPhase.PENDING or _began(child):
         return None
-    return binding.applied_since + observed.start_timeout
+    found = observed.pod_troubles.get(child.name)
+    trouble = None if found is None else found.trouble
+    return None if trouble is not None and trouble.kind is TroubleKind.BLOCKED else said
+
+
+def _unschedulable_due(
+    observed: Observed, sub_job: SubJob, child: Child, cluster: Cluster
+) -> datetime | None:
+    """Return until when a sub-job may wait after Volcano called it Unschedulable, if it did.
+
+    While pods of others keep it from the nodes, that is asked again after the timeout.
+    """
+    said, timeout = unschedulable_in(observed, child), observed.unschedulable_timeout
+    if said is None or not timeout or child.binding is None or not child.binding.applied_since:
+        return None
+    due = max(said.since, child.binding.applied_since) + timeout
+    if due <= observed.now and _is_kept_by_others(observed, sub_job, child, cluster):
+        return observed.now + timeout
+    return due
+
+
+def _is_kept_by_others(observed: Observed, sub_job: SubJob, child: Child, cluster: Cluster) -> bool:
+    """Return whether pods of others, and nothing else, keep a sub-job from the nodes."""
+    if cluster.view is None:
+        return False
+    namespace, ground = observed.hyperjob.namespace, ground_of(cluster.name, cluster.view)
+    own, pods = f"{namespace}/{child.name}", items_of(sub_job.size.pod_groups)
+    if unfit(ground.without({own}), pods, {}) is None:
+        return False
+    mates = {f"{namespace}/{name}" for name in observed.jobs} - {own}
+    return unfit(ground.only(mates), pods, {}) is None
 
 
 def lacks_pods(observed: Observed, child: Child) -> bool:
@@ -285,6 +337,15 @@ def _again(
             name=child.name,
             reason=Reason.QUEUE_NOT_OPEN,
             why=queue_closed_text(child.cluster, queue),
+            delayed=observed.admission is QueueAdmission.NONE,
+        )
+    if (said := unschedulable_in(observed, child)) is not None:
+        return Recreation(
+            name=child.name,
+            reason=Reason.PODS_PENDING,
+            why=unschedulable_text(child.cluster, said.message),
+            leave=leave,
+            leave_for=_excluded_for(child, _EXCLUDED_FIRST),
             delayed=observed.admission is QueueAdmission.NONE,
         )
     return Recreation(

@@ -33,6 +33,7 @@ from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trou
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podgroup import Unschedulable, origin_of
 from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
 from hyperjob_engine.reasons.podtrouble import PodTrouble
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
@@ -44,7 +45,11 @@ TOLD: Final = (
 )
 """The Events that `event_fact` may keep, without the frequent ones that it does not."""
 _FAILED_MOUNT: Final = "FailedMount"
+NO_NODES: Final = "NotEnoughResources"
+"""The reason of a PodGroup's condition Unschedulable where the gang has all of its pods."""
 JOB_NAME: Final = "volcano.sh/job-name"
+_PLACED: Final = frozenset({"Running", "Completed"})
+"""The phases of a PodGroup whose gang has its nodes."""
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
 _SHARED: Final = 16_384
@@ -132,6 +137,16 @@ class MountFact:
     size: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class PodGroupFact:
+    """The PodGroup of a vcjob, and Volcano's words while it finds no nodes for the gang."""
+
+    key: str
+    job: str
+    said: Unschedulable | None
+    size: int = field(default=0, compare=False)
+
+
 def event_fact(raw: Object) -> RefusalFact | MountFact | None:
     """Return what the fold keeps of an Event; None if it says nothing of a sub-job."""
     return refusal_fact(raw) or _mount_fact(raw)
@@ -173,6 +188,33 @@ def refusal_fact(raw: Object) -> RefusalFact | None:
     words = shortened(words_of(string(raw.get("message"))), _WORDS)
     refused = PodsRefused(words, first, last or first)
     return RefusalFact(_key(raw), intern(f"{namespace}/{name}"), refused, _OWN_BYTES + len(words))
+
+
+def podgroup_fact(raw: Object) -> PodGroupFact | None:
+    """Return what the fold keeps of a PodGroup; None if it is of no vcjob.
+
+    Volcano keeps the conditions Unschedulable and Scheduled beside each other: the later one holds.
+    A gang that lacks pods is no gang that lacks nodes.
+    """
+    metadata, status = mapping(raw.get("metadata")), mapping(raw.get("status"))
+    owners = objects(metadata.get("ownerReferences"))
+    job = next((_name(each.get("name")) for each in owners if each.get("kind") == VCJOB_KIND), "")
+    if not job:
+        return None
+    told, placed = condition(status, "Unschedulable"), condition(status, "Scheduled")
+    since, later = (timestamp(each.get("lastTransitionTime")) for each in (told, placed))
+    said = None
+    if (
+        told.get("status") == "True"
+        and string(told.get("reason")) == NO_NODES
+        and since is not None
+        and (later is None or later <= since)
+        and string(status.get("phase")) not in _PLACED
+    ):
+        said = Unschedulable(shortened(origin_of(string(told.get("message"))), _WORDS), since)
+    namespace = intern(_name(metadata.get("namespace")))
+    size = _OWN_BYTES + (len(said.message) if said is not None else 0)
+    return PodGroupFact(_key(raw), intern(f"{namespace}/{job}"), said, size)
 
 
 def pod_fact(raw: Object) -> PodFact:

@@ -15,6 +15,7 @@ from hyperjob_engine.members.facts import (
     MountFact,
     NodeFact,
     PodFact,
+    PodGroupFact,
     RefusalFact,
     shared_resources,
 )
@@ -24,6 +25,7 @@ from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
 from hyperjob_engine.resources import accumulate
@@ -68,6 +70,7 @@ class MemberFold:
         self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
+        self._unschedulable: dict[str, dict[str, Unschedulable]] = {}  # by vcjob and PodGroup
         self._troubled = Troubled()
         # What `_view` shows, with the places in it; `_changed` has the nodes that differ from it.
         self._shown: dict[str, MemberNode] = {}
@@ -204,6 +207,48 @@ class MemberFold:
         """Return why the member refuses the pods of a vcjob: the latest words of its Events."""
         found = [each.refused for each in self._refusals.get(job, {}).values()]
         return max(found, key=lambda each: each.last, default=None)
+
+    def unschedulable(self, job: str) -> Unschedulable | None:
+        """Return why Volcano finds no nodes for the pods of a vcjob, and since when.
+
+        Of two PodGroups of one name the vcjob before has left one: the later words count.
+        """
+        found = self._unschedulable.get(job, {}).values()
+        return max(found, key=lambda each: each.since, default=None)
+
+    def list_podgroups(self, podgroups: Iterable[PodGroupFact | None]) -> None:
+        """Take over a whole list of PodGroups."""
+        listed = {each.key: each for each in podgroups if each is not None}
+        for keys in list(self._unschedulable.values()):
+            for key in keys.keys() - listed.keys():
+                self.drop_podgroup(key)
+        for each in listed.values():
+            self.put_podgroup(each)
+
+    def put_podgroup(self, podgroup: PodGroupFact | None) -> None:
+        """Take over a PodGroup; None is one of no vcjob.
+
+        Volcano sets the time of its words with each of their changes: they count from the first.
+        """
+        if podgroup is None:
+            return
+        said, groups = podgroup.said, self._unschedulable.get(podgroup.job, {})
+        before = groups.get(podgroup.key)
+        if said is None:
+            self.drop_podgroup(podgroup.key)
+        elif before is None or before.message != said.message:
+            since = said.since if before is None else before.since
+            groups = self._unschedulable.setdefault(podgroup.job, {})
+            groups[podgroup.key] = Unschedulable(said.message, since)
+            self._told.add(podgroup.job)
+
+    def drop_podgroup(self, key: str) -> None:
+        """Drop a PodGroup."""
+        for job, groups in list(self._unschedulable.items()):
+            if groups.pop(key, None) is not None:
+                self._told.add(job)
+                if not groups:
+                    del self._unschedulable[job]
 
     def trouble(self, job: str, now: datetime) -> PodsTrouble | None:
         """Return the worst trouble of a vcjob's pods; None while they have none."""

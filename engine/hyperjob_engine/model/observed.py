@@ -31,6 +31,7 @@ from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
 from hyperjob_engine.reasons.trouble import Trouble
@@ -444,6 +445,7 @@ class Observed:
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)
+    unschedulable_timeout: timedelta = timedelta(seconds=30)  # 0: Volcano's words move nothing
     start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
     decides_alone: bool = False  # Volcano Global, which suspends ResourceBindings, is not installed
     contended: bool = False  # another HyperJob waits for capacity or a share
@@ -465,6 +467,7 @@ class Observed:
     pods_left: Mapping[str, int | None] = field(default_factory=dict)
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
+    unschedulable: Mapping[str, Unschedulable] = field(default_factory=dict)
     # What troubles the pods of a sub-job, by name; absent: nothing, or its member is not known.
     pod_troubles: Mapping[str, PodsTrouble] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake

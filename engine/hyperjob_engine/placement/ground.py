@@ -240,6 +240,10 @@ class Ground:
         """Return the ground after the pods of these vcjobs, by namespace/name, have ended."""
         return self._after(lambda pod: _of_job(pod) in jobs)
 
+    def only(self, jobs: Collection[str]) -> "Ground":
+        """Return the ground with no other pods than those of these vcjobs, by namespace/name."""
+        return self._after(lambda pod: _of_job(pod) not in jobs)
+
     def vacated(self, pods: Vacating) -> "Ground":
         """Return the ground after these pods have ended; it is computed once."""
         known = self._vacated.get(pods)

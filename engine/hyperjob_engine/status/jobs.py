@@ -19,13 +19,19 @@ from hyperjob_engine.lifecycle.history import (
     present_run,
 )
 from hyperjob_engine.lifecycle.loss import loss_text, reason_of_loss
-from hyperjob_engine.lifecycle.unstarted import closed_in, lacks_pods, refusal_of
+from hyperjob_engine.lifecycle.unstarted import (
+    closed_in,
+    lacks_pods,
+    refusal_of,
+    unschedulable_in,
+)
 from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
 from hyperjob_engine.model.record import Record, Rejection, Silence
 from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.model.training import JobTraining, latest_training, training_object
 from hyperjob_engine.reasons.failure import apply_failure, container_text
+from hyperjob_engine.reasons.podgroup import unschedulable_text
 from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.trouble import queue_closed_text
@@ -225,9 +231,13 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
     if queue := closed_in(observed, outlook.sub_job, outlook.child):
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
+    text = pods_text(report.pods.running, outlook.sub_job.size.pods)
+    if (said := unschedulable_in(observed, outlook.child)) is not None:
+        return Reason.PODS_PENDING, (
+            f"{unschedulable_text(outlook.child.cluster, said.message)}; {text}"
+        )
     if told is not None:
         return told
-    text = pods_text(report.pods.running, outlook.sub_job.size.pods)
     why = report.message or outlook.unheard
     if not why and lacks_pods(observed, outlook.child):
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)

@@ -9,7 +9,7 @@ from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob.client.why.next import LOGS, NEEDS_HELP, command
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, binding_name
 from hyperjob_core.api.phases import Phase
-from hyperjob_core.api.wire import at, condition, mapping, string, timestamp
+from hyperjob_core.api.wire import at, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
 from hyperjob_engine.members.podtroubles import trouble_of
@@ -167,7 +167,7 @@ def unbound(evidence: Evidence) -> Iterator[Cause]:
 def in_members(evidence: Evidence) -> Iterator[Cause]:
     """Yield what members show of sub-jobs of which the controller says nothing, each reason once.
 
-    It reads no pods with `--members off`, and no PodGroups.
+    It reads no pods with `--members off`.
     """
     seen: dict[PodTrouble, list[tuple[str, SubJob]]] = {}
     for job in evidence.summary.jobs:
@@ -187,12 +187,6 @@ def in_members(evidence: Evidence) -> Iterator[Cause]:
         if refused is not None and since is not None and since <= refused.last:
             text = f"{job.name}: {refused_text(job.cluster, refused.message)}"
             yield _cause(evidence, Reason.PODS_REFUSED, text, job)
-        elif not seen:
-            for group in evidence.pod_groups.get(job.name, ()):
-                said = condition(mapping(group.get("status")), "Unschedulable")
-                if said.get("status") == "True" and (message := string(said.get("message"))):
-                    text = f"{job.name}: Volcano on {job.cluster}: {message}"
-                    yield _cause(evidence, Reason.PODS_PENDING, text, job)
 
 
 def _cause(

@@ -30,7 +30,7 @@ class Outcome(enum.StrEnum):
 class Evidence:
     """A HyperJob and the objects around it; an error in place of objects that cannot be read.
 
-    `pods`, `pod_groups` and `pods_refused` are what members have, by sub-job.
+    `pods` and `pods_refused` are what members have, by sub-job.
     """
 
     now: datetime
@@ -41,7 +41,6 @@ class Evidence:
     lease: Reading = field(default_factory=list)
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
-    pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
 
     @property

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client.events import events_of
-from hyperjob.client.members import pod_groups_of_all, pods_of_all, refusals_of_all
+from hyperjob.client.members import pods_of_all, refusals_of_all
 from hyperjob.client.reading import lease, listed
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.why.evidence import Evidence
@@ -31,7 +31,6 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         leases = start(lease(kube))
         events = start(events_of(kube, hyperjob))
         pods = start(pods_of_all(kube, namespace, inspected))
-        groups = start(pod_groups_of_all(kube, namespace, name, unstarted))
         refusals = start(refusals_of_all(kube, namespace, unstarted))
     found, errors = pods.result()
     return Evidence(
@@ -43,7 +42,6 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         lease=leases.result(),
         pods=found,
         pod_errors=errors,
-        pod_groups=groups.result(),
         pods_refused=refusals.result(),
     )
 

@@ -217,18 +217,18 @@ def fit_error(
     nodes: Sequence[FreeNode],
     *,
     running: Mapping[str, int] | None = None,
-) -> str:
-    """Return why the first pod without a node has none, where those before it have theirs."""
+) -> tuple[int, str]:
+    """Return how many pods find nodes, and why the first one without a node has none."""
     free = [replace(node, free=node.free.copy()) for node in nodes]
     placed = place(pods, free, Minimum(0, {}), running=running)
     left = next((pod for pod in pods if pod.key not in placed), None)
     if left is None:
-        return ""
+        return len(placed), ""
     reasons = Counter(reason for node in free for reason in _reasons(left, node))
     name = left.key.rpartition("/")[2]
     told = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
     unavailable = f"0/{len(free)} nodes are unavailable"
-    return f". Origin reason is {name}: {unavailable}{f': {told}' if told else ''}."
+    return len(placed), f". Origin reason is {name}: {unavailable}{f': {told}.' if told else ''}"
 
 
 def _reasons(pod: GangPod, node: FreeNode) -> list[str]:

@@ -1,10 +1,13 @@
 """Volcano's scheduler: lets PodGroups in, and binds their pods all together or not at all."""
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
+from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import condition
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
@@ -22,7 +25,7 @@ from hyperjob_sandbox.member.gang import (
     request_of,
 )
 from hyperjob_sandbox.member.jobstate import task_of
-from hyperjob_sandbox.objects import is_going, is_open, labels_of, phase_of, with_conditions
+from hyperjob_sandbox.objects import is_going, is_open, labels_of, phase_of
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05
@@ -112,33 +115,61 @@ class GangScheduler:
         tried = (place(gang, within, minimum, running=running) for within in choices)
         placed = next(filter(None, tried), {})
         if not placed and not minimum.is_met(running):
-            why = fit_error(gang, nodes, running=running)
-            await self._tell_unschedulable(group, len(waiting), minimum, why)
+            fit = fit_error(gang, nodes, running=running)
+            if waiting:
+                await self._tell_unschedulable(group, running.total(), len(waiting), fit)
             return
         await together(self._bind(waiting[key], node) for key, node in placed.items())
         if phase_of(group) != "Running" and running | Counter(placed.values()):
-            ready = ("True", "tasks in gang are ready to be scheduled", "")
+            ready = ("tasks in gang are ready to be scheduled", "")
             status: Object = {"phase": "Running", "running": len(placed)}
-            status = with_conditions(status, now=wire_now(), Scheduled=ready)
-            await self._caches.patch(group, {"status": status})
+            said = _said(group, "Scheduled", *ready)
+            await self._caches.patch(group, {"status": {**status, "conditions": said}})
 
     async def _bind(self, pod: Object, node: str) -> None:
         with suppress(Conflict):
             await self._caches.patch(pod, {"spec": {"nodeName": node}})
 
     async def _tell_unschedulable(
-        self, group: Object, waiting: int, minimum: Minimum, why: str
+        self, group: Object, running: int, waiting: int, fit: tuple[int, str]
     ) -> None:
+        """Write what keeps a gang from nodes; `fit` are the pods that find some, and the words."""
+        fitting, why = fit
+        least = int(group["spec"].get("minMember") or 0)
+        counts = {"Pending": waiting, "Running": running, "minAvailable": least}
+        pending = {"Schedulable": fitting, "Unschedulable": waiting - fitting}
         message = (
-            f"{waiting}/{waiting} tasks in gang unschedulable: pod group is not ready, "
-            f"{waiting} Pending, {minimum.members} minAvailable; Pending: {waiting} Unschedulable"
-            f"{why}"
+            f"{least - running - fitting}/{running + waiting} tasks in gang unschedulable:"
+            f" pod group is not ready, {_histogram(counts)}; Pending: {_histogram(pending)}{why}"
         )
-        conditions = (group.get("status") or {}).get("conditions") or ()
-        if all(each.get("message") != message for each in conditions):
-            state = ("True", "NotEnoughResources", message)
-            status = with_conditions({}, now=wire_now(), Unschedulable=state)
-            await self._caches.patch(group, {"status": status})
+        phase = phase_of(group) if phase_of(group) == "Inqueue" else "Pending"
+        phase = "Unknown" if running else phase
+        before = condition(group.get("status") or {}, "Unschedulable").get("message")
+        if before != message or phase_of(group) != phase:
+            said = _said(group, "Unschedulable", "NotEnoughResources", message)
+            await self._caches.patch(group, {"status": {"phase": phase, "conditions": said}})
+
+
+def _said(group: Object, kind: str, reason: str, message: str) -> list[Object]:
+    """Return the conditions of a group with another one: each stays beside later ones.
+
+    The time is that of the last change of the words.
+    """
+    known = (group.get("status") or {}).get("conditions") or ()
+    new = {
+        "type": kind,
+        "status": "True",
+        "transitionID": str(uuid4()),
+        "lastTransitionTime": wire_now(),
+        "reason": reason,
+        "message": message,
+    }
+    kept = [new if each.get("type") == kind else each for each in known]
+    return kept if new in kept else [*kept, new]
+
+
+def _histogram(numbers: Mapping[str, int]) -> str:
+    return ", ".join(sorted(f"{number} {name}" for name, number in numbers.items() if number))
 
 
 def _room_or_gates(pod: Object) -> object:

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob.client.members import pod_groups_of_all, pods_of, refusals_of_all
+from hyperjob.client.members import pods_of, refusals_of_all
 from hyperjob.client.summary import read
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
@@ -60,16 +60,6 @@ def test_pods_are_in_the_order_of_their_indexes() -> None:
     pods = [named(each["volcano.sh/task-index"], labels=each) for each in labels]
     found = run(pods_of(listed(pods), "ml", JOB))
     assert [pod["metadata"]["name"] for pod in found] == ["2", "10"]
-
-
-@pytest.mark.parametrize("others", [0, 3])
-def test_a_pod_group_on_a_later_page_is_found(others: int) -> None:
-    own = named("own", ownerReferences=[{"name": NAME}])
-    other = named("other", ownerReferences=[{"name": "another"}])
-    found = run(pod_groups_of_all(listed([*[other] * others, own]), "ml", "llm", [JOB]))
-    assert {
-        name: [each["metadata"]["name"] for each in groups] for name, groups in found.items()
-    } == {NAME: ["own"]}
 
 
 @pytest.mark.parametrize("others", [0, 3])

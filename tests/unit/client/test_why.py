@@ -60,14 +60,6 @@ class Case:
 
 OLD, LATE = "2026-01-01T00:50:00Z", datetime.fromisoformat("2026-01-01T00:51:00Z")
 REFUSED = {"llm-trainer-0": PodsRefused("exceeded quota: team", LATE, LATE)}
-POD_GROUP = {
-    "status": {
-        "conditions": [
-            {"type": "Unschedulable", "status": "True", "message": "3/3 tasks unschedulable"}
-        ]
-    }
-}
-SAYS = {"llm-trainer-0": [POD_GROUP]}
 CHANGED = [
     {"time": CREATED},
     {"time": "2026-01-01T00:59:58Z"},
@@ -291,14 +283,6 @@ AROUND = {
         "kubectl describe resourcebinding llm-trainer-0-job -n ml",
         {"vcjobs": [vcjob(OLD)], "bindings": [binding("llm-trainer-0")]},
     ),
-    "Volcano in the member says why no pod is made": Case(
-        PENDING,
-        WAITS,
-        "PodsPending",
-        "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable",
-        TREE,
-        {"pod_groups": SAYS},
-    ),
     "the member refuses the pods, and the controller does not read its Events": Case(
         PENDING,
         HELP,
@@ -309,16 +293,15 @@ AROUND = {
             "vcjobs": [vcjob(OLD)],
             "bindings": [binding("llm-trainer-0")],
             "pods_refused": REFUSED,
-            "pod_groups": SAYS,
         },
     ),
     "the member refused the pods of an earlier vcjob": Case(
         PENDING,
         WAITS,
         "PodsPending",
-        "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable",
+        "llm-trainer-0: 0 of 2 pods run",
         TREE,
-        {"vcjobs": [vcjob()], "pods_refused": REFUSED, "pod_groups": SAYS},
+        {"vcjobs": [vcjob()], "pods_refused": REFUSED},
     ),
     "a sub-job failed": Case(
         hyperjob("Failed", sub_job(phase="Failed", cluster="east", message="exit code 3")),
@@ -509,7 +492,7 @@ def test_pods_that_the_controller_does_not_read_are_counted_by_trouble() -> None
 
 def test_the_message_of_a_pod_replaces_the_number_of_pods_that_run() -> None:
     pods = {"llm-trainer-0": [pod("a", conditions=[UNSCHEDULED])]}
-    found = explain(evidence(PENDING, pods=pods, pod_groups=SAYS)).causes
+    found = explain(evidence(PENDING, pods=pods)).causes
     assert [each.message for each in found] == ["no node for the pod: 0/4 nodes: pod east/a waits"]
     (cause,) = explain(evidence(PENDING)).causes
     assert (cause.message, cause.next) == ("llm-trainer-0: 0 of 2 pods run", TREE)

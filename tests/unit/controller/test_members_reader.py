@@ -21,7 +21,15 @@ from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    CORE_EVENTS,
+    HYPERNODES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    Resource,
+)
 from hyperjob_core.kube.transport import Params
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.fold import MemberFold
@@ -32,7 +40,7 @@ from tests.unit.controller.test_pass import until
 from tests.unit.engine.test_members_fold import node, pod
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
-ALL = (PODS, CORE_EVENTS, NODES, HYPERNODES)
+ALL = (PODS, PODGROUPS, CORE_EVENTS, NODES, HYPERNODES)
 
 
 @dataclass
@@ -201,7 +209,7 @@ def test_a_view_is_the_same_for_ten_seconds_without_a_change() -> None:
     assert renewed.as_of == one.clock.now
 
 
-@pytest.mark.parametrize("resource", [HYPERNODES, CORE_EVENTS])
+@pytest.mark.parametrize("resource", [HYPERNODES, CORE_EVENTS, PODGROUPS])
 @pytest.mark.parametrize("code", [403, 404])
 async def test_a_member_without_what_is_optional_is_known(resource: Resource, code: int) -> None:
     one = refusing(resource, refusal(code, {403: "Forbidden", 404: "NotFound"}[code]))

@@ -83,6 +83,7 @@ def test_the_splitter_has_a_web_address(url: str) -> None:
         ("--cluster-status-lag", "0", "3600"),
         ("--cluster-lost-timeout", "0", "86400"),
         ("--gang-timeout", "1", "86400"),
+        ("--unschedulable-timeout", "0", "604800"),
         ("--start-timeout", "0", "604800"),
         ("--leader-elect-lease-duration", "5", "3600"),
         ("--progress-interval", "0.1", "3600"),

@@ -21,6 +21,7 @@ FOLDERS = (
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
+    "engine/hyperjob_engine/reasons/podgroup.py": "Volcano puts the cause behind counts",
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/members/podtroubles.py": "no code for a missing object or claim",
     "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",

@@ -317,15 +317,19 @@ def test_what_keeps_ours_out(case: str) -> None:
 @pytest.mark.parametrize(
     ("step", "rights"),
     [
-        (MemberAccess.PODS, {("pods", "get list watch"), ("events", "list watch")}),
+        (
+            MemberAccess.PODS,
+            {(each, "get list watch") for each in ("pods", "podgroups")}
+            | {("events", "list watch")},
+        ),
         (
             MemberAccess.NODES,
-            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")}
+            {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
             | {("events", "list watch")},
         ),
         (
             MemberAccess.LOGS,
-            {(each, "get list watch") for each in ("pods", "nodes", "hypernodes")}
+            {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
             | {("events", "list watch")}
             | {("pods/log", "get")},
         ),

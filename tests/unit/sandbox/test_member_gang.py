@@ -169,7 +169,7 @@ def test_an_amount_that_no_node_has_is_never_free():
     [
         (gang(2, gpus=16), free(8, 8), "worker-0: 0/2 nodes are unavailable: 2 Insufficient"),
         (gang(3, gpus=8), free(8, 8), "worker-2: 0/2 nodes are unavailable: 2 Insufficient"),
-        (gang(1), [], "worker-0: 0/0 nodes are unavailable."),
+        (gang(1), [], "worker-0: 0/0 nodes are unavailable"),
         (
             gang(1, nodeSelector={"zone": "a"}),
             free(8),
@@ -180,7 +180,9 @@ def test_an_amount_that_no_node_has_is_never_free():
 )
 def test_the_first_pod_without_a_node_names_what_nodes_lack(pods, nodes, told):
     before = [dict(each.free) for each in nodes]
-    assert fit_error(pods, nodes).startswith(f". Origin reason is {told}")
+    fitting, why = fit_error(pods, nodes)
+    assert why.startswith(f". Origin reason is {told}")
+    assert fitting == (2 if len(pods) == 3 else 0)
     assert [each.free for each in nodes] == before
 
 
