@@ -350,6 +350,73 @@ async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise
 
 
 @newest
+async def test_a_webhook_that_no_pod_answers_is_not_registered(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_pod(_: World) -> None: ...
+
+    monkeypatch.setattr(World, "_run_webhook", no_pod)
+    await here.release("install", check=False)
+    said = here.kubelet.output["hyperjob-register/install"]
+    assert "the API server does not reach the webhook at https://127.0.0.1:" in said
+    for resource, name in (
+        (MUTATING_WEBHOOKS, MUTATING_NAME),
+        (VALIDATING_WEBHOOKS, VALIDATING_NAME),
+    ):
+        with pytest.raises(NotFound):
+            await here.karmada_kube.get(resource, name)
+    await here.karmada_kube.create(HYPERJOBS, hyperjob("not-refused"))
+
+
+@newest
+async def test_deletion_without_a_pre_delete_hook_leaves_no_webhook_that_nobody_answers(
+    here: World,
+) -> None:
+    await here.release("install")
+    async with AsyncExitStack() as stack:
+        await running(stack, here)
+        await here.karmada_kube.create(HYPERJOBS, hyperjob("kept"))
+    hooks = yaml.safe_load_all(await here.run_helm("get", "hooks", RELEASE))
+    # Argo CD before 3.3: first it deletes the objects, then it runs the post-delete hooks.
+    for each in filter(None, yaml.safe_load_all(await here.run_helm("get", "manifest", RELEASE))):
+        name = each["metadata"]["name"]
+        await here.host_kube.delete(resource_of(each), name, namespace=NAMESPACE)
+    await here.karmada_kube.get(MUTATING_WEBHOOKS, MUTATING_NAME)
+    last = [hook for hook in filter(None, hooks) if "post-delete" in note(hook, "").split(",")]
+    for each in sorted(last, key=lambda hook: int(note(hook, "-weight"))):
+        await here.host_kube.create(resource_of(each), each)
+
+    async def ended() -> bool:
+        return "hyperjob-remove-rest/credentials" in here.kubelet.output
+
+    await eventually(ended, what="the end of the Job")
+    assert await _unregistered(here.karmada_kube)
+    left = {secret["metadata"]["name"] for secret in (await here.host_kube.list(SECRETS)).items}
+    assert not left & OWN_SECRETS
+    await here.karmada_kube.get(HYPERJOBS, "kept", namespace="default")
+    await here.karmada_kube.create(HYPERJOBS, hyperjob("not-refused"))
+
+
+def note(hook: Object, suffix: str) -> str:
+    return str(hook["metadata"]["annotations"][f"helm.sh/hook{suffix}"])
+
+
+def resource_of(document: Object) -> Resource:
+    """Give the resource of an object in a namespace, whose plural is the usual one."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    kind = document["kind"]
+    plural = f"{kind.lower()}s".replace("ys", "ies")
+    return Resource(group, version, plural, kind)
+
+
+async def _unregistered(kube: Kube) -> bool:
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        if (await kube.list(resource)).items:
+            return False
+    return True
+
+
+@newest
 async def test_without_a_kubeconfig_of_karmada_the_installation_says_so(here: World) -> None:
     await here.host_kube.delete(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
     before = here.contents()

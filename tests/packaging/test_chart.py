@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,23 +24,24 @@ from hyperjob_install.settings import account_user
 from hyperjob_webhook.options import SETTINGS as WEBHOOK_SETTINGS
 from hyperjob_webhook.options import Options as WebhookOptions
 from hyperjob_webhook.options import parse as parse_webhook
-from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
+from tests.support.helm import (
+    CHART,
+    MAJORS,
+    NAMESPACE,
+    containers,
+    one,
+    pods,
+    run,
+    template,
+    unpack,
+)
+from tests.support.platforms import ALL_METRICS, PLATFORMS, POOL
 
 Object = dict[str, Any]
 KUBERNETES = "1.37"
-OTHERS = ("cert-manager.io/", "monitoring.coreos.com/")
-ALL_METRICS = {
-    "labels": {"release": "prometheus"},
-    "serviceMonitor": {"enabled": True},
-    "prometheusRule": {"enabled": True},
-    "dashboard": {"enabled": True},
-}
-PLACE = {
-    "nodeSelector": {"pool": "system"},
-    "tolerations": [{"operator": "Exists"}],
-    "affinity": {"nodeAffinity": {}},
-}
+OTHERS = ("cert-manager.io/", "monitoring.coreos.com/", "route.openshift.io/")
 VALUES: dict[str, Object] = {
+    **PLATFORMS,
     "as it comes": {},
     "by cert-manager": {"certificates": {"mode": "certManager"}},
     "by an issuer of the house": {
@@ -82,7 +83,7 @@ VALUES: dict[str, Object] = {
             "egress": [{"ports": [{"port": 5443}]}],
         }
     },
-    "placed": {"webhook": PLACE, "controller": PLACE, "podAnnotations": {"a": "b"}},
+    "placed": {"webhook": POOL, "controller": POOL, "podAnnotations": {"a": "b"}},
     "tuned": {
         "webhook": {
             "watchKarmada": False,
@@ -108,7 +109,6 @@ VALUES: dict[str, Object] = {
         "image": {
             "repository": "registry.example/hyperjob",
             "digest": "sha256:" + "a" * 64,
-            "pullSecrets": ["pull"],
             "pullPolicy": "Always",
         },
         "fullnameOverride": "hj",
@@ -142,6 +142,9 @@ REFUSED = {
     "a Secret of one's own without its name": ({"certificates": {"mode": "secret"}}, "secretName"),
     "a key of authorities that are the chart's own": ({"certificates": {"caKey": ""}}, "caKey"),
     "a part that is not known": ({"setup": {"skip": ["everything"]}}, "skip"),
+    "no pod of a webhook that is registered": ({"webhook": {"replicas": 0}}, "replicas"),
+    "a pull Secret without a name": ({"imagePullSecrets": ["pull"]}, "imagePullSecrets"),
+    "a value of pods of another name": ({"setup": {"securityContext": {}}}, "securityContext"),
     "a digest that is none": ({"image": {"digest": "latest"}}, "digest"),
     "a setting that is not known": (
         {"controller": {"settings": {"gang-timout": 5}}},
@@ -178,26 +181,6 @@ def rendered(request: pytest.FixtureRequest, helms: list[Path]) -> list[Object]:
     return new
 
 
-def pods(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
-    """Give name, labels and spec of every pod."""
-    for each in objects:
-        spec, labels = each.get("spec", {}), each["metadata"].get("labels", {})
-        match each["kind"]:
-            case "Pod":
-                found = {"spec": spec, "metadata": {"labels": labels}}
-            case "Deployment" | "Job":
-                found = spec["template"]
-            case "CronJob":
-                found = spec["jobTemplate"]["spec"]["template"]
-            case _:
-                continue
-        yield each["metadata"]["name"], found["metadata"]["labels"], found["spec"]
-
-
-def containers(spec: Object) -> list[Object]:
-    return [*spec.get("initContainers", ()), *spec["containers"]]
-
-
 def test_helm_finds_nothing_to_say(helm: Path) -> None:
     done = run(helm, "lint", "--strict", CHART)
     assert "[WARNING]" not in done.stdout + done.stderr
@@ -207,6 +190,8 @@ def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> No
     for each in rendered:
         if not each["apiVersion"].startswith(OTHERS):
             kubernetes_validate.validate(each, KUBERNETES, strict=True)
+        if each["metadata"]["name"] in ("ui", "hyperjob-more"):
+            continue  # extraObjects are as their author wrote them
         namespace = None if each["kind"].startswith("ClusterRole") else NAMESPACE
         assert each["metadata"].get("namespace") == namespace, each["metadata"]["name"]
         assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "hyperjob"
@@ -469,6 +454,7 @@ def test_hooks_come_in_the_right_order(helms: list[Path]) -> None:
         "hyperjob-prepare": ("pre-install,pre-upgrade", -10),
         "hyperjob-register": ("post-install,post-upgrade", -10),
         "hyperjob-remove": ("pre-delete", -10),
+        "hyperjob-remove-rest": ("post-delete", -10),
     }
     rights = [e for e in objects if e["kind"] == "Role" and "annotations" in e["metadata"]]
     assert [int(e["metadata"]["annotations"]["helm.sh/hook-weight"]) for e in rights] == [-20]

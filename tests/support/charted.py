@@ -8,11 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
+from hyperjob_core.tasks import cancel
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
@@ -84,7 +87,28 @@ class World:
         file = self.directory / "values.yaml"
         file.write_text(yaml.safe_dump({**self.values, **changes}))
         words = (verb, RELEASE, str(CHART), f"--values={file}", "--timeout=200s")
-        return await self.run_helm(*words, check=check)
+        webhook = asyncio.create_task(self._run_webhook())
+        try:
+            return await self.run_helm(*words, check=check)
+        finally:
+            await cancel([webhook])
+
+    async def _run_webhook(self) -> None:
+        """Run a pod of the webhook's Deployment as soon as it exists, unless one runs already."""
+        port = urlsplit(self.values["webhook"]["url"]).port
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return
+        found: Object | None = None
+        while found is None:
+            await asyncio.sleep(0.2)
+            with contextlib.suppress(NotFound):
+                name = f"{RELEASE}-webhook"
+                found = await self.host_kube.get(DEPLOYMENTS, name, namespace=NAMESPACE)
+        flags = ("--bind-address=127.0.0.1", f"--secure-port={port}", "--shutdown-delay=0")
+        async with deployment(self, found, *flags):
+            await asyncio.Event().wait()
 
     async def renew(self) -> None:
         """Run the renewal Job once."""

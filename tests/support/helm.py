@@ -4,7 +4,7 @@ import io
 import subprocess
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
@@ -76,3 +76,23 @@ def one(objects: Sequence[Object], kind: str, suffix: str = "") -> Object:
         if each["kind"] == kind and each["metadata"]["name"].endswith(suffix)
     ]
     return found
+
+
+def pods(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
+    """Give name, labels and spec of every pod."""
+    for each in objects:
+        spec, labels = each.get("spec", {}), each["metadata"].get("labels", {})
+        match each["kind"]:
+            case "Pod":
+                found = {"spec": spec, "metadata": {"labels": labels}}
+            case "Deployment" | "Job":
+                found = spec["template"]
+            case "CronJob":
+                found = spec["jobTemplate"]["spec"]["template"]
+            case _:
+                continue
+        yield each["metadata"]["name"], found["metadata"]["labels"], found["spec"]
+
+
+def containers(spec: Object) -> list[Object]:
+    return [*spec.get("initContainers", ()), *spec["containers"]]

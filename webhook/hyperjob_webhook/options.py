@@ -28,7 +28,7 @@ class Options:
     kubeconfig: str | None = None
     controller_users: str = ""
     max_grace_period: int = MAX_GRACE_SECONDS
-    bind_address: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known beforehand
+    bind_address: str = "::"
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     health_probe_bind_address: str = ":8081"
@@ -86,7 +86,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         whole_number,
         metavar="SECONDS",
     ),
-    "bind_address": Setting("address of the HTTPS server", metavar="HOST"),
+    "bind_address": Setting(
+        "address of the HTTPS server; :: is every address, of IPv4 too", metavar="HOST"
+    ),
     "secure_port": Setting("port of the HTTPS server; 0: a free one", whole_number, metavar="PORT"),
     "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),
     "tls_private_key_file": Setting("PEM key of that certificate", Path, metavar="FILE"),

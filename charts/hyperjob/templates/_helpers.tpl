@@ -31,10 +31,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{- define "hyperjob.image" -}}
 {{- $image := .Values.image -}}
+{{- $repository := $image.repository -}}
+{{- with (.Values.global).imageRegistry -}}
+{{- $repository = printf "%s/%s" . $repository -}}
+{{- end -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{ $repository }}:{{ default .Chart.AppVersion $image.tag }}
 {{- end -}}
 {{- end -}}
 
@@ -47,7 +51,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 - name: tls
   secret:
     secretName: {{ include "hyperjob.tlsSecret" . }}
-    defaultMode: 0440
     # The same Secret may have the authority's key, which this pod must not mount.
     items:
       - {key: tls.crt, path: tls.crt}
@@ -120,7 +123,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "hyperjob.kubeconfigVolume" -}}
 - name: karmada
   projected:
-    defaultMode: 0440
     sources:
       {{- range include "hyperjob.kubeconfigs" . | fromJsonArray }}
       - secret:
@@ -134,31 +136,82 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
       {{- end }}
 {{- end -}}
 
-{{- define "hyperjob.podSecurity" -}}
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  seccompProfile:
-    type: RuntimeDefault
-enableServiceLinks: false
-{{- with .Values.image.pullSecrets }}
-imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
+{{/*
+The values of the pods of a component, as JSON: each is that of `webhook`, `controller` or `ui`, or of `setup` for the
+pods of Jobs, where it is given there, else that at the top. (dict "root" $ "component" "webhook")
+*/}}
+{{- define "hyperjob.podValues" -}}
+{{- $own := get .root.Values .component | default .root.Values.setup -}}
+{{- $found := dict -}}
+{{- range list "affinity" "containerSecurityContext" "extraEnv" "nodeSelector" "podAnnotations" "podLabels" "podSecurityContext" "priorityClassName" "tolerations" "topologySpreadConstraints" -}}
+{{- $_ := set $found . (ternary (get $own .) (get $.root.Values .) (hasKey $own .)) -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end -}}
+
+{{- define "hyperjob.podMetadata" -}}
+{{- $pod := include "hyperjob.podValues" . | fromJson -}}
+metadata:
+  labels:
+    {{- merge (include "hyperjob.labels" . | fromYaml) $pod.podLabels | toYaml | nindent 4 }}
+  {{- with $pod.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end -}}
+
+{{/* The fields that the specs of all pods have. */}}
+{{- define "hyperjob.podSpec" -}}
+{{- $pod := include "hyperjob.podValues" . | fromJson -}}
+securityContext:
+  {{- toYaml $pod.podSecurityContext | nindent 2 }}
+enableServiceLinks: false
+{{- with concat .root.Values.imagePullSecrets ((.root.Values.global).imagePullSecrets | default list) }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
+{{- with get $pod $field }}
+{{ dict $field . | toYaml }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
-{{- define "hyperjob.containerSecurity" -}}
-image: {{ include "hyperjob.image" . | quote }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{/* Which nodes the pods of a Deployment share: its own constraints, or softly by node and by zone. */}}
+{{- define "hyperjob.spread" -}}
+{{- $pod := include "hyperjob.podValues" . | fromJson -}}
+{{- $selector := dict "matchLabels" (include "hyperjob.selector" . | fromYaml) -}}
+{{- $softly := list -}}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" -}}
+{{- $softly = append $softly (dict "maxSkew" 1 "topologyKey" . "whenUnsatisfiable" "ScheduleAnyway") -}}
+{{- end -}}
+topologySpreadConstraints:
+  {{- range $pod.topologySpreadConstraints | default $softly }}
+  - {{- merge (deepCopy .) (dict "labelSelector" $selector) | toYaml | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The fields that all containers have; with "kubeconfig" the administrator's of the setup. */}}
+{{- define "hyperjob.container" -}}
+{{- $pod := include "hyperjob.podValues" . | fromJson -}}
+image: {{ include "hyperjob.image" .root | quote }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
+  {{- toYaml $pod.containerSecurityContext | nindent 2 }}
+{{- $env := $pod.extraEnv -}}
+{{- if .kubeconfig -}}
+{{- $env = prepend $env (dict "name" "KUBECONFIG" "value" (include "hyperjob.kubeconfigPath" .root)) -}}
+{{- end -}}
+{{- with $env }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* A probe with the changes of a component's values: (list .Values.webhook "livenessProbe" (dict ...)). */}}
+{{- define "hyperjob.probe" -}}
+{{ index . 1 }}:
+  {{- merge (deepCopy (get (index . 0) (index . 1) | default dict)) (index . 2) | toYaml | nindent 2 }}
 {{- end -}}
 
 {{/* Settings as flags; a false setting becomes --no-NAME. */}}
@@ -185,44 +238,9 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{- define "hyperjob.podAnnotations" -}}
-{{- with .Values.podAnnotations }}
-annotations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
 {{- define "hyperjob.tmpVolume" -}}
 - name: tmp
   emptyDir:
     medium: Memory
     sizeLimit: 16Mi
-{{- end -}}
-
-{{/* Scheduling fields of pods: (dict "root" $ "component" "webhook" "values" .Values.webhook). */}}
-{{- define "hyperjob.placement" -}}
-topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-  - maxSkew: 1
-    topologyKey: {{ . }}
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector:
-      matchLabels:
-        {{- include "hyperjob.selector" $ | nindent 8 }}
-  {{- end }}
-{{- with .values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .values.priorityClassName }}
-priorityClassName: {{ . }}
-{{- end }}
 {{- end -}}

@@ -225,9 +225,11 @@ async def in_line(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket bound to a host; an empty host is every address of the machine."""
-    if not host and socket.has_dualstack_ipv6():
-        every = ("", port)
-        return socket.create_server(every, family=socket.AF_INET6, dualstack_ipv6=True)
+    """Return a socket bound to a host; an empty host or :: is every address of the machine."""
+    if host in ("", "::"):
+        if socket.has_dualstack_ipv6():
+            every = ("", port)
+            return socket.create_server(every, family=socket.AF_INET6, dualstack_ipv6=True)
+        host = ""  # a machine without IPv6
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family)

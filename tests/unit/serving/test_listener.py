@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 from unittest.mock import Mock
 
 import pytest
@@ -177,3 +178,22 @@ async def test_an_address_that_is_taken_is_an_os_error_and_closing_leaves_it_fre
     listener.close()
     assert await other.open("127.0.0.1", port) == ("127.0.0.1", port)
     other.close()
+
+
+@pytest.mark.parametrize("host", ["::", ""])
+@pytest.mark.parametrize("dual", [True, False], ids=["both families", "a machine without IPv6"])
+async def test_every_address_is_of_both_families(
+    host: str, dual: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dual = dual and socket.has_dualstack_ipv6()
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: dual)
+    listener = Listener(asyncio.Protocol)
+    _, port = await listener.open(host, 0)
+    try:
+        for address in ("127.0.0.1", "::1") if dual else ("127.0.0.1",):
+            _, writer = await asyncio.open_connection(address, port)
+            writer.close()
+            await writer.wait_closed()
+    finally:
+        listener.close()
+        listener.abort()

@@ -69,9 +69,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{- define "hyperjob.jobContainer" -}}
-{{ include "hyperjob.containerSecurity" . }}
+{{ include "hyperjob.container" . }}
 resources:
-  {{- toYaml .Values.setup.resources | nindent 2 }}
+  {{- toYaml .root.Values.setup.resources | nindent 2 }}
 {{- end -}}
 
 {{/* Mounts of a container that uses the Karmada API server as an administrator. */}}
@@ -85,15 +85,14 @@ resources:
 - name: authorities
   secret:
     secretName: {{ include "hyperjob.tlsSecret" . }}
-    defaultMode: 0440
     items:
       - {key: {{ .Values.certificates.caKey }}, path: ca.crt}
 {{- end -}}
 
 {{/* The rest of a hook Job's pod. */}}
 {{- define "hyperjob.jobPod" -}}
-serviceAccountName: {{ include "hyperjob.fullname" . }}-setup
+serviceAccountName: {{ include "hyperjob.fullname" .root }}-setup
 automountServiceAccountToken: true
 restartPolicy: Never
-{{ include "hyperjob.podSecurity" . }}
+{{ include "hyperjob.podSpec" . }}
 {{- end -}}
