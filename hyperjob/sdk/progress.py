@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
+import linecache
 import math
 import multiprocessing.util
 import operator
@@ -24,6 +25,7 @@ import select
 import signal
 import statistics
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterator
@@ -41,6 +43,7 @@ _INTERVALS = 32
 _REPORTS = (1.0, 1.5, 3.0, 6.0)
 _THREADS = 8
 _FRAMES = 12
+_FILES = 64
 _TEXT = 60
 _PIPE_BYTES = 1 << 16
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
@@ -182,6 +185,7 @@ class _Watchdog:
         self._reports = 0  # of that step
         self._due: float | None = None  # of the next report; `steps` and the thread set it
         self._read = self._write = -1
+        self._sources: dict[str, list[str]] = {}
 
     def steps(self, step: int | None) -> None:
         """Record a step; None: no step is expected now."""
@@ -217,6 +221,7 @@ class _Watchdog:
         _last.pop("report", None)  # the parent's
         # Unlike atexit, it runs at the end of a process that multiprocessing has forked.
         multiprocessing.util.Finalize(None, _print_last, exitpriority=0)
+        self._sources = _own_sources()
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)  # a stack that is too long is cut
         if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
@@ -249,7 +254,7 @@ class _Watchdog:
         return text
 
     def _report(self, text: str) -> None:
-        stacks: dict[str, Any] = {"pid": self._pid, "threads": _threads(text)}
+        stacks: dict[str, Any] = {"pid": self._pid, "threads": _threads(text, self._sources)}
         if self._since:
             stacks["seconds"] = round(time.monotonic() - self._since, 1)
         known = {"step": self._step, "rank": _first_number(_RANK), "of": _first_number(_WORLD)}
@@ -262,10 +267,23 @@ def _first_number(names: tuple[str, ...]) -> int | None:
     return next(map(int, found), None)
 
 
-def _threads(text: str) -> list[list[list[Any]]]:
+def _own_sources() -> dict[str, list[str]]:
+    """Return the lines of the program's files by path; a hang may keep them from being read."""
+    files = (getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    own = [
+        file
+        for file in dict.fromkeys(files)
+        if file.endswith(".py") and "-packages" not in file and not file.startswith(libraries)
+    ]
+    return {file: linecache.getlines(file) for file in own[:_FILES]}
+
+
+def _threads(text: str, sources: dict[str, list[str]]) -> list[list[list[Any]]]:
     """Return the stacks in the text of faulthandler: [function, file, line], the last call first.
 
-    The main thread comes first, and the watchdog's own thread is left out.
+    The main thread comes first, and the watchdog's own thread is left out. A call in a file of
+    `sources` has the text of its line too.
     """
     main, mine = threading.main_thread().ident, threading.get_ident()
     found: dict[int, list[list[Any]]] = {}
@@ -275,6 +293,8 @@ def _threads(text: str) -> list[list[list[Any]]]:
             frames = found.setdefault(int(thread[1], 16), [])
         elif (frame := _FRAME.fullmatch(line)) and len(frames) < _FRAMES:
             frames.append([frame[3][-_TEXT:], frame[1][-_TEXT:], int(frame[2])])
+            line = "".join(sources.get(frame[1], ())[int(frame[2]) - 1 : int(frame[2])]).strip()
+            frames[-1] += [line[:_TEXT]] if line else []
     found.pop(mine, None)
     order = sorted(found, key=lambda ident: ident != main)
     return [found[ident] for ident in order[:_THREADS]]

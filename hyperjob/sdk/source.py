@@ -19,6 +19,7 @@ from hyperjob.sdk.parameters import shown
 
 # The container may lack the types of annotations, which must not be evaluated there.
 _HEADER: Final = "from __future__ import annotations\n"
+_BLANK: Final = "\n"
 _NOTEBOOK: Final = frozenset({"display", "get_ipython"})
 """Names that IPython adds to the builtins of the caller."""
 _LITERALS: Final = (type(None), bool, int, str, bytes)
@@ -51,9 +52,11 @@ def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
         inspect.signature(inner).bind(**args)
     except TypeError as error:
         raise SourceError(f"{called}: args do not match its parameters: {error}") from None
+    # Tracebacks and stacks then have the numbers of the lines in the user's own file.
+    above = inner.__code__.co_firstlineno - _HEADER.count("\n") - 1 - source.startswith("if True:")
     call = ", ".join(f"{key!r}: {value}" for key, value in values.items())
     return (
-        f"{_HEADER}\n{source.rstrip()}\n\n\n"
+        f"{_HEADER}{_BLANK * max(1, above)}{source.rstrip()}\n\n\n"
         'if __name__ == "__main__":\n'
         f"    {called}(**{{{call}}})\n"
     )

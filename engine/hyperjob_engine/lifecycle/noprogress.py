@@ -10,6 +10,7 @@ from typing import Final
 
 from hyperjob_core.api.choices import OnNoProgress
 from hyperjob_core.api.wire import count, rfc3339
+from hyperjob_core.text import listed
 from hyperjob_engine.lifecycle.decisions import (
     End,
     Member,
@@ -78,6 +79,10 @@ def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | N
     where = f" on {first.cluster}" if first.cluster else ""
     since = f"since {rfc3339(stall.since)} (step {stall.step})"
     why = f"{first.name}{where} has reported no step {since}"
+    pods = [f"{pod.cluster}/{pod.name}" for pod in stall.suspects]
+    if pods:
+        why = f"the others wait for pod {listed(pods)}: no step {since}"
+    blamed = {pod.job for pod in stall.suspects} & children.keys() or {*stall.jobs}
     all_of_them = stall.whole and observed.hyperjob.quorum is None
     policy = observed.hyperjob.failure_policy or FailurePolicy()
     left = policy.max_restarts - count(observed.hyperjob.status.get("restarts"))
@@ -89,8 +94,8 @@ def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | N
     again = [
         Recreation(
             name=child.name,
-            reason=Reason.NO_PROGRESS if child.name in stall.jobs else Reason.RESTARTED_WITH_ALL,
-            why=why if child.name in stall.jobs else with_all(why),
+            reason=Reason.NO_PROGRESS if child.name in blamed else Reason.RESTARTED_WITH_ALL,
+            why=why if child.name in blamed else with_all(why),
             leave=_leave(moves, child) if wish is OnNoProgress.MIGRATE else (),
             delayed=True,
         )

@@ -6,11 +6,11 @@ log: a line may contain anything, and a stack that is not one is ignored.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, TypeAlias
 
-from hyperjob_core.api.wire import at, decoded, integer, mapping
+from hyperjob_core.api.wire import at, decoded, integer, mapping, string
 from hyperjob_core.text import printable, shortened
 
 _MARK: Final = b'"stacks"'
@@ -18,33 +18,39 @@ _OBJECT: Final = re.compile(rb'\{"hyperjob": ?\{"stacks":')
 _LIBRARIES: Final = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ")
 _NAME: Final = 60
 _FRAMES: Final = 16
-_COLLECTIVES: Final = frozenset(
+_WAITS: Final = frozenset(
     {
+        "_engine_run_backward",
         "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
         "all_to_all_single", "allgather", "allreduce", "barrier", "broadcast",
         "broadcast_object_list", "monitored_barrier", "process_allgather", "reduce_scatter",
         "reduce_scatter_tensor", "sync_global_devices", "wait_at_barrier",
     }
 )  # fmt: skip
-"""The functions of torch, JAX and MPI in which a rank waits for the others, in lower case."""
+"""Functions of torch, JAX and MPI in which a rank may wait for the others, in lower case.
+
+They decide only where no place has most of the ranks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call of a stack."""
+    """One call of a stack.
+
+    `file` is a name without folders: each pod may have the program in a folder of another name.
+    `is_own`: it is a file of the program, not of a library. `text` is the line of an own file.
+    """
 
     function: str
     file: str
     line: int
+    is_own: bool
+    text: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        """Return the function with the name of its file and the line."""
-        return f"{self.function} ({PurePath(self.file).name}:{self.line})"
-
-    @property
-    def is_own(self) -> bool:
-        """Return whether the call is in a file of the program, not of a library."""
-        return not any(part in self.file for part in _LIBRARIES)
+        """Return the function with the name of its file, the number of the line, and its text."""
+        text = f" {self.text}" if self.text else ""
+        return f"{self.function} ({self.file}:{self.line}{text})"
 
 
 Place: TypeAlias = tuple[Frame, ...]
@@ -82,15 +88,15 @@ class Stack:
     @property
     def place(self) -> Place:
         """Return where the process is: its last call, and its last call in the program's files."""
-        last = next((each for each in self.frames if _is_collective(each)), self.frames[0])
+        last = next((each for each in self.frames if _is_wait(each)), self.frames[0])
         after = self.frames[self.frames.index(last) :]
         own = next((frame for frame in after if frame.is_own), last)
         return (last,) if own is last else (last, own)
 
     @property
     def waits_for_others(self) -> bool:
-        """Return whether the process is in a collective operation of a known library."""
-        return any(map(_is_collective, self.frames))
+        """Return whether the process is in a function in which ranks wait for each other."""
+        return any(map(_is_wait, self.frames))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +118,13 @@ class Survey:
         return all(each.rank is not None for each in self.stacks)
 
     def groups(self) -> list[tuple[Place, list[Stack]]]:
-        """Return the processes by place: those that wait for others first, then most of them."""
+        """Return the processes by place: most of them first; of equal ones those that wait."""
         places: dict[Place, list[Stack]] = {}
         for each in self.stacks:
             places.setdefault(each.place, []).append(each)
         return sorted(
             places.items(),
-            key=lambda item: (not item[1][0].waits_for_others, -len(item[1]), str(item[0])),
+            key=lambda item: (-len(item[1]), not item[1][0].waits_for_others, str(item[0])),
         )
 
     def missing(self) -> list[int]:
@@ -131,7 +137,8 @@ class Survey:
     def suspects(self) -> tuple[Pod, ...]:
         """Return the pods for which the others wait: those elsewhere, and those without a stack.
 
-        Where all processes are in one place, or in too many, no pod is one.
+        What most processes have in common is the wait. Where all are in one place, or in too many,
+        no pod is one.
         """
         groups = self.groups()
         if not groups:
@@ -155,8 +162,8 @@ def _kind(pod: Pod) -> tuple[str, str]:
     return pod.job.rpartition("-")[0], pod.task
 
 
-def _is_collective(frame: Frame) -> bool:
-    return frame.function.lower() in _COLLECTIVES
+def _is_wait(frame: Frame) -> bool:
+    return frame.function.lower() in _WAITS
 
 
 def survey_of(stacks: Iterable[Stack], read: Iterable[Pod] = ()) -> Survey:
@@ -198,12 +205,17 @@ def parse_stack(line: bytes, *, pod: Pod) -> Stack | None:
 
 
 def _frames(raw: Sequence[object]) -> Iterable[Frame]:
-    """Yield the calls of a stack, each [function, file, line]; others are left out."""
+    """Yield the calls of a stack, each [function, file, line, text]; others are left out.
+
+    Only a call in a file of the program may have a text.
+    """
     for each in raw:
-        if isinstance(each, list) and len(each) == 3:
-            function, file, line = each
+        if isinstance(each, list) and len(each) in (3, 4):
+            function, file, line = each[:3]
             if isinstance(function, str) and isinstance(file, str) and isinstance(line, int):
-                yield Frame(_clean(function), _clean(file), line)
+                is_own = not any(part in file for part in _LIBRARIES)
+                text = _clean(string(each[3])) if len(each) > 3 else ""
+                yield Frame(_clean(function), _clean(PurePath(file).name), line, is_own, text)
 
 
 def _clean(text: str) -> str:

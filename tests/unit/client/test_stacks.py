@@ -56,6 +56,13 @@ CASES = {
             " called from step (train.py:88); pod gpu-east/c is in __next__ (loader.py:412)"
         ),
     ),
+    "each pod has unpacked the program into a folder of its own": (
+        [
+            stack([["train", f"/tmp/tmp{n}/main.py", 18, "loss.backward()"]], pod=str(n))
+            for n in range(3)
+        ],
+        "3 of 3 processes are in train (main.py:18 loss.backward())",
+    ),
     "the last stack of a process counts": (
         [stack(LOADER, rank=0, of=1), stack(rank=0, of=1)],
         "rank 0 in gpu-east is in all_reduce (distributed.py:288), called from step (train.py:88)",
@@ -66,6 +73,33 @@ CASES = {
 @pytest.mark.parametrize(("stacks", "text"), CASES.values(), ids=list(CASES))
 def test_the_processes_are_grouped_by_where_they_wait(stacks: list[Stack], text: str) -> None:
     assert comparison(survey_of(stacks)) == text
+
+
+DDP = [
+    ["_engine_run_backward", "/x/site-packages/torch/autograd/graph.py", 865],
+    ["train", "/w/ddp.py", 18, "loss.backward()"],
+]
+ELSEWHERE = {
+    "in a loader": LOADER,
+    "in its forward": [["forward", "/w/ddp.py", 9]],
+    "in a collective that the others do not reach": [["barrier", "/x/site-packages/c10d.py", 1]],
+    "in a checkpoint": [["save", "/x/site-packages/torch/serialization.py", 7]],
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("wait", [DDP, REDUCE, [["recv", "/x/site-packages/pipeline.py", 3]]])
+def test_what_most_ranks_have_in_common_is_the_wait(where: str, wait: Any) -> None:
+    others = [stack(wait, rank=rank, of=4, pod=str(rank)) for rank in range(3)]
+    found = survey_of([*others, stack(ELSEWHERE[where], rank=3, of=4, pod="3")])
+    assert [pod.name for pod in found.suspects()] == ["3"]
+
+
+def test_a_known_wait_decides_only_where_no_place_has_most_of_the_ranks() -> None:
+    two = [stack(LOADER, rank=0, of=2, pod="0"), stack(DDP, rank=1, of=2, pod="1")]
+    assert [pod.name for pod in survey_of(two).suspects()] == ["0"]
+    unknown = [two[0], stack([["forward", "/w/ddp.py", 9]], rank=1, of=2, pod="1")]
+    assert survey_of(unknown).suspects() == ()
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,17 @@ def test_a_move_leaves_the_cluster_for_which_the_others_wait() -> None:
     assert excluded == [None, ["b"]]
 
 
+def test_the_cause_of_a_restart_is_the_pod_for_which_the_others_wait() -> None:
+    gone = Pod("b", "hj-trainer-1-worker-0", "hj-trainer-1", "worker")
+    seen = running(0, 1, wish="Restart", minutes=9, silent=gone, failurePolicy={"maxRestarts": 2})
+    healthy, suspect = (each["history"][-1] for each in status_of(seen)["jobs"])
+    assert (healthy["reason"], suspect["reason"]) == (
+        Reason.RESTARTED_WITH_ALL,
+        Reason.NO_PROGRESS,
+    )
+    assert "the others wait for pod b/hj-trainer-1-worker-0: no step since" in suspect["message"]
+
+
 def test_with_a_quorum_the_stalled_sub_job_restarts_alone() -> None:
     seen = running(1, wish="Restart", minutes=9, failurePolicy={"maxRestarts": 2}, quorum=1)
     assert [each.get("attempt", 0) for each in status_of(seen)["jobs"]] == [0, 1]

@@ -62,6 +62,21 @@ def test_annotations_are_not_evaluated_in_the_container() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def fails() -> None:
+    raise ValueError("here")
+
+
+def test_a_traceback_has_the_numbers_of_the_lines_in_the_user_s_file() -> None:
+    for function in (fails, nested(None)):
+        program = program_of(function, {"value": 1} if function is not fails else {})
+        (line,) = [
+            number
+            for number, text in enumerate(program.splitlines(), 1)
+            if text.strip().startswith(f"def {function.__name__}(")
+        ]
+        assert line == function.__code__.co_firstlineno
+
+
 def logged(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)

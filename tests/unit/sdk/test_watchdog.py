@@ -76,6 +76,23 @@ def test_a_signal_asks_for_the_stacks_at_any_time(tmp_path: Path) -> None:
     assert found["threads"][0][-1][0] == "<module>"
 
 
+def test_a_stack_has_the_text_of_the_program_s_own_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "progress.py").write_text(FILE.read_text())
+    script = tmp_path / "ddp.py"
+    script.write_text(PROGRAM + "train(5)\nall_reduce()  # waits\n")
+    with subprocess.Popen(
+        [sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        calls = stacks(process.stdout)["threads"][0]
+        process.kill()
+    assert [call[3] for call in calls if len(call) > 3] == [
+        "threading.Event().wait()",
+        "all_reduce()  # waits",
+    ]
+
+
 def test_a_phase_without_steps_is_no_hang(tmp_path: Path) -> None:
     end = """
 train(5)
