@@ -224,12 +224,11 @@ class Kube:
         splitter, request = Splitter(LONGEST_BODY), f"WATCH {path}"
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
-                lines = splitter.feed(chunk)
+                lines = [line for line in splitter.feed(chunk) if line][::-1]
                 if splitter.cut:
                     raise unreachable(request, f"a line is longer than {LONGEST_BODY} bytes")
-                for line in lines:
-                    if line:
-                        yield _watch_event(line, request)
+                while lines:
+                    yield _watch_event(lines.pop(), request)
         if last := splitter.rest():
             yield _watch_event(last, request)
 

@@ -101,6 +101,7 @@ async def _pages(
         if size > bounds.bytes:
             raise too_large(request, f"the list has more than {bounds.bytes} bytes")
         items += map(transform, found)
+        del response, found  # a page takes many times its bytes, and the next one may take seconds
         if not token:
             return ObjectList(items, version)
         position = {"continue": token}

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from copy import copy
 from typing import Final, Protocol
 
 from hyperjob_core.api.meta import Object
@@ -138,12 +139,17 @@ class Reflector:
             try:
                 if not self.version:
                     listed = await self._list()
+                    version = listed.resource_version
                     yield listed
-                    self.version = listed.resource_version
+                    del listed
+                    self.version = version
                 async with aclosing(self._watch()) as events:
                     async for event in events:
-                        yield self._taken(event)
-                        self.version = str(event.object["metadata"]["resourceVersion"])
+                        version = str(event.object["metadata"]["resourceVersion"])
+                        taken = self._taken(event)
+                        del event  # the next one may take minutes to come
+                        yield taken
+                        self.version = version
             except KubeError as error:
                 self._failed(error)
             healthy = clock() - self._opened >= _HEALTHY_SECONDS
@@ -211,6 +217,7 @@ class Reflector:
 
     def _failed(self, error: KubeError) -> None:
         """Choose between watch and list, and report the failure."""
+        error = copy(error)  # without its frames, which hold what has come of a list
         self._failures += 1
         unanswered = isinstance(error, Unavailable | TooManyRequests)
         if not unanswered or self._failures >= _RESUMES:

@@ -1,0 +1,81 @@
+"""What stays in memory of what a peer sends: nothing while it pauses."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.client import EventType, Kube, WatchEvent
+from hyperjob_core.kube.paging import Bounds, ObjectList
+from hyperjob_core.kube.reflector import Reflector
+from hyperjob_core.kube.resources import NODES
+from hyperjob_core.tasks import cancel
+from tests.security.test_bounds import SECONDS, once, page
+from tests.support.peer import CHUNKED, OK, chunk, misbehaving
+
+
+def read_objects() -> int:
+    """Return how many of the objects that a peer has sent are in memory as they came."""
+    return sum(type(each) is list and each[:1] == ["sent"] for each in gc.get_objects())
+
+
+def event(kind: str, **more: Any) -> bytes:
+    obj = {"metadata": {"name": "a", "resourceVersion": "6"}, **more}
+    return orjson.dumps({"type": kind, "object": obj}) + b"\n"
+
+
+async def test_what_came_of_an_object_is_not_kept_while_the_next_one_is_awaited(
+    tmp_path: Path,
+) -> None:
+    held, more = list[int](), asyncio.Event()
+
+    async def answer(request: str) -> AsyncIterator[bytes]:
+        if "watch=1" in request:
+            yield OK + CHUNKED + chunk(event("MODIFIED", spec=["sent"]))
+            await more.wait()
+            held.append(read_objects())
+            yield chunk(event("BOOKMARK"))
+        elif "continue=" in request:
+            held.append(read_objects())
+            yield page()
+        else:
+            yield page("a", "b", token="more", spec=["sent"])
+
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(answer, tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+        aclosing(Reflector(kube, NODES, transform=names).steps()) as steps,
+    ):
+        assert isinstance(await anext(steps), ObjectList)
+        for kind in (EventType.MODIFIED, EventType.BOOKMARK):
+            step = await anext(steps)
+            assert isinstance(step, WatchEvent)
+            assert step.type is kind
+            more.set()
+    assert held == [0, 0]
+
+
+async def test_what_came_of_a_list_that_failed_is_not_kept(tmp_path: Path) -> None:
+    failed = asyncio.Event()
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(once(page("a", "b", token="more", spec=["sent"])), tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig, bounds=Bounds(items=5)) as kube,
+    ):
+        reflector = Reflector(kube, NODES, report=lambda _: failed.set())
+        async with aclosing(reflector.steps()) as steps:
+            step = asyncio.ensure_future(anext(steps))
+            await failed.wait()
+            assert "more than 5 objects" in str(reflector.last_error)
+            assert read_objects() == 0
+            await cancel([step])
+
+
+def names(raw: Object) -> Object:
+    return {"metadata": raw["metadata"]}
