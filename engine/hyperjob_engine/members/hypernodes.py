@@ -16,7 +16,7 @@ _MOST: Final = 1_000
 """HyperNodes of a member: placement compares each of them with each other."""
 _MOST_NODES: Final = 250_000
 """The nodes of all HyperNodes together."""
-_MOST_WORK: Final = 8_000_000
+_MOST_WORK: Final = 4_000_000
 
 
 def resolved(
@@ -55,6 +55,7 @@ class _Lookup:
         self._hypernodes = hypernodes
         self._nodes = nodes
         self._work = work
+        self._found: dict[tuple[str, bool], set[str]] = {}  # by pattern, of nodes or HyperNodes
         self._by_label: dict[tuple[str, str], set[str]] = defaultdict(set)
         if any(each.node_labels for each in hypernodes.values()):
             for node in nodes.values():
@@ -81,7 +82,12 @@ class _Lookup:
     def _matching(self, patterns: Iterable[str], names: Collection[str]) -> set[str]:
         found: set[str] = set()
         for pattern in patterns:
-            found |= Pattern(pattern, self._work).matching(names)
+            known = self._found.get((pattern, names is self._nodes))
+            if known is None:
+                known = Pattern(pattern, self._work).matching(names)
+                self._found[pattern, names is self._nodes] = known
+            self._work.spend(1 + len(known))
+            found |= known
         return found
 
     def _labelled(self, wanted: Labels) -> set[str]:

@@ -7,7 +7,7 @@ what is left of the expression after some signs of a name. All work is charged t
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple, NoReturn
 
 _NAME: Final = re.compile(r"[-.0-9a-z]{1,253}")
@@ -56,7 +56,7 @@ class Pattern:
 
     def matching(self, names: Collection[str]) -> set[str]:
         """Return the names that contain a match, of those that Kubernetes gives to an object."""
-        self._work.spend(len(names))
+        self._work.spend(1 + (len(names) // 4 if self._literal else len(names)))
         found: set[str] = set()
         for name in names:
             if self._literal in name and _NAME.fullmatch(name) and self._is_in(name):
@@ -65,6 +65,7 @@ class Pattern:
 
     def _is_in(self, name: str) -> bool:
         if self._whole.empty:
+            self._work.spend(10)
             return True
         state, read = 0, 0
         for sign in (*self._begins, *name, *self._ends):
@@ -109,6 +110,7 @@ class _Parser:
     def __init__(self, text: str, work: Work) -> None:
         if not 0 < len(text) <= _LONGEST:
             raise NotKnownError(f"a pattern has {len(text)} signs, and not 1 to {_LONGEST}")
+        work.spend(60)
         self._text, self._work = text, work
         self._at = self._depth = 0
         self._has_choice = False
@@ -209,6 +211,7 @@ class _Parser:
         while not found or not self._takes("]"):
             low = high = self._of_class()
             if self._sign() == "-" and self._text[self._at + 1 : self._at + 2] != "]":
+                self._work.spend(60)
                 self._at += 1
                 high = self._of_class()
                 if len(low) * len(high) > 1 or min(low) > max(high):
@@ -224,8 +227,9 @@ class _Parser:
         self._at += 1
         return self._escaped() if sign == "\\" else sign
 
-    def _position(self, signs: Iterable[str]) -> _Part:
+    def _position(self, signs: Collection[str]) -> _Part:
         """Add a position that takes some signs; no name has other signs."""
+        self._work.spend(len(signs))
         bit = 1 << len(self.follow)
         if len(self.follow) == _POSITIONS:
             raise NotKnownError(f"the pattern {self._text!r} has too many parts")
