@@ -16,8 +16,6 @@ import orjson
 import pytest
 
 from hyperjob.client.members import views_of
-from hyperjob_controller.members.member import Member
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, TooLarge, Unavailable
@@ -25,7 +23,6 @@ from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.paging import LONGEST_TOKEN, LONGEST_VERSION, Bounds
 from hyperjob_core.kube.resources import NODES, PODS
 from hyperjob_core.kube.transport import LONGEST_BODY
-from hyperjob_core.tasks import cancel
 from tests.support.peer import CHUNKED, OK, Answer, chunk, misbehaving, whole
 
 ROOT = Path(__file__).parents[2]
@@ -398,30 +395,6 @@ async def test_hypernodes_beyond_their_bounds_are_not_known(
     assert why in views["east"].unresolved
     assert bool(views["east"].unresolved) is bool(why)
     assert len(views["east"].hypernodes) == (0 if why else count)
-
-
-async def test_a_member_with_pods_without_end_is_not_known(tmp_path: Path) -> None:
-    answer = pages(*(f"p{n}" for n in range(100)), spec={"nodeSelector": {"a": "x" * 1000}})
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
-        member = Member(
-            "east",
-            kube.member("east"),
-            resources=(PODS,),
-            lists=asyncio.Semaphore(),
-            now=utc_now,
-            heard=lambda *_: None,
-            most=10 * MIB,
-        )
-        running = asyncio.ensure_future(member.run())
-        await member.tried.wait()
-        await cancel([running])
-    assert not member.is_known(utc_now())
-    assert f"more than {10 * MIB} bytes of this member would be kept" in str(member.errors[PODS])
-    assert peer.sent < BUFFERS
 
 
 LOG = "/api/v1/namespaces/n/pods/p/log"

@@ -1,4 +1,4 @@
-"""What stays in memory of what a peer sends: nothing while it pauses."""
+"""What stays in memory of what a peer sends: facts up to a budget, and nothing while it pauses."""
 
 import asyncio
 import gc
@@ -8,15 +8,42 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
+from hyperjob_controller.members.budget import Budget
+from hyperjob_controller.members.member import Member
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.paging import Bounds, ObjectList
 from hyperjob_core.kube.reflector import Reflector
-from hyperjob_core.kube.resources import NODES
+from hyperjob_core.kube.resources import NODES, PODS
 from hyperjob_core.tasks import cancel
-from tests.security.test_bounds import SECONDS, once, page
+from tests.security.test_bounds import BUFFERS, MIB, SECONDS, once, page, pages
 from tests.support.peer import CHUNKED, OK, chunk, misbehaving
+
+
+async def test_a_member_with_pods_without_end_is_not_known(tmp_path: Path) -> None:
+    answer = pages(*(f"p{n}" for n in range(100)), spec={"nodeSelector": {"a": "x" * 1000}})
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(answer, tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        member = Member(
+            "east",
+            kube.member("east"),
+            resources=(PODS,),
+            lists=asyncio.Semaphore(),
+            now=utc_now,
+            heard=lambda *_: None,
+            budget=Budget(10 * MIB),
+        )
+        with pytest.raises(ExceptionGroup) as raised:
+            await member.run()
+    assert not member.is_known(utc_now())
+    assert f"and {10 * MIB} are the most" in str(raised.value.exceptions[0])
+    assert peer.sent < BUFFERS
 
 
 def read_objects() -> int:

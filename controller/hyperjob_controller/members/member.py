@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from hyperjob_controller.members.budget import Budget
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
@@ -49,6 +50,7 @@ from hyperjob_engine.members.facts import (
     podgroup_fact,
 )
 from hyperjob_engine.members.fold import MemberFold, News
+from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.resources import quantities
@@ -62,11 +64,6 @@ _IDLE_SECONDS: Final = 35.0
 _PAGE: Final = 250
 _RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
-_MOST_BYTES: Final = 128 * 1024 * 1024
-"""What is kept of a member; 150,000 pods, the most of a cluster in Kubernetes, have less.
-
-Of odd values this takes up to five times as much memory: none of them is shared.
-"""
 _REFUSED_SECONDS: Final = (5.0, 300.0)
 _KEY, _FACT = "key", "fact"
 
@@ -122,12 +119,12 @@ class Member:
         lists: AbstractAsyncContextManager[object],
         now: Callable[[], datetime],
         heard: Callable[[str, News], None],
+        budget: Budget,
         in_turn: InTurn = nullcontext,
-        most: int = _MOST_BYTES,
     ) -> None:
         """Use `kube`, the member's client; `lists` bounds the concurrent lists of all members.
 
-        A member of which more than `most` bytes would be kept is not known.
+        `budget` counts what is kept of it.
 
         `heard` gets the name of the cluster and what has happened there. `in_turn` times the work
         on each object: after a turn that takes too long the member is not known.
@@ -138,8 +135,11 @@ class Member:
         self.tried = asyncio.Event()
         self.errors: dict[Resource, KubeError] = {}
         self._lister = _InTurn(kube, lists, begins=self._begin)
-        self._most = most
-        self._sizes: Counter[Resource] = Counter()  # of the facts since the last list
+        self._budget = budget
+        # Of the facts since the last list; `_changes`: of those that came after it.
+        self._weights: dict[Resource, Weights] = {}
+        self._sizes: Counter[Resource] = Counter()
+        self._changes: Counter[Resource] = Counter()
         self._listed: set[Resource] = set()
         self._now = now
         self._tell = heard
@@ -151,16 +151,34 @@ class Member:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """List and watch until cancelled. Raises the exception of `fail`."""
+        """List and watch until cancelled. Raises the exception of `fail` or `exceed`."""
         self._failed = asyncio.get_running_loop().create_future()
-        async with asyncio.TaskGroup() as group:
-            for resource in self._resources:
-                group.create_task(self._follow(resource))
-            await self._failed
+        try:
+            async with asyncio.TaskGroup() as group:
+                for resource in self._resources:
+                    group.create_task(self._follow(resource))
+                await self._failed
+        finally:
+            self._budget.clear(self)
+            for each in (self._weights, self._sizes, self._changes, self._listed):
+                each.clear()
 
     def fail(self, error: Exception) -> None:
         """End `run` after an unexpected exception: its state of the member may be wrong."""
         self.forget()
+        self._end(error)
+
+    def exceed(self, why: str) -> None:
+        """End `run` by TooLarge: the member is not known. By Gone, if most of it were changes.
+
+        The changes of a watch replace what was kept before: other lists show what is kept now.
+        """
+        if self._changes.total() > self._sizes.total() / 2:
+            self._end(Gone(make_status(410, "there were many changes"), self.name))
+        else:
+            self.fail(too_large(f"member {self.name}", why))
+
+    def _end(self, error: Exception) -> None:
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(error)
 
@@ -266,7 +284,7 @@ class Member:
         def kept(raw: Object) -> Object:
             with self._in_turn((words, raw)):
                 found = folding.kept(raw)
-            self._charge(resource, found[_FACT])
+                self._charge(resource, found[_FACT])
             return found
 
         def report(failure: KubeError | None) -> None:
@@ -291,6 +309,7 @@ class Member:
                 self._alive(resource)
                 with self._in_turn(f"member {self.name}"):
                     self._take(resource, step)
+                del step
 
     def _take(self, resource: Resource, step: ObjectList | WatchEvent) -> None:
         """Fold one list or event of a resource, and report what has happened with it."""
@@ -308,22 +327,18 @@ class Member:
 
     def _begin(self, resource: Resource) -> None:
         """Count what is kept of a resource from the begin of its list."""
-        self._sizes[resource] = 0
         self._listed.discard(resource)
+        self._weights[resource] = Weights()
+        self._budget.charge(self, -self._sizes.pop(resource, 0))
+        self._changes.pop(resource, None)
 
-    def _charge(self, resource: Resource, fact: Any) -> None:  # noqa: ANN401 - of any resource
-        """Count what is kept of an object; raises TooLarge in a list, and Gone after it.
-
-        The changes of a watch replace what was kept before: another list shows what is kept now.
-        """
-        self._sizes[resource] += fact.size if fact is not None else 0
-        if self._sizes.total() <= self._most:
-            return
+    def _charge(self, resource: Resource, fact: object) -> None:
+        """Count what is kept of an object."""
+        size = self._weights[resource].of_fact(fact)
+        self._sizes[resource] += size
         if resource in self._listed:
-            status = make_status(410, "there were many changes: the next list counts them again")
-            raise Gone(status, resource.group_resource)
-        what = f"more than {self._most} bytes of this member would be kept"
-        raise too_large(resource.group_resource, what)
+            self._changes[resource] += size
+        self._budget.charge(self, size)
 
     def _alive(self, resource: Resource) -> None:
         self._signs[resource] = self._now()

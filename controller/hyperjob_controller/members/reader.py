@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.incidents import first_error
+from hyperjob_controller.members.budget import MOST_BYTES, Budget
 from hyperjob_controller.members.member import Member
 from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.errors import Gone, TooLarge
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROUPS, PODS, Resource
 from hyperjob_core.tasks import cancel
@@ -79,6 +81,7 @@ class Members:
         faulty: Callable[[BaseException, str], None],
         in_turn: InTurn = nullcontext,
         turned: Callable[[str], None] = lambda _: None,
+        most: int = MOST_BYTES,
     ) -> None:
         """With `nodes` the reader reads nodes and HyperNodes too, beside pods.
 
@@ -104,6 +107,7 @@ class Members:
         if nodes:
             self._resources += (NODES, HYPERNODES)
         self._lists = asyncio.Semaphore(_LISTS)
+        self._budget = Budget(most)
         self._members: dict[str, Member] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # The vcjobs of each HyperJob, and the reverse; `_vcjobs` has the last cluster of each.
@@ -352,6 +356,7 @@ class Members:
                 lists=self._lists,
                 now=self._now,
                 heard=self._heard,
+                budget=self._budget,
                 in_turn=self._in_turn,
             )
             if self._running:
@@ -371,8 +376,18 @@ class Members:
             try:
                 await member.run()
             except Exception as error:  # noqa: BLE001 - the wall
-                self._faulty(error, f"member {member.name}")
-                member.trouble = repr(first_error(error))
+                first = first_error(error)
+                if isinstance(first, Gone):
+                    continue  # the next lists count anew what is kept
+                if isinstance(first, TooLarge):
+                    log.warning(
+                        "The controller keeps nothing of a member: decisions use the sums of its"
+                        " Cluster",
+                        extra={"cluster": member.name, "error": str(first)},
+                    )
+                else:
+                    self._faulty(error, f"member {member.name}")
+                member.trouble = str(first) if isinstance(first, TooLarge) else repr(first)
                 member.tried.set()
             member.forget()  # the exception may have left a part of a change
             if clock() - began > _LONGEST_PAUSE:

@@ -1,17 +1,16 @@
 """Pods, nodes and HyperNodes of a member as the small facts that the fold keeps of them.
 
 Equal labels, requests and terms of different objects are one value in memory. A malformed field
-reads as absent and never raises. What one object can make the fold keep is bounded, and `size` is
-about its bytes.
+reads as absent and never raises. What one object can make the fold keep is bounded.
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from sys import intern
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -30,6 +29,7 @@ from hyperjob_core.api.wire import (
 from hyperjob_core.text import shortened
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trouble_of
+from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
@@ -52,7 +52,10 @@ _PLACED: Final = frozenset({"Running", "Completed"})
 """The phases of a PodGroup whose gang has its nodes."""
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
-_SHARED: Final = 16_384
+_SHARED: Final = 16 * 1024 * 1024
+"""The bytes of the values of which an equal one is known: those that came last."""
+_SHARED_EACH: Final = _SHARED // 1024
+"""The bytes of one of them: a larger one is not shared."""
 _NAME: Final = 253
 """The longest name of an object, as in Kubernetes."""
 _RESOURCE_NAME: Final = 317
@@ -62,8 +65,6 @@ _POD_BYTES: Final = 8 * 1024
 _NODE_BYTES: Final = 64 * 1024
 """The labels, taints and amounts of a node as JSON; a larger one counts as not ready."""
 _WORDS: Final = 1024
-_OWN_BYTES: Final = 512
-"""What a fact takes beside its texts."""
 
 _TERMS: Final = ("nodeSelector", "affinity", "tolerations")
 
@@ -85,7 +86,6 @@ class PodFact:
     created: datetime | None = None
     failure: ContainerFailure | None = None
     seen: SeenTrouble | None = None
-    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,6 @@ class NodeFact:
     labels: Labels
     taints: tuple[Taint, ...]
     heard: datetime | None = field(default=None, compare=False)
-    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ class HyperNodeFact:
     node_patterns: tuple[str, ...] = ()
     hypernode_patterns: tuple[str, ...] = ()
     node_labels: tuple[Labels, ...] = ()
-    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,6 @@ class RefusalFact:
     key: str
     job: str
     refused: PodsRefused
-    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,6 @@ class MountFact:
     pod: str
     trouble: PodTrouble
     last: datetime
-    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +156,7 @@ def _mount_fact(raw: Object) -> MountFact | None:
     if trouble is None or last is None:
         return None
     pod = f"{_name(about.get('namespace'))}/{_name(about.get('name'))}"
-    size = _OWN_BYTES + _told(SeenTrouble(trouble))
-    return MountFact(_key(raw), pod, _shared(trouble), last, size)
+    return MountFact(_key(raw), pod, _shared(trouble), last)
 
 
 def _times(raw: Object) -> tuple[datetime | None, datetime | None]:
@@ -187,7 +182,7 @@ def refusal_fact(raw: Object) -> RefusalFact | None:
     namespace, name = _name(about.get("namespace")), _name(about.get("name"))
     words = shortened(words_of(string(raw.get("message"))), _WORDS)
     refused = PodsRefused(words, first, last or first)
-    return RefusalFact(_key(raw), intern(f"{namespace}/{name}"), refused, _OWN_BYTES + len(words))
+    return RefusalFact(_key(raw), intern(f"{namespace}/{name}"), refused)
 
 
 def podgroup_fact(raw: Object) -> PodGroupFact | None:
@@ -224,12 +219,10 @@ def pod_fact(raw: Object) -> PodFact:
     labels = string_map(metadata.get("labels"))
     job = _name(labels.get(JOB_NAME)) or _name(at(metadata, "annotations", JOB_NAME))
     asked = [each.get("resources") for each in objects(spec.get("containers"))]
-    size = _length(labels, asked, *(spec.get(each) for each in _TERMS))
-    if size > _POD_BYTES:
+    if _length(labels, asked, *(spec.get(each) for each in _TERMS)) > _POD_BYTES:
         labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
     ended = phase in _ENDED
-    seen = _seen(raw) if job else None
     held = None if ended else _held(metadata, spec, labels, namespace=namespace, job=intern(job))
     return PodFact(
         key=f"{namespace}/{name}",
@@ -238,8 +231,7 @@ def pod_fact(raw: Object) -> PodFact:
         owner=_owner(metadata) if job else "",
         created=timestamp(metadata.get("creationTimestamp")) if job else None,
         failure=first_failure([raw]) if job and phase == _FAILED else None,
-        seen=seen,
-        size=_OWN_BYTES + min(size, _POD_BYTES) + _told(seen),
+        seen=_seen(raw) if job else None,
     )
 
 
@@ -247,8 +239,7 @@ def node_fact(raw: Object) -> NodeFact:
     """Return what the fold keeps of a node."""
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     labels, taints = at(raw, "metadata", "labels"), spec.get("taints")
-    size = _length(labels, taints, status.get("allocatable"))
-    if size > _NODE_BYTES:
+    if _length(labels, taints, status.get("allocatable")) > _NODE_BYTES:
         labels, spec, status = {}, {}, {}
     return NodeFact(
         name=intern(_name(at(raw, "metadata", "name"))),
@@ -264,7 +255,6 @@ def node_fact(raw: Object) -> NodeFact:
             )
         ),
         heard=timestamp(condition(status, "Ready").get("lastHeartbeatTime")),
-        size=_OWN_BYTES + min(size, _NODE_BYTES),
     )
 
 
@@ -294,7 +284,6 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         node_patterns=tuple(patterns["Node"]),
         hypernode_patterns=tuple(patterns["HyperNode"]),
         node_labels=tuple(labels),
-        size=_OWN_BYTES + _length(spec),
     )
 
 
@@ -321,11 +310,6 @@ def _held(
 def _seen(raw: Object) -> SeenTrouble | None:
     found = trouble_of(raw)
     return found and SeenTrouble(_shared(found.trouble), found.since, found.until)
-
-
-def _told(seen: SeenTrouble | None) -> int:
-    """Return the length of the texts of a trouble."""
-    return 0 if seen is None else len(seen.trouble.words) + len(seen.trouble.detail)
 
 
 def _of_node(spec: Object) -> Object:
@@ -376,21 +360,43 @@ def _pair(key: str, value: str) -> tuple[str, str]:
     return _shared((intern(key), intern(value)))
 
 
+class _Values:
+    """The values that came last, by their keys, up to some bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, object] = {}
+        self._sizes: deque[int] = deque()  # in the order of `_known`
+        self._size = 0
+
+    def of(self, key: Hashable, make: Callable[[Any], object]) -> object:
+        """Return the value of a key, one for equal keys as long as that is known."""
+        found = self._known.get(key)
+        if found is None:
+            found = make(key)
+            size = Weights().of((key, found))
+            if size <= _SHARED_EACH:
+                self._known[key] = found
+                self._sizes.append(size)
+                self._size += size
+            while self._size > _SHARED:
+                del self._known[next(iter(self._known))]
+                self._size -= self._sizes.popleft()
+        return found
+
+
+_AMOUNTS: Final = _Values()
+_OTHERS: Final = _Values()
+
+
 def shared_resources(amounts: Mapping[str, int]) -> Resources:
     """Return the amounts; equal ones are mostly one value in memory."""
-    return _same_resources(tuple(sorted(amounts.items())))
+    return _AMOUNTS.of(tuple(sorted(amounts.items())), _resources)  # type: ignore[return-value]
 
 
-@lru_cache(maxsize=_SHARED)
-def _same_resources(items: Iterable[tuple[str, int]]) -> Resources:
+def _resources(items: Iterable[tuple[str, int]]) -> Resources:
     return {intern(name): amount for name, amount in items}
-
-
-@lru_cache(maxsize=_SHARED)
-def _known(value: object) -> object:
-    return value
 
 
 def _shared(value: T) -> T:
     """Return the first of all equal values: it alone stays in memory."""
-    return _known(value)  # type: ignore[return-value]
+    return _OTHERS.of(value, lambda value: value)  # type: ignore[return-value]

@@ -14,6 +14,7 @@ import pytest
 from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
+from hyperjob_controller.members.budget import MOST_BYTES, Budget
 from hyperjob_controller.members.member import LONGEST_AGE, Member
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.place import Place
@@ -63,7 +64,6 @@ class One:
     clock: Clock = field(default_factory=Clock)
     resources: tuple[Resource, ...] = ALL
     heard: list[tuple[str, Any]] = field(default_factory=list)
-    most: int = 1_000_000
 
     def __post_init__(self) -> None:
         self.member = Member(
@@ -73,7 +73,7 @@ class One:
             lists=asyncio.Semaphore(1),
             now=self.clock,
             heard=lambda name, news: self.heard.append((name, news)),
-            most=self.most,
+            budget=Budget(),
         )
 
     def state(self) -> dict[str, Any]:
@@ -134,46 +134,6 @@ async def test_a_member_whose_hypernodes_take_too_much_is_known_without_them(
         assert [each.message for each in caplog.records].count(said) == 1
         one.server.remove(HYPERNODES, "h")
         await until(lambda: one.state()["errors"] == {})
-
-
-def crowd(count: int, *, first: int = 0, **labels: str) -> list[Any]:
-    made = [pod(f"p{number}", "n1", 1) for number in range(first, first + count)]
-    for each in made:
-        each["metadata"]["labels"] = labels
-    return made
-
-
-async def test_a_member_of_which_too_much_would_be_kept_is_not_known() -> None:
-    one = One(most=100_000)
-    for each in crowd(200, team="a" * 60):
-        one.server.put(PODS, each)
-    async with one.running():
-        await until(lambda: PODS in one.member.errors)
-        assert not one.member.is_known(START)
-        assert (
-            "more than 100000 bytes of this member would be kept" in one.state()["errors"]["pods"]
-        )
-
-
-async def test_many_changes_of_a_member_cause_another_list_and_no_trouble() -> None:
-    one = One(most=100_000)
-    one.server.put(NODES, node("n1"))
-    for each in crowd(50, team="a" * 60):
-        one.server.put(PODS, each)
-    async with one.running():
-        await until(lambda: one.member.is_known(START))
-        for turn in range(10):
-            for each in crowd(50, team=f"{turn}" * 60):
-                one.server.put(PODS, each)
-            await until(lambda turn=turn: all(f"{turn}" in label for label in labels(one)))
-        assert one.state()["errors"] == {}
-        assert one.member.is_known(START)
-
-
-def labels(one: One) -> list[str]:
-    view = one.member.view(START)
-    assert view is not None
-    return [value for node in view.nodes for each in node.pods for _, value in each.labels]
 
 
 async def test_knowledge_is_as_old_as_its_oldest_resource_and_unknown_after_a_minute() -> None:
@@ -327,6 +287,7 @@ class World:
     told: list[tuple[str, Any]] = field(default_factory=list)
     raises: list[Exception] = field(default_factory=list)
     cpu: Cpu = field(default_factory=Cpu)
+    most: int = MOST_BYTES
 
     def __post_init__(self) -> None:
         def tell(what: str) -> Any:
@@ -349,6 +310,7 @@ class World:
             faulty=tell("faulty"),
             turned=tell("turned"),
             in_turn=partial(self.cpu.watchdog.turn, Place.MEMBERS, most=LONGEST),
+            most=self.most,
         )
 
     def join(self, name: str, *nodes: dict[str, Any], ready: bool = True) -> ApiServer:

@@ -17,6 +17,7 @@ from hyperjob_engine.members.facts import (
     pod_fact,
 )
 from hyperjob_engine.members.fold import MemberFold
+from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import ANY_NODE, MemberView, NodeState
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import whole
@@ -398,7 +399,7 @@ def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> Non
     assert plain.held is not None
     assert fact.held.request == plain.held.request
     assert (fact.held.labels, fact.held.wants, fact.held.apart) == ((), ANY_NODE, ())
-    assert fact.size < 10_000
+    assert Weights().of(fact) < 2_000
 
 
 def test_a_node_that_says_too_much_is_not_ready() -> None:
