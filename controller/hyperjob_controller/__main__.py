@@ -8,7 +8,9 @@ import contextlib
 import logging
 import signal
 import sys
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from hyperjob_controller import process
 from hyperjob_controller.options import Options, parse
@@ -19,6 +21,11 @@ from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.telemetry import logs
 
 log = logging.getLogger("hyperjob_controller")
+_TLS_BUFFER: Final = 2**16
+"""The bytes that asyncio allocates for each TLS connection, 256 KiB by default.
+
+A quarter of the controller's memory beside a hundred members; a TLS record has at most 16 KiB.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     logs.setup(format=options.log_format, level=options.log_level)
     collect_rarely()
+    SSLProtocol.max_size = _TLS_BUFFER  # of this process alone: programs import the client too
     try:
         asyncio.run(_until_stopped(options))
     except BaseException as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hyperjob_controller.options import parse as parse_controller
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
@@ -20,6 +21,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_rules.configuration import configurations
 from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_webhook.options import parse as parse_webhook
 from tests.integration.test_upgrade_traffic import RATE, hyperjob
 from tests.support.embedded import crd_files
 from tests.support.processes import free_port
@@ -40,6 +42,15 @@ def command(name: str, etc: Path) -> list[str]:
     program, *options = shlex.split(line)
     assert program == f"/opt/hyperjob/bin/hyperjob-{name}"
     return [f"hyperjob_{name}", *options]
+
+
+def test_both_processes_find_their_ports_free_on_one_machine() -> None:
+    of_webhook = parse_webhook(command("webhook", Path("/etc/hyperjob"))[1:], {})
+    of_controller = parse_controller(command("controller", Path("/etc/hyperjob"))[1:], {})
+    webhook = {of_webhook.health_probe_bind_address, of_webhook.metrics_address}
+    controller = {of_controller.health_probe_bind_address, of_controller.metrics_bind_address}
+    ports = [address.rpartition(":")[2] for address in (*webhook, *controller)]
+    assert len({*ports, str(of_webhook.secure_port)}) == len(ports) + 1, ports
 
 
 def files(etc: Path, server: ApiServer) -> bytes:

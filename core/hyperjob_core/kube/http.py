@@ -9,7 +9,6 @@ patches.
 import asyncio
 import copy
 import socket
-from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -28,10 +27,6 @@ from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Resp
 
 _TURNS_TO_CLOSE = 100
 _CONNECT_SECONDS = 10.0
-
-# asyncio allocates this for each TLS connection, 256 KiB by default: a quarter of the controller's
-# memory beside a hundred members. A TLS record has at most 16 KiB.
-SSLProtocol.max_size = 2**16
 
 
 def why_not_connected(error: Exception) -> str:

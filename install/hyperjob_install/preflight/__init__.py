@@ -1,7 +1,7 @@
 """Check the requirements of HyperJobs in Karmada, with a remedy for each failure.
 
 `observe` reads the objects, and each check returns one finding. The package writes nothing: its
-trial HyperJob is a server dry run.
+trial objects are server dry runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +33,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "volcano-definitions": volcano.volcano_definitions,
     "queue-policy": volcano.queue_policies,
     "default-queue": volcano.default_queue,
+    "vcjobs": volcano.vcjobs,
     "interpreters": interpreters.customizations,
     "other-interpreters": interpreters.others,
     "members-ready": members.ready,

@@ -1,4 +1,4 @@
-"""Read the objects for the checks, once and concurrently; the trial HyperJob is a dry run."""
+"""Read the objects for the checks, once and concurrently; trial objects are dry runs."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -22,13 +22,14 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     RESOURCE_INTERPRETERS,
     VALIDATING_WEBHOOKS,
+    VCJOBS,
     Resource,
 )
 from hyperjob_install.preflight.rights import ControllerRights, read_rights, user_of
 from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob_install.record import UNKNOWN, command, recorded
 from hyperjob_install.settings import Settings
-from hyperjob_install.trial import trial_hyperjob
+from hyperjob_install.trial import trial_hyperjob, trial_vcjob
 from hyperjob_rules.configuration import MUTATING_NAME
 
 _LISTED: Final[Mapping[str, Resource]] = {
@@ -53,9 +54,9 @@ class UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The API server's answer to the dry run of a HyperJob; no `error`: it is admitted.
+    """The API server's answer to the dry run of an object; no `error`: it is admitted.
 
-    `version` is the release of the webhook that admitted it, empty for a webhook before 0.2.
+    `version` is the release of the webhook that admitted a HyperJob, empty before 0.2.
     """
 
     error: KubeError | None
@@ -80,6 +81,7 @@ class ObservedPlane:
     validating: Read
     tenancy: Read
     trial: DryRun | None
+    vcjob: DryRun | None
     stored: StoredHyperJobs | KubeError
     installation: Settings | KubeError | None
     rights: ControllerRights | KubeError | None
@@ -135,7 +137,8 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
     }
     async with asyncio.TaskGroup() as group:
         reads = {name: group.create_task(_read(asked)) for name, asked in wanted.items()}
-        trial = group.create_task(_trial(kube))
+        trial = group.create_task(_trial(kube, HYPERJOBS, trial_hyperjob()))
+        vcjob = group.create_task(_trial(kube, VCJOBS, trial_vcjob()))
         stored = group.create_task(read_stored(kube))
         installation = group.create_task(_installation(kube))
     known = installation.result()
@@ -147,6 +150,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         version=str(version.get("gitVersion") or ""),
         groups=frozenset(each["name"] for each in groups.get("groups") or []),
         trial=trial.result(),
+        vcjob=vcjob.result(),
         stored=stored.result(),
         installation=known,
         rights=rights,
@@ -194,10 +198,10 @@ async def _rights(
         return error
 
 
-async def _trial(kube: Kube) -> DryRun | None:
-    """Create a HyperJob as a dry run, for which the API server calls the webhook."""
+async def _trial(kube: Kube, resource: Resource, trial: Object) -> DryRun | None:
+    """Create an object as a dry run, for which the API server calls its webhooks."""
     try:
-        made = await kube.create(HYPERJOBS, trial_hyperjob(), dry_run=True)
+        made = await kube.create(resource, trial, dry_run=True)
     except NotFound:
         return None
     except KubeError as error:

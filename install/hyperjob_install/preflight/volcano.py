@@ -1,22 +1,32 @@
 """Checks of the CRDs, of Volcano Global and of Queues in the Karmada API server. Pure."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
+from hyperjob_core.api.wire import objects
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    QUEUES,
+    VALIDATING_WEBHOOKS,
+    VCJOBS,
+)
 from hyperjob_core.text import listed, shortened
 from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields
 from hyperjob_install.diff import shorten
 from hyperjob_install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need, sees
+from hyperjob_install.trial import TRIAL_NAMESPACE
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _WORDS: Final = 200
+_CALLED: Final = re.compile(r'failed calling webhook "([^"]{1,300})"')
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
 
@@ -107,6 +117,39 @@ def default_queue(observed: ObservedPlane) -> CheckResult:
         f"queue {DEFAULT_QUEUE} has no state: Karmada has collected no status from a member",
         remedy=f"kubectl describe clusterresourcebinding {DEFAULT_QUEUE}-queue",
     )
+
+
+def vcjobs(observed: ObservedPlane) -> CheckResult:
+    """Check by a dry run that the API server, with the webhooks of others, admits a vcjob."""
+    trial = observed.vcjob
+    if trial is None:
+        return failed("no vcjob can be stored yet", remedy=observed.install())
+    if trial.error is None:
+        return ok("the API server admits a vcjob in a dry run")
+    said = trial.error.message
+    called = _CALLED.search(said)
+    if called is None:
+        return warning(
+            f"the API server refuses a vcjob in namespace {TRIAL_NAMESPACE}: {said}",
+            remedy="correct the cause, if HyperJobs shall run in this namespace",
+        )
+    owner = _configuration(observed, called[1])
+    return failed(
+        f"the API server refuses every vcjob, since no process answers a webhook: {said}",
+        remedy=f"start the process of {owner}, or, if it was uninstalled: kubectl delete {owner}",
+    )
+
+
+def _configuration(observed: ObservedPlane, webhook: str) -> str:
+    """Return the resource and the name of the configuration that has a webhook."""
+    for resource, configurations in (
+        (MUTATING_WEBHOOKS, observed.mutating),
+        (VALIDATING_WEBHOOKS, observed.validating),
+    ):
+        for configuration in need(configurations):
+            if any(each.get("name") == webhook for each in objects(configuration.get("webhooks"))):
+                return f"{resource.plural} {configuration['metadata']['name']}"
+    return f"the configuration of {webhook}"
 
 
 def queue_policies(observed: ObservedPlane) -> CheckResult:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,6 +29,10 @@ from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
+_OTHER_NAMES: Final = re.compile(
+    r"is valid for |not valid for |any names|IP SANs|legacy Common Name|mismatch"
+)
+"""What an API server says of a certificate that is signed but has other names."""
 
 
 def trusted(observed: ObservedPlane) -> CheckResult:
@@ -57,6 +62,12 @@ def trusted(observed: ObservedPlane) -> CheckResult:
     if first <= observed.now:
         return failed(f"caBundle expired on {until}", remedy=_INJECT)
     if said := _untrusted(observed):
+        if _OTHER_NAMES.search(said):
+            return failed(
+                "the certificate lacks the name under which the API server calls the webhook:"
+                f" {said}",
+                remedy=_rotation(observed),
+            )
         return failed(
             f"caBundle does not verify the certificate chain that the webhook serves: {said}",
             remedy=_INJECT,
@@ -86,7 +97,8 @@ def answers(observed: ObservedPlane) -> CheckResult:
             remedy="correct the cause, if HyperJobs shall run in this namespace",
         )
     if _untrusted(observed):
-        return failed(f"the API server does not trust the webhook: {said}", remedy=_INJECT)
+        remedy = _rotation(observed) if _OTHER_NAMES.search(said) else _INJECT
+        return failed(f"the API server does not trust the webhook: {said}", remedy=remedy)
     moved = replace(observed.settings, url="https://HOST:PORT", service=None)
     return failed(
         f"the API server does not reach the webhook: {said}",

@@ -158,6 +158,7 @@ def healthy(**changes: Any) -> ObservedPlane:
         validating=[validating],
         tenancy=[],
         trial=DryRun(None, hyperjob.__version__),
+        vcjob=DryRun(None),
         stored=StoredHyperJobs(3),
         installation=Settings(url="https://hj.svc:443"),
         rights=ControllerRights("hyperjob-controller", ()),

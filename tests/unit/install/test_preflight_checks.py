@@ -493,6 +493,54 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "valid until",
         "",
     ),
+    "no vcjob yet": ("vcjobs", healthy(vcjob=None), FAILED, "no vcjob can be", "hyperjob install"),
+    "a webhook of a process that is gone": (
+        "vcjobs",
+        healthy(
+            vcjob=DryRun(
+                InternalError(
+                    make_status(
+                        500,
+                        'failed calling webhook "validatejob.volcano.sh": failed to call webhook:'
+                        ' Post "https://volcano-global-webhook.svc": connection refused',
+                    )
+                )
+            ),
+            validating=[
+                {
+                    "metadata": {"name": "volcano-admission-service-jobs-validate"},
+                    "webhooks": [{"name": "validatejob.volcano.sh"}],
+                },
+            ],
+        ),
+        FAILED,
+        "refuses every vcjob, since no process answers a webhook: failed calling webhook",
+        "kubectl delete validatingwebhookconfigurations volcano-admission-service-jobs-validate",
+    ),
+    "a name that the certificate lacks": (
+        "webhook-ca",
+        healthy(
+            trial=DryRun(
+                InternalError(
+                    make_status(
+                        500,
+                        "failed calling webhook x: tls: failed to verify certificate: x509:"
+                        " certificate is valid for a.svc, not hj.svc",
+                    )
+                )
+            )
+        ),
+        FAILED,
+        "the certificate lacks the name under which the API server calls the webhook",
+        "--karmada-kubeconfig karmada.config --name hj.svc --inject",
+    ),
+    "a vcjob that a quota refuses": (
+        "vcjobs",
+        healthy(vcjob=DryRun(Invalid(make_status(422, "queue default is Closed")))),
+        WARNING,
+        "refuses a vcjob in namespace default: queue default is Closed",
+        "correct the cause",
+    ),
     "nothing to answer for": ("webhook-answers", healthy(trial=None), FAILED, "no Hyper", "hyperj"),
     "nothing that answers": (
         "webhook-answers",
