@@ -140,7 +140,6 @@ class PodGroupFact:
     key: str
     job: str
     said: Unschedulable | None
-    size: int = field(default=0, compare=False)
 
 
 def event_fact(raw: Object) -> RefusalFact | MountFact | None:
@@ -208,8 +207,7 @@ def podgroup_fact(raw: Object) -> PodGroupFact | None:
     ):
         said = Unschedulable(shortened(origin_of(string(told.get("message"))), _WORDS), since)
     namespace = intern(_name(metadata.get("namespace")))
-    size = _OWN_BYTES + (len(said.message) if said is not None else 0)
-    return PodGroupFact(_key(raw), intern(f"{namespace}/{job}"), said, size)
+    return PodGroupFact(_key(raw), intern(f"{namespace}/{job}"), said)
 
 
 def pod_fact(raw: Object) -> PodFact:
