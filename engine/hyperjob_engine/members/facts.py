@@ -31,7 +31,7 @@ from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trouble_of
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
-from hyperjob_engine.model.wants import parse_apart, parse_wants
+from hyperjob_engine.model.wants import parse_apart, parse_ports, parse_wants
 from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podgroup import Unschedulable, origin_of
 from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
@@ -216,7 +216,8 @@ def pod_fact(raw: Object) -> PodFact:
     namespace, name = intern(_name(metadata.get("namespace"))), _name(metadata.get("name"))
     labels = string_map(metadata.get("labels"))
     job = _name(labels.get(JOB_NAME)) or _name(at(metadata, "annotations", JOB_NAME))
-    asked = [each.get("resources") for each in objects(spec.get("containers"))]
+    containers = objects(spec.get("containers"))
+    asked = [[each.get("resources"), each.get("ports")] for each in containers]
     if _length(labels, asked, *(spec.get(each) for each in _TERMS)) > _POD_BYTES:
         labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
@@ -301,6 +302,7 @@ def _held(
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),
         apart=_shared(parse_apart(spec, labels)),
+        ports=_shared(parse_ports(spec)),
         **wants,
     )
 

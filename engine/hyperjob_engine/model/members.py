@@ -66,12 +66,16 @@ class Apart:
     namespaces: tuple[str, ...] | None = ()
 
 
+HostPorts = tuple[tuple[str, int, str], ...]
+"""Ports of the node that a pod takes: protocol, number, and IP; an empty IP is every one."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeWants:
     """What a pod demands of its node beside resources.
 
     `terms` is the required node affinity, of which one term must match as a whole; empty: none is
-    required. `labels` are those of the pod itself.
+    required. `labels` are those of the pod itself. No two pods of a node have one of `ports`.
     """
 
     selector: Labels = ()
@@ -79,6 +83,7 @@ class NodeWants:
     tolerations: tuple[Toleration, ...] = ()
     apart: tuple[Apart, ...] = ()
     labels: Labels = ()
+    ports: HostPorts = ()
 
 
 ANY_NODE: Final = NodeWants()
@@ -101,6 +106,7 @@ class PodHeld:
     ending: bool = False
     labels: Labels = ()
     apart: tuple[Apart, ...] = ()
+    ports: HostPorts = ()
     wants: NodeWants = ANY_NODE
 
 

@@ -1,18 +1,19 @@
 """What a pod demands of its node beside resources: read from its spec, and compared with a node.
 
 The rules are those of the Kubernetes scheduler for nodeSelector, node affinity, taints and
-tolerations, and required anti-affinity between pods.
+tolerations, ports of nodes, and required anti-affinity between pods.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
+from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.members import (
     ANY_NODE,
     Apart,
     Expression,
+    HostPorts,
     Labels,
     MemberNode,
     NodeWants,
@@ -22,6 +23,8 @@ from hyperjob_engine.model.members import (
 from hyperjob_engine.model.memo import Memo
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_MOST_PORTS: Final = 64  # of a pod
+_LONGEST_IP: Final = 64
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _WANTS: Final[Memo[Object, NodeWants]] = Memo()
 
@@ -56,6 +59,7 @@ def parse_wants(spec: Object, labels: Mapping[str, str]) -> NodeWants:
         ),
         apart=parse_apart(spec, labels),
         labels=_pairs(labels),
+        ports=parse_ports(spec),
     )
     return ANY_NODE if wants == ANY_NODE else wants
 
@@ -72,6 +76,31 @@ def parse_apart(spec: Object, labels: Mapping[str, str]) -> tuple[Apart, ...]:
         )
         for term in objects(at(spec, "affinity", "podAntiAffinity", _REQUIRED))
         if term.get("labelSelector") is not None  # without one, no pod matches
+    )
+
+
+def parse_ports(spec: Object) -> HostPorts:
+    """Parse the ports of the node that a pod takes; on the host's network these are all of it."""
+    field = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
+    found = {
+        (string(port.get("protocol")) or "TCP", number, _ip(string(port.get("hostIP"))))
+        for container in objects(spec.get("containers"))
+        for port in objects(container.get("ports"))
+        if (number := integer(port.get("hostPort")) or integer(port.get(field)))
+    }
+    return tuple(sorted(found)[:_MOST_PORTS])
+
+
+def _ip(address: str) -> str:
+    return "" if address in ("0.0.0.0", "::") else address[:_LONGEST_IP]  # noqa: S104 - compared
+
+
+def clash(some: HostPorts, others: HostPorts) -> bool:
+    """Return whether two pods cannot be on one node since both take one of its ports."""
+    return any(
+        (protocol, number) == (other_protocol, other_number) and (not ip or not at or ip == at)
+        for protocol, number, ip in some
+        for other_protocol, other_number, at in others
     )
 
 

@@ -22,7 +22,7 @@ from hyperjob_engine.model.members import (
     PodHeld,
 )
 from hyperjob_engine.model.nodes import Frozen, PodGroup
-from hyperjob_engine.model.wants import matches, parted_by, repels, selects
+from hyperjob_engine.model.wants import clash, matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -48,16 +48,16 @@ class Kind:
 
     def conflicts(self, other: "Kind") -> frozenset[str]:
         """Return the topology keys by which a pod of each must be apart."""
-        if not self.wants.apart and not other.wants.apart:
-            return frozenset()
-        return parted_by(
-            (self.wants.labels, self.wants.apart), (other.wants.labels, other.wants.apart)
-        )
+        one, two = self.wants, other.wants
+        found = frozenset({HOSTNAME}) if clash(one.ports, two.ports) else frozenset()
+        if not one.apart and not two.apart:
+            return found
+        return found | parted_by((one.labels, one.apart), (two.labels, two.apart))
 
     @property
     def alone(self) -> bool:
         """Return whether no node may have two pods of the kind."""
-        return bool(self.wants.apart) and HOSTNAME in self.conflicts(self)
+        return HOSTNAME in self.conflicts(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,8 @@ class Ground:
         With anti-affinity a pod on one node changes the counts of others: all are counted again.
         """
         before = self._before.counted.get(kind) if self._before is not None else None
-        if before is None or self._before is None or self._parting or kind.wants.apart:
+        alike = not self._parting and not kind.wants.apart and not kind.wants.ports
+        if before is None or self._before is None or not alike:
             barred = self._barred(kind)
             numbers, examples = self.sorts
             rooms = [_room_on(node, kind) for node in examples]
@@ -314,7 +315,7 @@ class Ground:
         return [*known, *new]
 
     def _barred(self, kind: Kind) -> Collection[int]:
-        """Return the nodes that anti-affinity with the pods on them keeps a kind away from."""
+        """Return the nodes that a kind must not use by anti-affinity or ports of pods on them."""
         found: set[tuple[str, str]] = set()
         for pod, i in self.parting:
             for term in pod.apart:
@@ -324,6 +325,13 @@ class Ground:
             for i, node in enumerate(self.nodes):
                 if any(_selected(term, pod) for pod in node.pods):
                     found.update(self._domain(i, term))
+        if kind.wants.ports:
+            taken = (
+                node.name
+                for node in self.nodes
+                if any(clash(kind.wants.ports, pod.ports) for pod in node.pods)
+            )
+            found.update((HOSTNAME, name) for name in taken)
         if not found:
             return ()
         keys = {key for key, _ in found}

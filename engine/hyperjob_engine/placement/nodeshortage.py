@@ -50,6 +50,8 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
         texts.append(f"nodes with enough {resource} lack {short}")
     if wants.apart:
         texts.append("its pod anti-affinity keeps pods from sharing nodes")
+    if wants.ports:
+        texts.append("each node has one pod with its host ports")
     states = Counter(node.state for node in ground.nodes)
     out = ((states[NodeState.CORDONED], "cordoned"), (states[NodeState.NOT_READY], "not ready"))
     if left_out := ", ".join(f"{number} {state}" for number, state in out if number):

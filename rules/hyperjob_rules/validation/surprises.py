@@ -1,8 +1,11 @@
 """Warnings about what is legal for a vcjob and does not do what its author expects.
 
 Kubernetes and Volcano accept all of it without a word: pods that never complete, policies that no
-pod can trigger, and pods that Volcano's scheduler does not bind.
+pod can trigger, pods that Volcano's scheduler does not bind, and demands on nodes that placement
+does not look at.
 """
+
+from typing import Final
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
@@ -39,6 +42,23 @@ NODE_NAME = rule(
     "the pods name a node",
     "remove nodeName; use nodeSelector for nodes and clusterNames for clusters",
 )
+SPREAD = rule(
+    "X20.spread",
+    WARNING,
+    "is not looked at by the placement of HyperJob: where Volcano finds no nodes for such pods, the"
+    " gang leaves the cluster and tries others",
+    "the pods have a topology spread constraint with whenUnsatisfiable: DoNotSchedule",
+    "set ScheduleAnyway; for one pod a node, require podAntiAffinity by kubernetes.io/hostname",
+)
+NEAR = rule(
+    "X20.pod-affinity",
+    WARNING,
+    "is not looked at by the placement of HyperJob, and overlooked by Volcano between the pods of"
+    " one gang",
+    "the pods have required affinity to other pods",
+    "use networkTopology of the vcjob for pods near each other, or a nodeSelector",
+)
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def warn_of_task(task: Object, path: Path, report: Report) -> None:
@@ -53,6 +73,11 @@ def warn_of_task(task: Object, path: Path, report: Report) -> None:
         report.warn(GATED, at.child("schedulingGates"))
     if spec.get("nodeName"):
         report.warn(NODE_NAME, at.child("nodeName"), name=spec["nodeName"])
+    spread = spec.get("topologySpreadConstraints") or ()
+    if any(each.get("whenUnsatisfiable") == "DoNotSchedule" for each in spread):
+        report.warn(SPREAD, at.child("topologySpreadConstraints"))
+    if ((spec.get("affinity") or {}).get("podAffinity") or {}).get(_REQUIRED):
+        report.warn(NEAR, at.child("affinity", "podAffinity", _REQUIRED))
 
 
 def warn_of_policies(

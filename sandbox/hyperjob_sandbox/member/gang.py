@@ -14,6 +14,7 @@ from hyperjob_sandbox.member.caches import ENDED
 from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
 from hyperjob_sandbox.objects import labels_of, matches_labels, phase_of, untolerated_taint
 
+_PORT: Final = "port of the node "
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
 _COMPARED: Final = {"Gt": gt, "Lt": lt}
 _UNSCHEDULABLE_TAINT: Final[Object] = {
@@ -31,9 +32,13 @@ class FreeNode:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Object, ...] = ()
 
+    def left(self, name: str) -> int:
+        """Return how much is free of a resource; of each port of the node, one."""
+        return self.free[name] + name.startswith(_PORT)
+
     def holds(self, request: Amounts) -> bool:
         """Tell whether a request fits into what is free."""
-        return all(self.free[name] >= amount for name, amount in request.items())
+        return all(self.left(name) >= amount for name, amount in request.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,15 @@ def free_node(node: Object, pods: Iterable[Object]) -> FreeNode:
 
 
 def request_of(pod_spec: Object) -> Amounts:
-    """Return what a pod takes of a node, itself included."""
-    return +pod_requests(pod_spec) + Counter(pods=NANO)
+    """Return what a pod takes of a node, itself and ports of the node included."""
+    field = "containerPort" if pod_spec.get("hostNetwork") else "hostPort"
+    ports = {
+        f"{_PORT}{port.get('protocol') or 'TCP'}/{number}": 1
+        for container in pod_spec["containers"]
+        for port in container.get("ports") or ()
+        if (number := port.get("hostPort") or port.get(field))
+    }
+    return +pod_requests(pod_spec) + Counter(pods=NANO) + Counter(ports)
 
 
 def place(
@@ -209,7 +221,7 @@ def _minimum_first(
 
 def _room(node: FreeNode, request: Amounts) -> tuple[int, str]:
     """Rank nodes so that the fullest that still fits comes first, which leaves big holes whole."""
-    return min(node.free[name] // amount for name, amount in request.items()), node.name
+    return min(node.left(name) // amount for name, amount in request.items()), node.name
 
 
 def fit_error(
@@ -234,5 +246,7 @@ def fit_error(
 def _reasons(pod: GangPod, node: FreeNode) -> list[str]:
     if not is_suitable(pod.spec, node):
         return ["node(s) didn't match Pod's node affinity/selector or taints"]
-    short = [name for name, amount in pod.request.items() if node.free[name] < amount]
+    short = [name for name, amount in pod.request.items() if node.left(name) < amount]
+    if any(name.startswith(_PORT) for name in short):
+        return ["node(s) didn't have free ports for the requested pod ports"]
     return [f"Insufficient {name}" for name in sorted(short)[:1]]

@@ -380,6 +380,18 @@ def nested(depth: int) -> Any:
 LONG = {f"team-{number}": "x" * 63 for number in range(200)}
 
 
+def test_a_pod_holds_the_ports_of_its_node() -> None:
+    raw = pod("p", "n1")
+    raw["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    found = pod_fact(raw).held
+    assert found is not None
+    assert found.ports == (("TCP", 8080, ""),)
+    raw["spec"]["containers"][0]["ports"] = [{"hostPort": each} for each in range(1, 1000)]
+    many = pod_fact(raw).held
+    assert many is not None
+    assert len(many.ports) == 64
+
+
 @pytest.mark.parametrize(
     "more",
     [

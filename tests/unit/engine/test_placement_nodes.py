@@ -15,10 +15,11 @@ from hyperjob_engine.model.members import (
     Taint,
 )
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.wants import parse_ports
 from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.place import place
-from tests.unit.engine.builders import GPU
+from tests.unit.engine.builders import GPU, Object
 from tests.unit.engine.views import held, job, node, seen, task, view
 
 ON = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -165,6 +166,61 @@ def test_anti_affinity_counts_for_both_pods() -> None:
     ours = view([node("n0", 8, held("p", 1, labels={"app": "a"}))])
     assert not fits(ours, job(task(1, 1, affinity=anti())))
     assert fits(view([node("n0", 8, held("p", 1))]), job(task(1, 1, affinity=anti())))
+
+
+def port(number: int, host: int | None = None, ip: str = "", protocol: str = "TCP") -> Object:
+    found: Object = {"containerPort": number, "protocol": protocol}
+    return found | ({"hostPort": host} if host else {}) | ({"hostIP": ip} if ip else {})
+
+
+PORTS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "one port": ({"ports": [port(80, 8080)]}, {"ports": [port(81, 8080)]}, False),
+    "two ports": ({"ports": [port(80, 8080)]}, {"ports": [port(80, 8081)]}, True),
+    "ports of their containers": ({"ports": [port(80)]}, {"ports": [port(80)]}, True),
+    "one port of two protocols": (
+        {"ports": [port(80, 8080)]},
+        {"ports": [port(80, 8080, protocol="UDP")]},
+        True,
+    ),
+    "one port of two addresses": (
+        {"ports": [port(80, 8080, "10.0.0.1")]},
+        {"ports": [port(80, 8080, "10.0.0.2")]},
+        True,
+    ),
+    "one port of every address": (
+        {"ports": [port(80, 8080, "10.0.0.1")]},
+        {"ports": [port(80, 8080, "0.0.0.0")]},
+        False,
+    ),
+    "the network of the host": (
+        {"hostNetwork": True, "ports": [port(80)]},
+        {"ports": [port(1, 80)]},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "fit"), PORTS.values(), ids=list(PORTS))
+@pytest.mark.parametrize("shown", [False, True])
+def test_two_pods_of_a_node_have_no_port_of_it_in_common(
+    one: dict[str, Any], other: dict[str, Any], fit: bool, shown: bool
+) -> None:
+    """The first pod is of the same gang, or is on the node already."""
+    first, second = task(1, 1, name="first", **one), task(1, 1, **other)
+    pod = replace(held("p", 1), ports=parse_ports(first["template"]["spec"]))
+    if shown:
+        assert fits(view([node("n0", 8, pod)]), job(second)) is fit
+    else:
+        assert fits(view([node("n0")]), job(first, second)) is fit
+    assert fits(view([node("n0", 8, pod), node("n1")]), job(second))
+
+
+def test_pods_with_a_port_of_the_node_take_a_node_each() -> None:
+    wanted = job(task(3, 1, ports=[port(22, 22)]))
+    assert not fits(view([node("n0"), node("n1")]), wanted)
+    assert fits(view([node("n0"), node("n1"), node("n2")]), wanted)
+    text = place([wanted], [seen(view([node("n0"), node("n1")]))]).unplaced["j"].text
+    assert text.endswith("each node has one pod with its host ports")
 
 
 def test_pods_of_two_tasks_stay_apart() -> None:

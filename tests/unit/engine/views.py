@@ -98,12 +98,13 @@ def task(pods: int, gpus: int, *, cpu: int = 0, name: str = "worker", **spec: ob
     requests |= {"cpu": str(cpu)} if cpu else {}
     labels = spec.pop("labels", None)
     partitions = spec.pop("partitions", None)
+    container = {"name": "c", "resources": {"limits": requests}, "ports": spec.pop("ports", [])}
     found: Object = {
         "name": name,
         "replicas": pods,
         "template": {
             "metadata": {"labels": labels} if labels else {},
-            "spec": {"containers": [{"name": "c", "resources": {"limits": requests}}], **spec},
+            "spec": {"containers": [container], **spec},
         },
     }
     return found | ({"partitionPolicy": partitions} if partitions else {})

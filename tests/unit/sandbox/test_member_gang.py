@@ -171,12 +171,23 @@ def test_an_amount_that_no_node_has_is_never_free():
         (gang(3, gpus=8), free(8, 8), "worker-2: 0/2 nodes are unavailable: 2 Insufficient"),
         (gang(1), [], "worker-0: 0/0 nodes are unavailable"),
         (
+            gang(3, hostNetwork=True, containers=[{"ports": [{"containerPort": 22}]}]),
+            free(8, 8),
+            "worker-2: 0/2 nodes are unavailable: 2 node(s) didn't have free ports",
+        ),
+        (
             gang(1, nodeSelector={"zone": "a"}),
             free(8),
             "worker-0: 0/1 nodes are unavailable: 1 node(s) didn't match Pod's node affinity",
         ),
     ],
-    ids=["larger than a node", "more than there is room for", "no node", "another label"],
+    ids=[
+        "larger than a node",
+        "more than there is room for",
+        "no node",
+        "a port of the node",
+        "another label",
+    ],
 )
 def test_the_first_pod_without_a_node_names_what_nodes_lack(pods, nodes, told):
     before = [dict(each.free) for each in nodes]
