@@ -4,6 +4,7 @@ Amounts are integers in nano-units, which every Kubernetes quantity fits without
 malformed quantity reads as absent and never raises.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -17,6 +18,13 @@ Resources: TypeAlias = Mapping[str, int]
 
 PODS: Final = "pods"
 _BINARY: Final = frozenset({"memory", "storage", "ephemeral-storage"})
+_DECIMAL_UNITS: Final = (("n", 1), ("u", 1000), ("m", 1000**2), ("", NANO))
+_BINARY_UNITS: Final = (
+    *_DECIMAL_UNITS,
+    *((f"{letter}i", 1024**power * NANO) for power, letter in enumerate("KMGTPE", start=1)),
+)
+_LETTERS: Final = 6
+"""The longest amount in a message that is exact."""
 _NATIVE: Final = _BINARY | {"cpu", PODS}
 _NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
@@ -136,9 +144,21 @@ def amount_text(name: str, amount: int) -> str:
 
 
 def amount_only(name: str, amount: int) -> str:
-    """Return an amount for people; a whole number of devices has no suffix such as k."""
-    whole_devices = is_extended(name) and amount % NANO == 0
-    return str(amount // NANO) if whole_devices else _canonical(name, amount)
+    """Return an amount for people: a long one is rounded to three digits."""
+    if is_extended(name) and amount % NANO == 0:
+        return str(amount // NANO)  # a whole number of devices has no suffix such as k
+    exact = _canonical(name, amount)
+    return exact if len(exact) <= _LETTERS else _rounded(name, amount)
+
+
+def _rounded(name: str, amount: int) -> str:
+    """Return an amount with three digits, in the unit in which people write it."""
+    units = _BINARY_UNITS if name in _BINARY else _DECIMAL_UNITS
+    unit, size = [(unit, size) for unit, size in units if size <= abs(amount)][-1]
+    number = amount / size
+    digits = max(0, 2 - int(math.log10(abs(number))))
+    text = f"{number:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
 
 
 def quantities(vector: Resources) -> dict[str, str]:

@@ -23,7 +23,7 @@ from hyperjob_engine.status.jobs import PLACED
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 
-_NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS)
+_NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.NO_MATCHING_NODE)
 
 _BUCKETS: Final = (1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 10800, 43200, 86400)
 _QUEUE_WAIT: Final = Histogram(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.hints import nearest
-from hyperjob_core.text import alike
+from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import FreeRoom
@@ -27,6 +27,7 @@ from hyperjob_engine.resources import (
     order_of,
 )
 
+_CLUSTER: Final = "cluster "
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2
 
@@ -36,7 +37,8 @@ class Hindrance:
     """Why one cluster does not take a sub-job: `text` follows the cluster's name.
 
     `has_room`: it has room for the sub-job alone. `too_small`: it lacks resources, or its nodes do.
-    `has_none`: it has nothing of such a resource. `closed`: it has closed the queue.
+    `has_none`: it has nothing of such a resource. `closed`: it has closed the queue. `cause`: what
+    keeps the sub-job away whatever is free, as a sentence without the cluster.
     """
 
     cluster: str
@@ -45,6 +47,7 @@ class Hindrance:
     too_small: bool = False
     has_none: bool = False
     closed: bool = False
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +55,15 @@ class Shortage:
     """Why a sub-job has no place now.
 
     `in_gang`: it has room, and the rest of its gang has none. `absent`: the text explains the whole
-    HyperJob. `closed`: every cluster that it may use has closed its queue.
+    HyperJob. `closed`: every cluster that it may use has closed its queue. `mismatch`: no cluster
+    has a node for it by labels and taints, or exists.
     """
 
     text: str
     in_gang: bool = False
     absent: bool = False
     closed: bool = False
+    mismatch: bool = False
 
 
 def explain(
@@ -75,8 +80,16 @@ def explain(
     found = _hindrances(names, request, known, room, max_domains)
     if absent := _absent(request, found, known.values()):
         return Shortage(text=absent, absent=True)
+    hidden = len(names) - len(found)
+    if (
+        any(each.cause for each in found)
+        and all(each.cause or each.has_none for each in found)
+        and all(room.slots.mismatch(name, request.pods) for name in names[_CLUSTERS_SHOWN:])
+    ):
+        text = _causes(found, hidden) + room.slots.label_hint(request.pods)
+        return Shortage(text=text, absent=True, mismatch=True)
     only = " (clusterPolicy Required)" if request.required else ""
-    reasons = _listed(found, hidden=len(names) - len(found)) or "no cluster is registered"
+    reasons = _listed(found, hidden=hidden) or "no cluster is registered"
     return Shortage(
         text=f"needs {need_text(request.demand)}{only}: {reasons}",
         closed=bool(found) and all(each.closed for each in found),
@@ -115,6 +128,22 @@ def _listed(found: Iterable[Hindrance], *, hidden: int) -> str:
     return "; ".join(texts)
 
 
+def _causes(found: Sequence[Hindrance], hidden: int) -> str:
+    """Return what keeps a sub-job from all clusters: each cause with its clusters, first causes."""
+    by_cause: dict[str, list[str]] = {}
+    for each in found:
+        if each.cause:
+            by_cause.setdefault(each.cause, []).append(each.cluster)
+    rest = [each for each in found if not each.cause]
+    if len(by_cause) == 1 and not rest:
+        return next(iter(by_cause))
+    texts = [
+        cause if cause.startswith(_CLUSTER) else f"{cause} (in {listed(names)})"
+        for cause, names in by_cause.items()
+    ]
+    return "; ".join([*texts, *filter(None, [_listed(rest, hidden=hidden)])])
+
+
 def _hindrances(
     names: Sequence[str],
     request: PlacementRequest,
@@ -137,7 +166,9 @@ def why_not(
 ) -> Hindrance:
     """Return why a sub-job is not on a cluster; `room` has all others placed."""
     if cluster is None:
-        return Hindrance(cluster=name, text="does not exist")
+        near = nearest(name, sorted(room.clusters))
+        text = "does not exist" + (f"; did you mean {near}?" if near else "")
+        return Hindrance(cluster=name, text=text, cause=f"{_CLUSTER}{name} {text}")
     found = obstacle(request, cluster, room, max_domains)
     text = "has room for this sub-job, but not for the others on it"
     return found or Hindrance(cluster=name, text=text, has_room=True)
@@ -156,6 +187,9 @@ def obstacle(
         return Hindrance(cluster=name, text="is excluded")
     if not request.allows(name):
         return Hindrance(cluster=name, text="is not in clusterNames (clusterPolicy Required)")
+    if cause := room.slots.mismatch(name, request.pods):
+        text = f"takes none of its pods: {cause}"
+        return Hindrance(cluster=name, text=text, too_small=True, cause=cause)
     available = room.free.get(name, cluster.free)
     if not fits(request.demand, available):
         return _lacking(request.demand, available, cluster)

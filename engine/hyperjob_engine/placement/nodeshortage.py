@@ -1,15 +1,19 @@
 """Why the nodes of a cluster do not hold pods, with the numbers of nodes."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from hyperjob_core.hints import nearest
+from hyperjob_core.text import listed
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit
 from hyperjob_engine.resources import amount_only, amount_text, fits, measure_of
 
+_OF_NODES: Final = "node.kubernetes.io/"
 _SYMBOLS: Final = {"In": "=", "NotIn": "!=", "Gt": ">", "Lt": "<"}
 
 
@@ -57,6 +61,62 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     if left_out := ", ".join(f"{number} {state}" for number, state in out if number):
         texts.append(f"nodes left out: {left_out}")
     return "; ".join(texts)
+
+
+def mismatch(ground: Ground, pods: Iterable[PodGroup]) -> str:
+    """Return why the nodes keep pods away whatever is free on them; empty if they may not."""
+    for group in pods:
+        key = ("mismatch", group.wants, group.frozen)
+        if key not in ground.answers:
+            ground.answers[key] = _mismatch(ground.nodes, group)
+        if text := str(ground.answers[key]):
+            return text
+    return ""
+
+
+def _mismatch(nodes: Sequence[MemberNode], group: PodGroup) -> str:
+    """Return the label or taint that keeps pods from all nodes, or from all large enough ones."""
+    resource = measure_of(dict(group.request))
+    amount = amount_text(resource, group.request.get(resource, 0))
+    large = [node for node in nodes if fits(group.request, node.allocatable)]
+    return _kept_away(nodes, group.wants, "") or _kept_away(large, group.wants, f" with {amount}")
+
+
+def _kept_away(nodes: Sequence[MemberNode], wants: NodeWants, size: str) -> str:
+    """Return what keeps pods from all of these nodes; empty if nothing does.
+
+    The taints by which Kubernetes marks a node in trouble pass: they are no such cause.
+    """
+    demand = _demand(wants)
+    matching = [node for node in nodes if matches(node, wants)]
+    if nodes and not matching:
+        return f"no node{size} matches {demand}"
+    taints = [repels(node, wants) for node in matching]
+    kept = [each for each in taints if each is not None and not each.key.startswith(_OF_NODES)]
+    if matching and len(kept) == len(matching):
+        that = f" that matches {demand}" if demand else ""
+        taint = f"a taint that its pods do not tolerate ({kept[0].key}:{kept[0].effect})"
+        return f"every node{size}{that} has {taint}"
+    return ""
+
+
+def label_hint(grounds: Iterable[Ground], pods: Iterable[PodGroup]) -> str:
+    """Return what may be meant by a label of a nodeSelector that no node has; empty if unknown."""
+    known: dict[str, set[str]] = {}
+    for ground in grounds:
+        for node in ground.nodes:
+            for key, value in node.labels:
+                known.setdefault(key, set()).add(value)
+    for key, value in dict.fromkeys(pair for group in pods for pair in group.wants.selector):
+        values = sorted(known.get(key, ()))
+        if key in known and value not in values:
+            near = nearest(value, values)
+            return (
+                f"; did you mean {key}={near}?" if near else f"; nodes have {key}={listed(values)}"
+            )
+        if key not in known and (near := nearest(key, sorted(known))):
+            return f"; did you mean the label {near}?"
+    return ""
 
 
 def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum) -> str:

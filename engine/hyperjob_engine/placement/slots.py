@@ -15,7 +15,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.items import Item, Unfit, items_of
-from hyperjob_engine.placement.nodeshortage import node_shortage
+from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
 from hyperjob_engine.placement.packing import overfull, unfit
 
 _ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
@@ -67,6 +67,15 @@ class Slots:
             return "" if crowding is None else crowding.text
         found = self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of))
         return "" if found is None else node_shortage(ground, found)
+
+    def mismatch(self, cluster: str, pods: Collection[PodGroup]) -> str:
+        """Return why the nodes keep pods away by labels or taints; empty if they may not."""
+        ground = self._grounds.get(cluster)
+        return "" if ground is None else mismatch(ground, pods)
+
+    def label_hint(self, pods: Collection[PodGroup]) -> str:
+        """Return what may be meant by a label that no node of any cluster has."""
+        return label_hint(self._grounds.values(), pods)
 
     def may_hold(self, cluster: str, pods: Collection[PodGroup]) -> bool:
         """Return whether the nodes may hold pods, by the sums of what each kind finds there."""

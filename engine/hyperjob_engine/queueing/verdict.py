@@ -91,6 +91,8 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             unplaced = {name: each.text for name, each in room.short.items()}
             if _are_closed(room.short.values()):
                 reason = Reason.QUEUE_NOT_OPEN
+            elif code is WaitCode.NEVER and any(each.mismatch for each in room.short.values()):
+                reason = Reason.NO_MATCHING_NODE
     wait = _wait_of(state, entry, waiting, code, room)
     return QueueVerdict(
         admitted=admitted(state, key),
@@ -151,7 +153,8 @@ def _wait_of(
         len(state.lines.line(waiting.queue)),
     )
     text = _place_text(state, waiting, place, length)
-    text = f"{text}: {_why(state, entry, waiting, code, room)}{_start_text(start)}"
+    why = _why(state, entry, waiting, code, room)
+    text = f"{why}; {text}" if code is WaitCode.NEVER else f"{text}: {why}{_start_text(start)}"
     preempts, reclaims_from = _make_way(state, key)
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:

@@ -11,6 +11,7 @@ class Reason(enum.StrEnum):
     # no sub-job exists yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
     EXCEEDS_CLUSTERS = "ExceedsClusters"  # not even empty clusters have room
+    NO_MATCHING_NODE = "NoMatchingNode"  # by labels or taints, or a cluster that does not exist
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
     REFUSED = "Refused"  # the API server refused an object of a sub-job
@@ -69,7 +70,13 @@ class Reason(enum.StrEnum):
 
 
 NEVER_RUNS: Final = frozenset(
-    {Reason.EXCEEDS_CLUSTERS, Reason.EXCEEDS_QUEUE, Reason.INVALID_QUEUE, Reason.INVALID_SPEC}
+    {
+        Reason.EXCEEDS_CLUSTERS,
+        Reason.NO_MATCHING_NODE,
+        Reason.EXCEEDS_QUEUE,
+        Reason.INVALID_QUEUE,
+        Reason.INVALID_SPEC,
+    }
 )
 """Reasons of a HyperJob that never runs until a person changes it, its queue or the clusters.
 

@@ -7,7 +7,12 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_engine.reasons.reason import Reason
 
 _CAPACITY: Final = frozenset(
-    {Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.WAITING_FOR_GANG}
+    {
+        Reason.INSUFFICIENT_CAPACITY,
+        Reason.EXCEEDS_CLUSTERS,
+        Reason.NO_MATCHING_NODE,
+        Reason.WAITING_FOR_GANG,
+    }
 )
 _QUEUE: Final = frozenset(
     {

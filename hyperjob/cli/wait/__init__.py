@@ -68,7 +68,7 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
     Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
     server does not answer; 3: time is up; 4: a HyperJob can never reach the goal: it has ended in
     another phase, was deleted, or its status says that it never runs as things are, by the reason
-    ExceedsClusters, ExceedsQueue, InvalidQueue or InvalidSpec.
+    ExceedsClusters, NoMatchingNode, ExceedsQueue, InvalidQueue or InvalidSpec.
 
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """

@@ -30,6 +30,7 @@ _NEXT: Final[Mapping[str, str]] = {
     Reason.BEING_DELETED: "kubectl get hj {name} -n {namespace} -o yaml",
     Reason.INSUFFICIENT_CAPACITY: _ROOM,
     Reason.EXCEEDS_CLUSTERS: _ROOM,
+    Reason.NO_MATCHING_NODE: "kubectl edit hj {name} -n {namespace}",
     Reason.GANG_BACK_OFF: _ROOM,
     Reason.WAITING_FOR_QUEUE: _SHARES,
     Reason.QUEUE_LIMIT_REACHED: _SHARES,

@@ -397,14 +397,30 @@ SHORT = [
     (
         MIXED,
         task(1, 8, nodeSelector={"gpu": "H200"}),
-        (
-            f"needs 8 {GPU}: a has 24 {GPU} free on 3 nodes, but no node that matches with 8 free;"
-            " 0 nodes match gpu=H200, 0 free"
-        ),
+        "no node matches gpu=H200; did you mean gpu=H100?",
+    ),
+    (
+        view([node("n0", 8, labels={"hardware-type": "H100"})]),
+        task(1, 80, nodeSelector={"hardwaretype": "H100"}),
+        "no node matches hardwaretype=H100; did you mean the label hardware-type?",
+    ),
+    (
+        view([node("n0", 8, taints=(DEDICATED,)), node("n1", 4, taints=(DEDICATED,))]),
+        task(1, 8),
+        "every node has a taint that its pods do not tolerate (team:NoSchedule)",
+    ),
+    (
+        view([node("n0", 8, taints=(DEDICATED,)), node("n1", 0)]),
+        task(1, 8),
+        f"every node with 8 {GPU} has a taint that its pods do not tolerate (team:NoSchedule)",
     ),
     (
         view(
-            [node("n0", taints=(DEDICATED,)), node("n1", 0), node("n2", state=NodeState.CORDONED)]
+            [
+                node("n0", taints=(DEDICATED,)),
+                node("n1", 8, held("p", 8)),
+                node("n2", state=NodeState.CORDONED),
+            ]
         ),
         task(1, 8),
         (

@@ -138,9 +138,17 @@ def test_the_accelerator_tells_the_size(demand: dict[str, str], expected: str | 
         ("memory", "1536Mi", "1536Mi memory"),
         ("memory", "2048Mi", "2Gi memory"),
         ("cpu", "1500m", "1500m cpu"),
+        ("cpu", "33333333333n", "33.3 cpu"),
+        ("cpu", "333333333n", "333m cpu"),
+        ("cpu", "12345678m", "12346 cpu"),
+        ("cpu", "1500000u", "1500m cpu"),
+        ("memory", "1234567890", "1.15Gi memory"),
+        ("memory", "1288490188800m", "1.2Gi memory"),
+        ("memory", "1234567n", "1.23m memory"),
+        ("example.com/cores", "33333333333n", "33.3 example.com/cores"),
     ],
 )
-def test_amounts_are_printed_as_kubernetes_does(name: str, text: str, expected: str) -> None:
+def test_amounts_are_printed_as_people_write_them(name: str, text: str, expected: str) -> None:
     assert amount_text(name, parse_resources({name: text})[name]) == expected
 
 
