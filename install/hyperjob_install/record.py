@@ -5,21 +5,24 @@ option that a person leaves out changes the accounts, the tenancy or another par
 """
 
 import shlex
+from base64 import b64decode
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import (
-    CONFIG_MAPS,
-)
+from hyperjob_core.kube.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_install.objects import Component, Item, is_ours, new_item
 from hyperjob_install.settings import PREFIX, Settings, service_of
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 RECORD: Final = "hyperjob-install"
+_AUTHORITY: Final = "ca.crt"
 DEFAULT: Final = Settings()
 UNKNOWN: Final = Settings(url="https://HOST:PORT")
 """The settings of a printed command for an installation that does not exist yet."""
@@ -32,7 +35,8 @@ _URL, _SERVICE, _ACCOUNTS, _PREFIX, _MEMBERS, _PARTS, _SKIP, _RELEASE = (
 def record_item(settings: Settings) -> Item:
     """Return the ConfigMap of the settings; `--skip webhooks` is a step and is not recorded.
 
-    The caBundle of the webhook configurations changes at each rotation and is not recorded either.
+    The caBundle of the webhook configurations changes at each rotation: the recorded authority is
+    that of the last run which named one.
     """
     data = {
         _ACCOUNTS: str(settings.service_accounts).lower(),
@@ -43,6 +47,7 @@ def record_item(settings: Settings) -> Item:
         _RELEASE: settings.release,
         _URL: settings.url or "",
         _SERVICE: settings.address if settings.service else "",
+        _AUTHORITY: settings.authority.decode("ascii"),
     }
     return new_item(
         CONFIG_MAPS,
@@ -62,6 +67,7 @@ def settings_of(record: Object) -> Settings:
     service = data.get(_SERVICE)
     return Settings(
         url=data.get(_URL),
+        authority=data.get(_AUTHORITY, "").encode("ascii", "ignore"),
         service=service_of(service) if service else None,
         user_prefix=data.get(_PREFIX, PREFIX),
         service_accounts=data.get(_ACCOUNTS) == "true",
@@ -118,6 +124,32 @@ async def recorded(kube: Kube) -> Settings | None:
     except NotFound:
         return None
     return settings_of(record) if is_ours(record) else None
+
+
+async def trusting(kube: Kube, settings: Settings) -> Settings:
+    """Return the settings with a caBundle for a webhook configuration that is missing.
+
+    It is that of the other configuration, else the recorded authority. Raises KubeError.
+    """
+    if settings.ca_bundle or Component.WEBHOOKS in settings.skip:
+        return settings
+    found: list[str] = []
+    missing = False
+    for resource, name in (
+        (MUTATING_WEBHOOKS, MUTATING_NAME),
+        (VALIDATING_WEBHOOKS, VALIDATING_NAME),
+    ):
+        try:
+            live = await kube.get(resource, name)
+        except NotFound:
+            missing = True
+        else:
+            hooks = objects(live.get("webhooks"))
+            found += [string(at(hook, "clientConfig", "caBundle")) for hook in hooks]
+    if not missing:
+        return settings
+    bundle = next(filter(None, found), "")
+    return replace(settings, ca_bundle=b64decode(bundle) if bundle else settings.authority)
 
 
 async def other_release(kube: Kube, release: str) -> str:

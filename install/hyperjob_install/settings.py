@@ -21,6 +21,7 @@ class Settings:
 
     `url` or `service` is the address of the webhook, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` unchanged, and `hyperjob-certs inject` writes it.
+    `authority` is the `ca_bundle` of the last run that had one, for configurations that are missing.
     The users of the processes are `user_prefix` with `controller`, `certs`, `webhook`, `ui` and
     `members`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
     `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
@@ -33,6 +34,7 @@ class Settings:
     url: str | None = None
     service: ServiceReference | None = None
     ca_bundle: bytes = b""
+    authority: bytes = b""
     user_prefix: str = PREFIX
     service_accounts: bool = False
     tenancy: bool = False
@@ -116,6 +118,7 @@ class Asked:
             url=self.url if moves else base.url,
             service=self.service if moves else base.service,
             ca_bundle=self.ca_bundle,
+            authority=self.ca_bundle or base.authority,
             user_prefix=(self.user_prefix or PREFIX) if changes_accounts else base.user_prefix,
             service_accounts=self.service_accounts if changes_accounts else base.service_accounts,
             members=base.members if self.members is None else self.members,

@@ -1,17 +1,20 @@
 """A second `hyperjob install` repeats the first; wrong authorities and addresses are refused."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+import yaml
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
 from tests.integration.test_install import findings, leading, webhook
 from tests.support.controlplane import ControlPlane, control_plane
+from tests.support.embedded import crd_files
 from tests.support.processes import free_port
 
 pytestmark = pytest.mark.scenario
@@ -128,6 +131,49 @@ def test_preflight_prints_the_command_that_gives_the_controller_its_rights_back(
     assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
     again = remedy(run("preflight", "-o", "json", code=1), "controller-rights")
     assert again["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "lost", [("mutating",), ("validating",), ("mutating", "validating")], ids=" and ".join
+)
+def test_the_remedy_for_lost_webhook_configurations_works_as_it_is_printed(
+    lost: tuple[str, ...], plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
+) -> None:
+    port = free_port()
+    address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
+    with webhook(authority, port, tmp_path):
+        run("install", *address)
+        (tmp_path / "ca.crt").unlink()
+        for kind in lost:
+            plane.kubectl("delete", f"{kind}webhookconfiguration", f"hyperjob-{kind}")
+        found = remedy(run("preflight", "-o", "json", code=1), "webhook-answers")
+        assert found["status"] == "failed"
+        assert "webhook configurations are missing" in found["message"]
+        done = CliRunner().invoke(main, shlex.split(found["remedy"])[1:])
+        assert done.exit_code == 0, done.output
+        for check in ("webhook-ca", "webhook-answers"):
+            assert remedy(run("preflight", "-o", "json", code=1), check)["status"] == "ok"
+
+
+def test_the_remedy_for_a_definition_of_another_works_as_it_is_printed(
+    plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
+) -> None:
+    port = free_port()
+    (crd,) = [path for path in crd_files() if path.name.endswith("hyperjobs.yaml")]
+    definition = yaml.safe_load(crd.read_text())
+    (version,) = definition["spec"]["versions"]
+    del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["quorum"]
+    address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
+    with webhook(authority, port, tmp_path):
+        run("install", *address)
+        plane.kubectl("delete", "crd", "hyperjobs.training.volcano.sh")
+        plane.kubectl("create", "-f", "-", stdin=json.dumps(definition))
+        found = remedy(run("preflight", "-o", "json", code=1), "hyperjob-definition")
+        assert "is older than this release and lacks spec.quorum" in found["message"]
+        done = CliRunner().invoke(main, shlex.split(found["remedy"])[1:])
+        assert done.exit_code == 0, done.output
+        found = remedy(run("preflight", "-o", "json", code=1), "hyperjob-definition")
+        assert found["status"] == "ok"
 
 
 WRONG = {

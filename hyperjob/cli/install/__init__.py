@@ -28,7 +28,7 @@ from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component
 from hyperjob_install.plan import InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, problems_text
-from hyperjob_install.record import differences, other_release, recorded
+from hyperjob_install.record import differences, other_release, recorded, trusting
 from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
 
 
@@ -160,7 +160,7 @@ def install(
             if not settings.address and Component.WEBHOOKS not in settings.skip:
                 raise click.UsageError("give either --webhook-url or --webhook-service")
             await _own_release(kube, settings, allowed)
-            found = await _planned(kube, settings, allowed)
+            found = await _planned(kube, await trusting(kube, settings), allowed)
             if found.problems:
                 _refuse(found, flags=flags, dry_run=dry_run, output=output)
             for line in differences(before, settings) if before else ():

@@ -32,7 +32,7 @@ def ready(observed: ObservedPlane) -> CheckResult:
     if not down:
         return ok(f"{_count(clusters)} ready: {_names(clusters)}")
     message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"
-    remedy = f"kubectl describe cluster {_name(down[0])}"
+    remedy = " ".join(["kubectl describe cluster", *map(_name, down[:_SHOWN])])
     return (failed if len(down) == len(clusters) else warning)(message, remedy=remedy)
 
 

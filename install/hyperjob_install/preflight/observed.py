@@ -101,7 +101,7 @@ class ObservedPlane:
             if configuration["metadata"]["name"] == MUTATING_NAME
             for hook in configuration.get("webhooks") or []
         )
-        authorities = () if trusts else ("--ca-file", "ca.crt")
+        authorities = () if trusts or self.settings.authority else ("--ca-file", "ca.crt")
         return command(settings or self.settings, *authorities, *more)
 
 

@@ -572,7 +572,10 @@ ASKED = {
         {"service": ServiceReference("n", "s", 443)},
         {"url": None, "service": ServiceReference("n", "s", 443), "skip": KEPT_SKIP},
     ),
-    "an authority": ({"ca_bundle": b"x"}, {"ca_bundle": b"x", "skip": KEPT_SKIP}),
+    "an authority, which is recorded": (
+        {"ca_bundle": b"x"},
+        {"ca_bundle": b"x", "authority": b"x", "skip": KEPT_SKIP},
+    ),
     "a prefix": ({"user_prefix": "q-"}, {"user_prefix": "q-", "skip": KEPT_SKIP}),
     "an empty prefix": ({"user_prefix": ""}, {"user_prefix": "hyperjob-", "skip": KEPT_SKIP}),
     "accounts": (
