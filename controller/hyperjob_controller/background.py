@@ -90,6 +90,7 @@ def causes_of(
     return CauseReader(
         client,
         logs=FailedLogs(kube, client, limit=limit) if limit else None,
+        read_logs=options.members.includes(MemberAccess.LOGS),
         answered=queue.add,
         now=now,
         time_limit=CAUSE_TIME_LIMIT,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.members.failedlogs import FailedLogs
+from hyperjob_controller.members.failedlogs import FailedLogs, log_end
 from hyperjob_controller.place import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import ForeignObjectError
@@ -27,10 +27,12 @@ from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Event, FailedJob, Plan
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.launchers import diagnosed, is_of_launcher
 
 log = logging.getLogger(__name__)
 
 _CALLS: Final = 8
+_LOG_BYTES: Final = 256 * 1024
 _PODS: Final = "50"
 _JOB: Final = "volcano.sh/job-name"
 _NOT_KEPT: Final = "FailedLogNotKept"
@@ -65,11 +67,13 @@ class CauseReader:
         faulty: Callable[[BaseException], None],
         watched: Callable[[str, str], ContainerFailure | None] = lambda _cluster, _job: None,
         logs: FailedLogs | None = None,
+        read_logs: bool = False,
         warned: Callable[[str, Event], None] = lambda _key, _event: None,
     ) -> None:
         """Call `answered` with a HyperJob's key for each answer.
 
-        `watched` returns the first failure of a vcjob that the watch of its cluster has shown.
+        `watched` returns the first failure of a vcjob that the watch of its cluster has shown. With
+        `read_logs` the cause is looked for in the log, where a launcher such as torchrun failed.
         `faulty` gets an unexpected exception; the cause of that failure stays unknown. `warned`
         gets the Event of a log that is not kept since another owner has the ConfigMap.
         """
@@ -80,6 +84,7 @@ class CauseReader:
         self._faulty = faulty
         self._watched = watched
         self._logs = logs
+        self._read_logs = read_logs
         self._warned = warned
         self._owners: dict[str, Object] = {}
         self._entries: dict[str, dict[str, _Entry]] = {}
@@ -93,7 +98,8 @@ class CauseReader:
         for uid, entry in self._entries.get(key, {}).items():
             if entry.answered or entry.until <= now:
                 found[uid] = self._first(namespace, entry)
-                if self._logs is not None and found[uid] != entry.failure and entry.until > now:
+                reads = self._logs is not None or self._read_logs
+                if reads and found[uid] != entry.failure and entry.until > now:
                     entry.failure, entry.answered = found.pop(uid), False
                     self._waiting.put_nowait((key, uid))  # its log is kept before the answer
         return found
@@ -101,8 +107,9 @@ class CauseReader:
     def _first(self, namespace: str | None, entry: _Entry) -> ContainerFailure | None:
         """Return the failure that was read, or an earlier failure from the watch of the member."""
         shown = self._watched(entry.job.cluster, f"{namespace}/{entry.job.name}")
-        found = [each for each in (entry.failure, shown) if each is not None]
-        return min(found, key=order, default=None)
+        if shown is None or shown.is_same(entry.failure):
+            return entry.failure
+        return shown if entry.failure is None else min(entry.failure, shown, key=order)
 
     def asked(self, key: str) -> Mapping[str, datetime]:
         """Return when the cause of each failed vcjob of a HyperJob was asked for, by UID."""
@@ -158,9 +165,27 @@ class CauseReader:
                     self._note(key, entry.job, error)
                 except Exception as error:  # noqa: BLE001 - the wall
                     self._faulty(error)
+            await self._diagnose(key, entry)
             await self._keep(key, entry)
             entry.answered = True
             self._answered(key)
+
+    async def _diagnose(self, key: str, entry: _Entry) -> None:
+        """Look for the cause in the log of a launcher, within the time limit of the answer."""
+        failure, job = entry.failure, entry.job
+        left = (entry.until - self._now()).total_seconds()
+        if not self._read_logs or failure is None or left <= 0 or not is_of_launcher(failure):
+            return
+        try:
+            async with asyncio.timeout(left):
+                log = await log_end(
+                    self._kube, split_key(key)[0], job.cluster, failure, limit=_LOG_BYTES
+                )
+            entry.failure = diagnosed(failure, log)
+        except (KubeError, TimeoutError) as error:
+            self._note(key, job, error, what="The log of a failed container could not be read")
+        except Exception as error:  # noqa: BLE001 - the wall
+            self._faulty(error)
 
     async def _keep(self, key: str, entry: _Entry) -> None:
         """Keep the log of the failed container, within the time limit of the answer."""
@@ -168,7 +193,7 @@ class CauseReader:
         left = (entry.until - self._now()).total_seconds()
         if self._logs is None or failure is None or not failure.container or owner is None:
             return
-        if failure == entry.kept or left <= 0:
+        if failure.is_same(entry.kept) or left <= 0:
             return
         entry.kept = failure
         try:

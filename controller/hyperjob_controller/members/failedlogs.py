@@ -49,7 +49,7 @@ class FailedLogs:
             container=failure.container,
             time=failure.time,
         )
-        text = await self._end(namespace, about)
+        text = await log_end(self._members, namespace, job.cluster, failure, limit=self._limit)
         entry, value = replace(about, text=text).entry(self._limit)
         known = config_map_name(name)
         try:
@@ -72,12 +72,21 @@ class FailedLogs:
         body = {"metadata": {"uid": at(found, "metadata", "uid")}, "data": changed}
         await self._kube.patch(CONFIG_MAPS, known, body, kind=PatchType.MERGE, namespace=namespace)
 
-    async def _end(self, namespace: str | None, about: FailedLog) -> str:
-        path = CLUSTERS.path(None, about.cluster, "proxy") + PODS.path(namespace, about.pod, "log")
-        log = Log(self._members, path, container=about.container, longest=self._limit + _STAMP)
-        end = b""
-        async with aclosing(log.read({"tailLines": _TAIL}, most=_MOST)) as batches:
-            async for batch in batches:
-                lines = b"".join(line.text + b"\n" for line in batch)
-                end = (end + lines)[-self._limit :]
-        return end.decode(errors="replace")
+
+async def log_end(
+    members: Kube,
+    namespace: str | None,
+    cluster: str,
+    failure: ContainerFailure,
+    *,
+    limit: int,
+) -> str:
+    """Return the last `limit` bytes of the log of a failed container; raises KubeError."""
+    path = CLUSTERS.path(None, cluster, "proxy") + PODS.path(namespace, failure.pod, "log")
+    log = Log(members, path, container=failure.container, longest=limit + _STAMP)
+    end = b""
+    async with aclosing(log.read({"tailLines": _TAIL}, most=_MOST)) as batches:
+        async for batch in batches:
+            lines = b"".join(line.text + b"\n" for line in batch)
+            end = (end + lines)[-limit:]
+    return end.decode(errors="replace")

@@ -14,6 +14,7 @@ from hyperjob_core.api.wire import (
     string_map,
 )
 from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.launchers import diagnosed
 
 _TASK: Final = "volcano.sh/task-spec"
 _INDEX: Final = "volcano.sh/task-index"
@@ -71,17 +72,19 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
         code = integer(state.get("exitCode"))
         if code:
             ended = True
-            yield ContainerFailure(
+            message = string(state.get("message"))[-_MESSAGE:]
+            limit = limits.get(string(container.get("name")), "") if code == _SIGKILL else ""
+            failure = ContainerFailure(
                 pod=name,
                 task=task,
                 rank=rank,
                 container=string(container.get("name"))[:_WORD],
                 exit_code=code,
                 reason=string(state.get("reason"))[:_WORD],
-                message=string(state.get("message"))[-_MESSAGE:]
-                or (limits.get(string(container.get("name")), "") if code == _SIGKILL else ""),
+                message=message or limit,
                 time=string(state.get("finishedAt"))[:_WORD],
             )
+            yield diagnosed(failure, message)
     if not ended and status.get("phase") == "Failed":
         yield ContainerFailure(
             pod=name,

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -16,7 +16,7 @@ _LOG_LIMIT: Final = 2048
 """The greatest length of a container's last lines; the kubelet reports at most 80 lines of them."""
 _SIGNALLED: Final = 128
 """A shell and a container runtime report the end by a signal as this number plus the signal."""
-_PEER: Final = re.compile(
+PEER: Final = re.compile(
     r"ConnectionError|Connection(?:Reset|Aborted|Refused)Error|BrokenPipeError|DistBackendError"
     r"|Connection (?:closed|reset) by peer|NCCL (?:communicator|operation)|Broken pipe"
 )
@@ -30,7 +30,8 @@ class ContainerFailure:
     """The first container of a sub-job that failed, as the kubelet of its cluster reported it.
 
     `exit_code` is None if the pod failed as a whole, for example by an eviction. `message` has the
-    last lines of the log if the kubelet reports them.
+    last lines of the log if the kubelet reports them. `in_log`: these are a launcher's own, and the
+    log may have the cause.
     """
 
     pod: str
@@ -41,11 +42,20 @@ class ContainerFailure:
     message: str = ""
     time: str = ""
     rank: int | None = None
+    in_log: bool = field(default=False, compare=False)
+
+    def is_same(self, other: "ContainerFailure | None") -> bool:
+        """Return whether both are about one end of one container, whose log may be read since."""
+        return other is not None and (self.pod, self.container, self.time) == (
+            other.pod,
+            other.container,
+            other.time,
+        )
 
     @property
     def lost_a_peer(self) -> bool:
         """Return whether the last line of the log says that a connection to another rank ended."""
-        return _PEER.search(self.last_line) is not None
+        return PEER.search(self.last_line) is not None
 
     @property
     def follows(self) -> bool:

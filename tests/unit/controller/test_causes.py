@@ -273,6 +273,13 @@ class Members:
 
     answer: Any = None
     calls: list[tuple[str, Any]] = field(default_factory=list)
+    log: bytes | None = None
+
+    async def stream(self, path: str, **_: object) -> AsyncIterator[bytes]:
+        self.calls.append((path, None))
+        if self.log is None:
+            raise refusal(404, "NotFound")
+        yield self.log
 
     async def raw(self, method: str, path: str, *, params: Any) -> Response:
         self.calls.append((f"{method} {path}", params))
@@ -320,6 +327,7 @@ async def reading(
     limit: float = 30,
     watched: Mapping[tuple[str, str], Any] | None = None,
     logs: Kept | None = None,
+    read_logs: bool = False,
 ) -> AsyncIterator[World]:
     keys: asyncio.Queue[str] = asyncio.Queue()
     clock = [NOW]
@@ -333,6 +341,7 @@ async def reading(
         watched=lambda cluster, job: (watched or {}).get((cluster, job)),
         logs=logs,  # type: ignore[arg-type]  # has the one method that is called
         warned=lambda *warning: warnings.append(warning),
+        read_logs=read_logs,
     )
     task = asyncio.create_task(reader.run())
     try:
@@ -388,6 +397,26 @@ async def test_the_log_of_the_cause_is_kept_before_the_cause_is_known() -> None:
         ((key, event),) = world.warnings
         assert (key, event.type, event.reason) == (KEY, "Warning", "FailedLogNotKept")
         assert event.note == "ConfigMap default/hj-failed-logs exists"
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_the_cause_of_a_launcher_is_looked_for_in_its_log(readable: bool) -> None:
+    end = (
+        "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (x)\n  exitcode  : 1 (pid: 7)"
+    )
+    log = "[rank2]: Traceback (most recent call last):\n[rank2]: ValueError: no labels\n" + end
+    stamped = "".join(f"2026-01-02T03:01:00.0Z {text}\n" for text in log.splitlines())
+    container = ended(1)
+    container["state"]["terminated"]["message"] = end
+    members = Members({"items": [pod(3, container)]}, log=stamped.encode() if readable else None)
+    shown: dict[tuple[str, str], Any] = {}
+    async with reading(members, watched=shown, read_logs=True) as world:
+        (found,) = (await world.ask(FAILED)).values()
+        assert (found.rank, found.exit_code) == (2, 1)
+        assert found.last_line.startswith("ValueError: no labels" if readable else "rank 2 failed")
+        shown["a", f"default/{NAME}"] = first_failure([pod(3, container)])
+        assert world.reader.causes(KEY) == {"u1": found}, "the watch has less of the same failure"
+    assert len(members.calls) == 2
 
 
 async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() -> None:
