@@ -72,7 +72,7 @@ async def test_a_selector_that_no_node_matches_is_named(scenario: Scenario) -> N
     template["spec"] |= selector
     await scenario.apply(hyperjob("picky", wanted))
     waiting = await scenario.until_phase("picky", "Queued")
-    assert "0 nodes match gpu=H100" in waiting["status"]["state"]["message"]
+    assert "no node matches gpu=H100" in waiting["status"]["state"]["message"]
     await add_node(scenario, "west", "west-new", 4, gpu="H100")
     running = await scenario.until_phase("picky", "Running")
     assert running["status"]["jobs"][0]["cluster"] == "west"

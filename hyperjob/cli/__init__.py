@@ -46,6 +46,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Simulate a workload on clusters, queues and policies.",
         ),
         "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),
+        "convert": ("hyperjob.cli.convert", "Print the HyperJobs of vcjobs and other jobs."),
         "demo": ("hyperjob_sandbox_cli.demo", "Watch HyperJobs run across simulated clusters."),
         "sandbox": (
             "hyperjob_sandbox_cli.sandbox",

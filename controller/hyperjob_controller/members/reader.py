@@ -378,7 +378,7 @@ class Members:
             except Exception as error:  # noqa: BLE001 - the wall
                 first = first_error(error)
                 if isinstance(first, Gone):
-                    continue  # the next lists count anew what is kept
+                    continue  # the next lists count again what is kept
                 if isinstance(first, TooLarge):
                     log.warning(
                         "The controller keeps nothing of a member: decisions use the sums of its"

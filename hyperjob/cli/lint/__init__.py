@@ -12,6 +12,7 @@ import click
 from hyperjob.cli.lint.check import Checked, check
 from hyperjob.cli.lint.documents import UnreadableError, files_of, read
 from hyperjob.cli.lint.output import print_json, print_text
+from hyperjob_core.text import listed
 
 OK, REFUSED, UNREADABLE = 0, 1, 2
 
@@ -39,8 +40,13 @@ def lint(files: tuple[str, ...], output: str, allow_none: bool) -> None:
     (print_json if output == "json" else print_text)(checked)
     code = _exit_code(checked)
     empty = [] if allow_none else _without_any(given, checked)
+    for text in (text for each in checked for text in each.jobs):
+        click.echo(text, err=True)
     for name in empty:
-        click.echo(f"error: {name}: contains no HyperJob; --allow-none accepts that", err=True)
+        kinds = [kind for each in checked if each.name in given[name] for kind in each.others]
+        but = f", but {listed(list(dict.fromkeys(kinds)))}" if kinds else ""
+        hint = "--allow-none accepts that"
+        click.echo(f"error: {name}: contains no HyperJob{but}; {hint}", err=True)
     sys.exit(code or (REFUSED if empty else OK))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
+from hyperjob.client.foreign import form_of
 from hyperjob_core.api.field import METADATA, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
@@ -72,12 +73,29 @@ class Checked:
     name: str
     documents: tuple[CheckedDocument, ...] = ()
     problem: str = ""
+    jobs: tuple[str, ...] = ()
+    """What the jobs of other kinds are, and what to do with them."""
+    others: tuple[str, ...] = ()
+    """The kinds of the other objects."""
 
 
 def check(source: ManifestFile) -> Checked:
     """Return the findings for the HyperJobs of a file."""
     ours = (document for document in source.documents if is_hyperjob(document.content))
-    return Checked(source.name, tuple(map(_checked_document, ours)))
+    others = [each for each in source.documents if not is_hyperjob(each.content)]
+    jobs = tuple(filter(None, (_foreign(each, source.name) for each in others)))
+    kinds = tuple(str(each.content.get("kind") or "object") for each in others)
+    return Checked(source.name, tuple(map(_checked_document, ours)), jobs=jobs, others=kinds)
+
+
+def _foreign(document: Document, name: str) -> str:
+    """Return what a job of another kind is, and what to do with it; empty for another object."""
+    form = form_of(document.content)
+    if form is None:
+        return ""
+    advice = form.advice or f"hyperjob convert -f {name} prints its HyperJob"
+    whose = _full_name(document.content) or "(no name)"
+    return f"{name}:{document.line}: {form.title} {whose}: is no HyperJob; {advice}"
 
 
 def is_hyperjob(content: Object) -> bool:

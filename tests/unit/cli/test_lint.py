@@ -147,7 +147,8 @@ def test_a_file_without_a_hyperjob_needs_a_flag(tmp_path: Path, kind: str):
     name = file(tmp_path, f"apiVersion: topology.volcano.sh/v1alpha1\nkind: {kind}\n")
     result = run(name)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"error: {name}: contains no HyperJob; --allow-none accepts that\n"
+    told = f"contains no HyperJob, but {kind}; --allow-none accepts that"
+    assert result.stderr == f"error: {name}: {told}\n"
     assert run(name, "--allow-none").exit_code == 0
 
 
