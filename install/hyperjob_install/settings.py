@@ -21,7 +21,7 @@ class Settings:
 
     `url` or `service` is the address of the webhook, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` unchanged, and `hyperjob-certs inject` writes it.
-    `authority` is the `ca_bundle` of the last run that had one, for configurations that are missing.
+    `authority` is the `ca_bundle` of the last run that had one, for missing configurations.
     The users of the processes are `user_prefix` with `controller`, `certs`, `webhook`, `ui` and
     `members`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
     `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
