@@ -11,6 +11,10 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
+
+from docs.generators.metrics import computed
+from hyperjob_core.registry import REGISTRY
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "hyperjob" / "files"
@@ -323,6 +327,15 @@ def test_promtool_accepts_the_rules() -> None:
         [PROMTOOL, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+@prometheus
+def test_promtool_has_no_objection_to_the_metrics() -> None:
+    shown = b"".join(generate_latest(each) for each in (REGISTRY, *computed()))
+    done = subprocess.run(
+        [PROMTOOL, "check", "metrics"], input=shown, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 
 @prometheus
