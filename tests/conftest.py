@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import resource
+import signal
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -13,6 +14,10 @@ from tests.support.controlplane import control_plane as start_control_plane
 # A test that grows without end fails by itself; it takes neither the machine nor other tests along.
 _, most = resource.getrlimit(resource.RLIMIT_DATA)
 resource.setrlimit(resource.RLIMIT_DATA, (min(4 * 1024**3, most % 2**63), most))
+
+# A shell starts a background job, as cron and some runners do, with SIGINT ignored, which the
+# processes of the tests would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are shared and slow: counts decide, not the clock. The examples of a property
 # follow from its source text, and a commit passes or fails everywhere.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hyperjob.client.summary import Summary
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.text import in_order
 from hyperjob_engine.model.members import MemberNode, MemberView
 from hyperjob_engine.placement.capacity import REPELLING
 from hyperjob_engine.resources import is_extended
@@ -38,7 +39,7 @@ def nodes(views: Mapping[str, MemberView], summaries: Iterable[Summary]) -> list
     return [
         use
         for cluster, view in sorted(views.items())
-        for node in view.nodes
+        for node in sorted(view.nodes, key=lambda node: in_order(node.name))
         for use in _uses(cluster, node, owners)
     ]
 

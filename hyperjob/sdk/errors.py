@@ -34,7 +34,7 @@ class SourceError(HyperJobError):
     """A function or a folder cannot be put into a HyperJob."""
 
 
-class NotReachedError(HyperJobError):
+class NotReachedError(HyperJobError, TimeoutError):
     """Time was up before the HyperJob reached a state; it may still reach it."""
 
 

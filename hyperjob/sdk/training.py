@@ -256,11 +256,11 @@ def _number_of_clusters(clusters: int | Sequence[str], replicas: int) -> int:
 
 
 def _variables(variables: Mapping[str, Variable]) -> list[Object]:
-    """Return the variables of the container, with the address of its pod."""
+    """Return the variables of the container, with the address of its pod unless one has it."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [
         {"name": key, "value" if isinstance(value, str) else "valueFrom": value}
-        for key, value in {**variables, "POD_IP": address}.items()
+        for key, value in {"POD_IP": address, **variables}.items()
     ]
 
 

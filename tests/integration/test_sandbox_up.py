@@ -47,6 +47,9 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ) as running,
     ):
         try:
+            plane = where / "plane"
+            wait_for((plane / "ready").exists, what="the file for which scripts wait")
+            kubectl(plane / "karmada.kubeconfig", "get", "hyperjobs")
             assert running.stdout is not None
             lines = iter(running.stdout.readline, "}\n")
             said = json.loads("".join([*lines, "}"]))

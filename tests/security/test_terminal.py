@@ -169,6 +169,19 @@ async def test_a_log_line_is_untouched_where_it_is_piped():
     assert piped.stdout.rstrip(b"\n").endswith(LINE)
 
 
+async def test_what_an_encoding_lacks_becomes_simple_text():
+    code = "from hyperjob.cli.kubectl.escaping import escaped\nwith escaped(): print('├─ a… é')"
+    shown = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert shown.stdout == b"|- a... ?\n"
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 async def test_the_log_of_a_process_is_one_line_a_record_without_controls(form, capsys):
     before = logging.getLogger().handlers[:]

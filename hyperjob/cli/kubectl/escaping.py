@@ -4,13 +4,29 @@ Control characters let the author of a text act on the reader's terminal: copy t
 set the title, hide lines. All output of a command, standard error too, passes through this module.
 """
 
+import codecs
 import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
 from hyperjob_core.text import printable
+
+_SIMPLE: Final = {"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "\u03bc": "u", "\u00b5": "u"}
+"""What stands for the characters of our own output where the encoding lacks them."""
+_HANDLER: Final = "hyperjob-simple"
+
+
+def _simple(error: UnicodeError) -> tuple[str, int]:
+    """Return simple text for what a stream cannot encode; a name keeps its length."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_SIMPLE.get(each, "?") for each in text), error.end
+
+
+codecs.register_error(_HANDLER, _simple)
 
 
 class Escaped(io.TextIOBase):
@@ -58,8 +74,14 @@ class Escaped(io.TextIOBase):
 
 @contextmanager
 def escaped() -> Iterator[None]:
-    """Escape the output of the block to standard output and standard error."""
+    """Escape the output of the block to standard output and standard error.
+
+    Characters that the encoding of a stream lacks, as ASCII does, become simple ones.
+    """
     before = sys.stdout, sys.stderr
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_HANDLER)
     if before[0] is not None:
         sys.stdout = cast("TextIO", Escaped(untouched(before[0])))
     if before[1] is not None:

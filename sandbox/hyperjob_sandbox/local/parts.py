@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 READY_FILE = "ready"
+"""The file for which scripts wait; it appears when HyperJob is installed."""
+PLANE_FILE = "control-plane-ready"
+"""The file that says that the API server answers, for the process that installs HyperJob."""
 """The file that `hyperjob sandbox up` writes last, beside the kubeconfigs."""
 _GRACE_SECONDS = 10.0
 _TAIL_LINES = 8

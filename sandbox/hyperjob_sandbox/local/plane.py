@@ -18,6 +18,7 @@ from hyperjob_install.problems import InstallError, problems_text
 from hyperjob_install.settings import Settings
 from hyperjob_sandbox.local.lifeline import Lifeline
 from hyperjob_sandbox.local.parts import (
+    PLANE_FILE,
     READY_FILE,
     StackError,
     StackProcess,
@@ -55,7 +56,7 @@ class PlaneOptions:
         """Return the command that starts the embedded control plane."""
         command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--bare"]
         command += ["--clusters", self.clusters, "--directory", self.directory]
-        command += ["--port", str(self.port)]
+        command += ["--port", str(self.port), "--ready-file", PLANE_FILE]
         if self.volcano_global is not None:
             command.append("--volcano-global" if self.volcano_global else "--no-volcano-global")
         if self.pods is not None:
@@ -100,8 +101,9 @@ async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterato
     """
     directory, tls = options.directory, options.directory / "tls"
     kubeconfig = directory / "karmada.kubeconfig"
-    ready = directory / READY_FILE
-    ready.unlink(missing_ok=True)
+    ready, whole = directory / PLANE_FILE, directory / READY_FILE
+    for file in (ready, whole):
+        file.unlink(missing_ok=True)
     async with contextlib.AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(
             part(
@@ -120,6 +122,7 @@ async def local_plane(options: PlaneOptions, lifeline: Lifeline) -> AsyncIterato
         )
         await until_file(sandbox, ready, seconds=_START_SECONDS)
         servers = await _servers(stack, options, lifeline)
+        whole.touch()
         yield Plane(kubeconfig, (sandbox, *servers.parts), servers.url, servers.installed)
 
 

@@ -60,6 +60,7 @@ def sandbox() -> None:
     help="Seconds for which a cluster is not Ready before its sub-jobs count as lost.",
 )
 @click.option("--bare", is_flag=True, help="Start no webhook and no controller.")
+@click.option("--ready-file", default=READY_FILE, hidden=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def up(
     clusters: Path | None,
@@ -72,6 +73,7 @@ def up(
     port: int,
     cluster_lost_timeout: float,
     bare: bool,
+    ready_file: str,
     output: str,
 ) -> None:
     """Start control plane, members, webhook and controller, and run until Ctrl-C.
@@ -97,7 +99,8 @@ def up(
     try:
         with folder(directory, prefix="hyperjob-") as where:
             if bare:
-                asyncio.run(_run_bare(config, where, api=kubeconfig, port=port, output=output))
+                running = _run_bare(config, where / ready_file, kubeconfig, port, output)
+                asyncio.run(running)
             else:
                 options = PlaneOptions(
                     clusters=file,
@@ -191,19 +194,20 @@ async def _run_whole(options: "PlaneOptions", members: Sequence[str], output: st
 
 
 async def _run_bare(
-    config: "SandboxConfig", directory: Path, *, api: Path | None, port: int, output: str
+    config: "SandboxConfig", ready: Path, api: Path | None, port: int, output: str
 ) -> None:
     """Run the control plane and its members alone until a signal."""
     from hyperjob_sandbox.topology import Topology
 
     stop = _ending_event()
     # Scripts wait for this file: a file of an earlier run must not announce this run as ready.
-    (directory / READY_FILE).unlink(missing_ok=True)
+    ready.unlink(missing_ok=True)
+    directory = ready.parent
     async with Topology(config, directory, api=api, port=port) as topology:
         _announce(directory, list(topology.clusters), output)
         if output != "json" and topology.machine is not None:
             click.echo(topology.machine.description + "\n")
-        (directory / READY_FILE).touch()
+        ready.touch()
         await _until_signal(topology.failure(), stop)
 
 

@@ -24,6 +24,12 @@ def test_each_node_says_who_holds_its_accelerators() -> None:
     assert (second.state, second.free, second.taints) == ("Cordoned", 8, ("gpu:NoSchedule",))
 
 
+def test_nodes_are_in_the_order_in_which_people_count() -> None:
+    made = [node(name, 8) for name in ("gpu-10", "gpu-9b", "gpu-1", "cpu", "gpu-9a")]
+    found = [each.node for each in nodes({"east": view(made)}, [])]
+    assert found == ["cpu", "gpu-1", "gpu-9a", "gpu-9b", "gpu-10"]
+
+
 def test_the_page_counts_nodes_by_state() -> None:
     found = nodes(
         {

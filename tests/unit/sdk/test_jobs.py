@@ -193,6 +193,7 @@ async def test_a_wait_that_fails_reads_the_hyperjob_again(job: AsyncJob, fleet: 
         await job.wait(timeout=-1)
     with pytest.raises(NotReachedError, match="timed out after"):
         await job.wait(timeout=0.05)
+    assert issubclass(NotReachedError, TimeoutError)
     fleet.hyperjob(hyperjob("Failed", reason="JobFailed"))
     with pytest.raises(NeverReachedError, match="is Failed"):
         await job.wait()

@@ -353,6 +353,13 @@ def test_the_template_has_every_parameter() -> None:
     ]
 
 
+def test_a_pod_has_the_variables_of_the_user_in_place_of_its_own() -> None:
+    made = trainer(trains, args={"steps": 1}, env={"POD_IP": "10.0.0.1"})
+    task = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
+    variables = task["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "POD_IP", "value": "10.0.0.1"} in variables
+
+
 def test_both_lists_of_the_parameters_are_equal() -> None:
     public = [name for name in inspect.signature(trainer).parameters if not name.startswith("_")]
     assert public == ["train", *TrainerOptions.__annotations__]
