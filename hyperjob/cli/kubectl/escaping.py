@@ -14,7 +14,7 @@ from typing import Final, TextIO, cast
 from hyperjob_core.text import printable
 
 _SIMPLE: Final = {"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "\u03bc": "u", "\u00b5": "u"}
-"""What stands for the characters of our own output where the encoding lacks them."""
+"""The text for characters of our own output that an encoding lacks."""
 _HANDLER: Final = "hyperjob-simple"
 
 
