@@ -178,7 +178,7 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
     server.prunes = ("state", "jobs", "clusters")
     events: list[str] = []
     async with running(server) as manager:
-        manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
+        manager.recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
         await until(lambda: server.calls.count(("patch", "hyperjobs", "hj/status")) > 3)
         assert "state" not in status(server)
         told = len(events)
@@ -196,7 +196,7 @@ async def test_what_an_older_definition_stores_of_a_status_is_told() -> None:
     server.prunes = ("clusters", "splitCount")
     events: list[str] = []
     async with running(server) as manager:
-        manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
+        manager.recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
         server.put(HYPERJOBS, named("hj", group(replicas=1)))
         await until(lambda: reason(server) and events)
     assert not status(server).keys() & set(server.prunes)
