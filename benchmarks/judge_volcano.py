@@ -9,7 +9,7 @@ without the admission plugins ServiceAccount and TaintNodesByCondition. No kubel
 bound gang is enough. The judge creates nodes, pods, HyperNodes and vcjobs in batches, and deletes
 them again.
 
-`--check` fails where placement says that a gang fits and Volcano binds it not in more than 0.3 % of
+`--check` fails where placement says that a gang fits and Volcano binds it not in more than 0.5 % of
 the cases, or the opposite in more than 2 %.
 """
 
@@ -50,7 +50,7 @@ NAMESPACE: Final = "judge"
 _BALLAST: Final = 8
 _QUIET_SECONDS: Final = 8.0
 _DOUBT_SECONDS: Final = 30.0
-_MOST_FIT_ONLY: Final = 0.003
+_MOST_FIT_ONLY: Final = 0.005
 _MOST_BOUND_ONLY: Final = 0.02
 _JOB: Final = "volcano.sh/job-name"
 

@@ -1,15 +1,15 @@
 """Whether pods find room on the nodes of a cluster: counted by kind, and by HyperNode.
 
 Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
-of them gets which node: here each pod takes the emptiest node that another kind could use too, and
-the pods have room only if all of them find nodes so, whether the small or the large ones come
-first. A gang that needs luck counts as too large. Pods that are promised to others take the fullest
-nodes that hold them.
+of them gets which node: here the kinds take turns, the largest first, and the pods have room only
+if all of them find nodes both where each takes the emptiest node and where each takes the fullest.
+A gang that finds room by another choice alone counts as too large. Pods that are promised to others
+take the fullest nodes that hold them.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
 from hyperjob_engine.model.nodes import Frozen
@@ -27,8 +27,11 @@ from hyperjob_engine.resources import Resources, accelerator_of, subtract
 
 _ANSWERS: Final = 256  # that a ground remembers
 
-_Candidate: TypeAlias = tuple[int, int, int]
-"""A node for a kind: -1 if another kind finds room there too, minus its own room, position."""
+_EMPTIEST: Final = -1
+_FULLEST: Final = 1
+
+_Candidate: TypeAlias = tuple[int, int]
+"""A node for a kind: the pods of the kind that it has room for, times the choice; its position."""
 
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -83,8 +86,8 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     everything = numbers + others + ground.waiting
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
-    for largest_first in (False, True):
-        fill = _Fill(ground, everything, largest_first=largest_first)
+    for choice in (_EMPTIEST, _FULLEST):
+        fill = _Fill(ground, everything, choice)
         fill.settle(Counter[Item](ground.waiting))
         fill.settle(held)
         if (found := fill.place(wanted)) is not None:
@@ -122,12 +125,17 @@ def _size(kind: Kind) -> tuple[int, Frozen]:
     return request.get(accelerator_of(request) or "", 0), kind.request
 
 
+def _kinds_among(items: Mapping[Item, int]) -> Mapping[Kind, int]:
+    return {item: number for item, number in items.items() if isinstance(item, Kind)}
+
+
 class _Fill:
     """Nodes that are filled pod by pod; `everything` has all kinds that will be placed."""
 
-    def __init__(self, ground: Ground, everything: Counter[Kind], *, largest_first: bool) -> None:
+    def __init__(self, ground: Ground, everything: Counter[Kind], choice: int) -> None:
         self._ground = ground
-        order = sorted(everything, key=_size, reverse=largest_first)
+        self._choice = choice
+        order = sorted(everything, key=_size, reverse=True)
         self._order = {kind: number for number, kind in enumerate(order)}
         self._left: list[Resources] = [node.free for node in ground.nodes]
         self._keys = {
@@ -138,7 +146,7 @@ class _Fill:
         """The topology domains that a kind must not use, since pods placed here are there."""
 
     def settle(self, items: Mapping[Item, int]) -> None:
-        """Place pods that others have promised, the largest first, each on the fullest node.
+        """Place pods that others have promised, each on the fullest node that holds it.
 
         Those without a node count nothing.
         """
@@ -146,18 +154,7 @@ class _Fill:
             for _ in range(number if isinstance(item, Bundle) else 0):
                 if isinstance(item, Bundle):
                     self._put_block(item, None)
-        pods = {item: number for item, number in items.items() if isinstance(item, Kind)}
-        for kind in sorted(pods, key=_size, reverse=True):
-            self._pack(kind, pods[kind])
-
-    def _pack(self, kind: Kind, number: int) -> None:
-        counts, left = self._ground.counts(kind), self._left
-        rooms = {i: room(left[i], kind.request) for i, most in enumerate(counts) if most}
-        for position in sorted(rooms, key=rooms.__getitem__):
-            for _ in range(min(number, rooms[position])):
-                if not self._is_barred(kind, position):
-                    self._take(kind, position)
-                    number -= 1
+        self._put(_kinds_among(items), None, _FULLEST)
 
     def place(self, items: Mapping[Item, int], within: NetworkDomain | None = None) -> Unfit | None:
         """Place all items; return the first kind without room."""
@@ -166,7 +163,7 @@ class _Fill:
                 if isinstance(block, Bundle) and not self._put_block(block, within):
                     kind, each = next(iter(kinds_in(block).items()))
                     return Unfit(kind, each * number, each * done, block)
-        return self._put({item: n for item, n in items.items() if isinstance(item, Kind)}, within)
+        return self._put(_kinds_among(items), within, self._choice)
 
     def _put_block(self, block: Bundle, within: NetworkDomain | None) -> bool:
         """Place a block in the fullest HyperNode of the lowest tier that holds it, if any does."""
@@ -202,54 +199,46 @@ class _Fill:
             min(counts[i], room(self._left[i], kind.request)) for i in domain.positions if counts[i]
         )
 
-    def _put(self, pods: Mapping[Kind, int], within: NetworkDomain | None) -> Unfit | None:
-        """Place the pods of all kinds in turn, and return the first kind that lacks a node."""
+    def _put(
+        self, pods: Mapping[Kind, int], within: NetworkDomain | None, choice: int
+    ) -> Unfit | None:
+        """Place the pods of all kinds in turn, and return the first kind without enough nodes."""
         order = sorted(pods, key=self._order.__getitem__)
-        queues = {kind: self._queue(kind, order, within) for kind in order}
+        queues = {kind: self._queue(kind, within, choice) for kind in order}
         lacking: dict[Kind, Unfit] = {}
         for turn in range(max(pods.values(), default=0)):
             for kind in order:
                 if turn >= pods[kind] or kind in lacking:
                     continue
-                position = self._next(kind, order, queues[kind])
+                position = self._next(kind, queues[kind], choice)
                 if position is None:
                     lacking[kind] = Unfit(kind, pods[kind], turn)
-                else:
-                    self._take(kind, position)
+                    continue
+                self._take(kind, position)
+                for other, queue in queues.items():
+                    if self._ground.counts(other)[position]:
+                        left = room(self._left[position], other.request)
+                        heappush(queue, (choice * left, position))
         return next(iter(lacking.values()), None)
 
-    def _queue(
-        self, kind: Kind, order: Sequence[Kind], within: NetworkDomain | None
-    ) -> list[_Candidate]:
+    def _queue(self, kind: Kind, within: NetworkDomain | None, choice: int) -> list[_Candidate]:
         counts = self._ground.counts(kind)
         positions = range(len(counts)) if within is None else within.positions
-        queue = [self._candidate(kind, order, i) for i in positions if counts[i]]
+        queue = [(choice * room(self._left[i], kind.request), i) for i in positions if counts[i]]
         heapify(queue)
         return queue
 
-    def _candidate(self, kind: Kind, order: Sequence[Kind], position: int) -> _Candidate:
-        left, counts = self._left[position], self._ground.counts
-        shared = any(
-            counts(other)[position] and room(left, other.request)
-            for other in order
-            if other is not kind
-        )
-        return -shared, -room(left, kind.request), position
+    def _next(self, kind: Kind, queue: list[_Candidate], choice: int) -> int | None:
+        """Return the position of the best node; drop those that are full, barred or have changed.
 
-    def _next(self, kind: Kind, order: Sequence[Kind], queue: list[_Candidate]) -> int | None:
-        """Return the position of the best node; drop nodes that are full or barred.
-
-        Room only shrinks: a node whose candidate is as good as before is the best.
+        A node that has changed is in the queue again.
         """
         while queue:
-            position = queue[0][2]
-            now = self._candidate(kind, order, position)
-            if not now[1] or self._is_barred(kind, position):
-                heappop(queue)
-            elif now == queue[0]:
+            before, position = queue[0]
+            now = choice * room(self._left[position], kind.request)
+            if now and now == before and not self._is_barred(kind, position):
                 return position
-            else:
-                heapreplace(queue, now)
+            heappop(queue)
         return None
 
     def _is_barred(self, kind: Kind, position: int) -> bool:
