@@ -40,6 +40,11 @@ def is_unusable(detail: ErrorDetails) -> bool:
     return detail["type"] in _EXPECTED or detail["type"] == "too_long"
 
 
+def expected(detail: ErrorDetails) -> str:
+    """Return the type that a value should have had; empty if the finding is about another thing."""
+    return _EXPECTED.get(detail["type"], "")
+
+
 def is_harmless(detail: ErrorDetails) -> bool:
     """Return whether the API server would accept the value: 3.0 is an integer in JSON."""
     value = detail["input"]

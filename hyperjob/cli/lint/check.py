@@ -123,7 +123,7 @@ def _checked_document(document: Document) -> CheckedDocument:
             document.line_of(found.error.field),
             str(found.error),
             *_cause_of(found.error),
-            remedy=found.rule.remedy,
+            remedy=found.remedy,
         )
         for found in report.refusals
     ]

@@ -33,7 +33,7 @@ def default_spec(spec: Object) -> Object:
     policy = spec.get("successPolicy")
     if isinstance(policy, dict) and policy.get("operator") is None:
         spec = {**spec, "successPolicy": {**policy, "operator": "All"}}
-    if spec.get("activeDeadlineSeconds") is not None and spec.get("activeDeadlineMode") is None:
+    if type(spec.get("activeDeadlineSeconds")) is int and spec.get("activeDeadlineMode") is None:
         spec = {**spec, "activeDeadlineMode": "RunTime"}
     return edit(spec, "checkpoint", default_checkpoint)
 

@@ -13,6 +13,7 @@ from hyperjob_core.api.field import ErrorType, FieldError, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.hints import Hints, did_you_mean
 from hyperjob_rules.patch import JsonPatchOp
+from hyperjob_rules.validation import advice
 
 REQUIRED: Final = ErrorType.REQUIRED
 INVALID: Final = ErrorType.INVALID
@@ -123,6 +124,12 @@ class Violation:
     rule: Rule
     error: FieldError
 
+    @property
+    def remedy(self) -> str:
+        """Return the remedy of this error where its value shows what is meant, else the rule's."""
+        error = self.error
+        return error.remedy or advice.of_value(error.bad_value, error.detail) or self.rule.remedy
+
 
 @dataclass(frozen=True, slots=True)
 class RuleWarning:
@@ -193,8 +200,7 @@ class Report:
         if not self.refusals and not self.remarks:
             return Decision(checked=self.checked)
         errors = {
-            str(found.error): replace(found.error, remedy=found.rule.remedy)
-            for found in self.refusals
+            str(found.error): replace(found.error, remedy=found.remedy) for found in self.refusals
         }
         warnings = dict.fromkeys(found.text for found in self.remarks)
         return Decision(

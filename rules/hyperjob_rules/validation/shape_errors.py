@@ -1,5 +1,6 @@
 """The rules about the shape of a HyperJob, with the wording of `hyperjob_core.api.shapeerrors`."""
 
+from dataclasses import replace
 from typing import Final
 
 from pydantic_core import ErrorDetails
@@ -8,6 +9,7 @@ from hyperjob_core.api import shapeerrors as words
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.shape import schema_at
 from hyperjob_core.hints import did_you_mean
+from hyperjob_rules.validation import advice
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -124,14 +126,17 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
     value, location = detail["input"], detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            return [Violation(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))]
+            found = UNKNOWN.at(path, hint=_nearest_field(location))
+            remedy = advice.of_unknown(str(location[-1]))
+            return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":
             known = tuple(schema_at(hyperjob_schema(), location)["enum"])
             return [Violation(ENUM, ENUM.unsupported(path, value, known))]
         case kind:
             broken = _BROKEN.get(kind, WRONG_TYPE)
             errors = words.explain(detail, hyperjob_schema())
-            return [Violation(broken, error) for error in errors]
+            remedy = advice.of_type(value, words.expected(detail))
+            return [Violation(broken, replace(error, remedy=remedy)) for error in errors]
 
 
 def _nearest_field(location: tuple[int | str, ...]) -> str:

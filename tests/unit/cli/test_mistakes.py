@@ -110,17 +110,17 @@ IN_FILE = {
         "name: LLM_1,",
         REFUSED,
         'metadata.name: Invalid value: "LLM_1"',
-        "which characters and lengths are allowed",
+        "remedy: use llm-1",
     ),
     "a group's name with capitals": InFile(
         "name: trainer",
         "name: My_Trainer",
         REFUSED,
         'name: Invalid value: "My_Trainer"',
-        "names of lower case letters, digits and '-'",
+        "remedy: use my-trainer",
     ),
     "a number as text": InFile(
-        "replicas: 2", 'replicas: "2"', REFUSED, "must be of type integer", "whole numbers and"
+        "replicas: 2", 'replicas: "2"', REFUSED, "must be of type integer", "write 2 without quotes"
     ),
     "no replicas": InFile(
         "replicas: 2", "replicas: 0", REFUSED, "greater than or equal to 1", "use a larger number"
@@ -135,7 +135,7 @@ IN_FILE = {
         GPU, 'nvidia.com/gpu: "0.5"', REFUSED, "must be an integer", "request whole devices"
     ),
     "gigabytes": InFile(
-        GPU, f"{GPU}\n                  memory: 64GB", REFUSED, 'Invalid value: "64GB"', "16Gi"
+        GPU, f"{GPU}\n                  memory: 64GB", REFUSED, 'Invalid value: "64GB"', "64Gi"
     ),
     "a misspelt resource": InFile(
         GPU, "memroy: 1Gi", REFUSED, 'Invalid value: "memroy"', 'did you mean "memory"?'

@@ -1,0 +1,77 @@
+"""The remedy of one error, where its value shows what its author means. Pure."""
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_rules.validation.schema import hyperjob_schema
+
+_SIZE: Final = re.compile(r"\A([0-9]{1,18})[ ]?([KMGTP])I?B?\Z", re.IGNORECASE)
+_TIME: Final = re.compile(r"\A([0-9]{1,9})(s|m|h|d)\Z")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_NUMBER: Final = re.compile(r"\A[0-9]{1,18}\Z")
+_FOREIGN: Final = re.compile(r"[^a-z0-9-]")
+_LONGEST: Final = 63
+_BOOLEAN: Final = (
+    "quote the text: kubectl reads y, yes, on, n, no and off without quotes as true and false"
+)
+
+
+def of_value(value: object, body: str) -> str:
+    """Return the remedy for an amount or a name, by the value and the message; empty if unknown."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return ""
+    if "quantities must match" in body and (found := _SIZE.match(value)):
+        number, unit = found[1], found[2].upper()
+        decimal = unit.lower() if unit == "K" else unit
+        return f"write {number}{unit}i, or {number}{decimal} for powers of 1000"
+    if "RFC 1" in body or "should match '^[a-z0-9]" in body:
+        name = _FOREIGN.sub("-", value.lower()).strip("-")
+        return f"use {name}" if name and name != value else ""
+    return ""
+
+
+def of_type(value: object, expected: str) -> str:
+    """Return the remedy for a value that has another type than expected; empty if unknown."""
+    match expected, value:
+        case "integer", str() if _NUMBER.match(value):
+            return f"write {value} without quotes"
+        case "integer", str() if found := _TIME.match(value):
+            return f"write the seconds: {int(found[1]) * _SECONDS[found[2]]}"
+        case "string", bool():
+            return _BOOLEAN
+        case "string", int() | float():
+            return f'quote the number: "{json.dumps(value)}"'
+        case "array", str() if value and len(value) <= _LONGEST:
+            return f"write a list: {json.dumps(value.split())}"
+        case "array", dict() if value and all(isinstance(each, str) for each in value.values()):
+            name, text = next(iter(value.items()))
+            return f"write a list: [{{name: {name}, value: {text}}}, ...]"[: 2 * _LONGEST]
+        case "object", list() if value and isinstance(value[0], str):
+            return f"write a map, such as {{{value[0][:_LONGEST]}: ...}}"
+    return ""
+
+
+def of_unknown(name: str) -> str:
+    """Return where the API has a field of this name; empty if it has none."""
+    place = _places().get(name)
+    return f"the field is {place}" if place else ""
+
+
+@cache
+def _places() -> Mapping[str, str]:
+    """Return the path of each field of the spec by its name, that of the highest of one name."""
+    found: dict[str, str] = {}
+    todo: deque[tuple[str, Object]] = deque([("spec", hyperjob_schema()["properties"]["spec"])])
+    while todo:
+        path, node = todo.popleft()
+        for name, child in (node.get("properties") or {}).items():
+            found.setdefault(name, f"{path}.{name}")
+            todo.append((f"{path}.{name}", child))
+        if isinstance(items := node.get("items"), dict):
+            todo.append((f"{path}[]", items))
+    return found

@@ -1,0 +1,68 @@
+"""The remedy that `hyperjob lint` prints for a mistake, where its value shows what is meant."""
+
+import pytest
+from click.testing import CliRunner
+
+from hyperjob.cli.lint import lint
+from tests.support.kubectltexts import Row
+
+NAMED = Row("spec", "suspend: true").document().replace("name: a", "name: My_training_job")
+MISTAKES = [
+    ("container", "resources: {limits: {memory: 16GB}}", "write 16Gi, or 16G for powers of 1000"),
+    (
+        "container",
+        'resources: {limits: {memory: "16 GB"}}',
+        "write 16Gi, or 16G for powers of 1000",
+    ),
+    ("container", "resources: {limits: {memory: 16gi}}", "write 16Gi, or 16G for powers of 1000"),
+    (
+        "container",
+        "resources: {limits: {memory: 512kb}}",
+        "write 512Ki, or 512k for powers of 1000",
+    ),
+    ("container", "resources: {limits: {memory: lots}}", "write amounts as 500m, 2, 16Gi"),
+    ("container", "resources: {limits: {nvidia.com/gpu: 0.5}}", "request whole devices"),
+    ("container", "command: python train.py", 'write a list: ["python", "train.py"]'),
+    ("container", "args: [--lr, 0.1]", 'quote the number: "0.1"'),
+    ("container", "env: {LR: a}", "write a list: [{name: LR, value: a}, ...]"),
+    ("container", "env: [{name: LR, value: 1}]", 'quote the number: "1"'),
+    ("container", "env: [{name: LR, value: y}]", "quote the text: kubectl reads y, yes, on"),
+    ("container", "imagePullPolicy: always", "upper and lower case matter"),
+    ("container", "volumeMounts: [{name: data, mountPath: /d}]", "add the volume to `volumes`"),
+    ("container", "tty: 'true'", "true/false bare"),
+    ("pod", "nodeSelector: [pool]", "write a map, such as {pool: ...}"),
+    ("pod", "nodeSelector: {pool: on}", "quote the text: kubectl reads y, yes, on"),
+    ("pod", "RestartPolicy: Never", "correct the name or the place of the field"),
+    ("pod", "terminationGracePeriodSeconds: 5m", "write the seconds: 300"),
+    ("pod", 'terminationGracePeriodSeconds: "300"', "write 300 without quotes"),
+    ("task", "restartPolicy: Never", "tasks[].template.spec.restartPolicy"),
+    ("task", "maxRetry: -1", "use a larger number"),
+    ("task", "minAvailable: 2", "lower minAvailable, raise replicas"),
+    ("task", "dependsOn: [other]", "write a map, such as {other: ...}"),
+    ("job", "plugins: [svc]", "write a map, such as {svc: ...}"),
+    ("job", "queue: My_Queue", "use my-queue"),
+    ("group", "clusterNames: gpu-east", 'write a list: ["gpu-east"]'),
+    ("group", "clusterPolicy: required", "upper and lower case matter"),
+    ("group", "queue: research", "the field is spec.replicatedJobs[].templateSpec.queue"),
+    ("group", "replica: 2", "correct the name or the place of the field"),
+    ("group", 'replicas: "2"', "write 2 without quotes"),
+    ("spec", "queue: research", "the field is spec.replicatedJobs[].templateSpec.queue"),
+    ("spec", "priorityClassName: high", "is spec.replicatedJobs[].templateSpec.priorityClassName"),
+    ("spec", "clusterNames: [a]", "the field is spec.replicatedJobs[].clusterNames"),
+    ("spec", "maxRestarts: 3", "the field is spec.failurePolicy.maxRestarts"),
+    ("spec", "activeDeadlineSeconds: 2h", "write the seconds: 7200"),
+    ("spec", "ttlSecondsAfterFinished: 1d", "write the seconds: 86400"),
+    ("spec", "minAvailable: 5", "lower minAvailable, or raise the replicas"),
+    ("spec", "plugins: {pytorhc: []}", "use one of the values listed"),
+    ("file", NAMED, "use my-training-job"),
+    ("meta", "labels: {nightly: n}", "quote the text: kubectl reads y, yes, on"),
+]
+
+
+@pytest.mark.parametrize(("at", "text", "remedy"), MISTAKES)
+def test_the_remedy_says_what_to_write(at: str, text: str, remedy: str):
+    result = CliRunner().invoke(lint, ["-"], input=Row(at, text).document())
+    assert result.exit_code == 1
+    remedies = [line for line in result.stdout.splitlines() if line.startswith("    remedy: ")]
+    assert any(remedy in line for line in remedies), result.stdout
+    assert "warning" not in result.stdout
