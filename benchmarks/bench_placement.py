@@ -2,19 +2,17 @@
 
 usage: python benchmarks/bench_placement.py [--jobs 1000] [--clusters 100]
 
-`with models` adds Karmada's default resource models and pods on nodes to every cluster. `automatic
-split` divides accelerators over the clusters; first fit fills one cluster after the other. `pass`
-is a whole plan of a HyperJob whose sub-jobs all run, the cost of every change of a sub-job.
+`automatic split` divides accelerators over the clusters; first fit fills one cluster after the
+other. `pass` is a whole plan of a HyperJob whose sub-jobs all run, the cost of every change of a
+sub-job.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from hyperjob_engine.model.nodes import PodGroup, parse_nodes
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.request import PlacementRequest
@@ -23,11 +21,10 @@ from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, whole
-from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
 
 GPU = "nvidia.com/gpu"
 ROUNDS = 3
-PODS = PodGroup({"cpu": whole(8), "memory": whole(2**35), "pods": whole(1)}, 1)
+
 T = TypeVar("T")
 
 
@@ -72,22 +69,6 @@ def first_fit(wanted: Sequence[PlacementRequest], where: Sequence[Cluster]) -> d
                 found[request.name] = name
                 break
     return found
-
-
-def with_models(where: Sequence[Cluster]) -> tuple[Cluster, ...]:
-    """Return the clusters with ten nodes each, in the grades of Karmada's default models."""
-    models = default_resource_models()
-    found = []
-    for cluster in where:
-        counts = [{"grade": grade, "count": 1} for grade in range(9)]
-        raw = {
-            "spec": {"resourceModels": models},
-            "status": {"resourceSummary": {"allocatableModelings": counts}},
-        }
-        nodes = parse_nodes(raw)
-        left = {"cpu": whole(10**6), "memory": whole(2**50)}
-        found.append(replace(cluster, nodes=replace(nodes, left=left) if nodes else None))
-    return tuple(found)
 
 
 def fill(wish: Wish, where: Sequence[Cluster]) -> dict[str, int]:
@@ -161,13 +142,6 @@ def main() -> None:
             f" maxDomains {max_domains}: {took:6.3f} s, placed {len(found.assigned)};"
             f" first fit {bare:6.3f} s, ratio {bare / took:5.2f}"
         )
-    modelled = with_models(where)
-    wanted = [replace(each, pods=(PODS,)) for each in requests(options.jobs, 4)]
-    took, found = timed(lambda: place(wanted, modelled))
-    print(
-        f"{options.jobs} sub-jobs of 4 kinds on {options.clusters} clusters with models:"
-        f" {took:6.3f} s, placed {len(found.assigned)}"
-    )
     free = sum(cluster.free[GPU] for cluster in where) // whole(1)
     for share_of in (1, 2, 10, 50, 90):
         wish = Wish(

@@ -1,9 +1,8 @@
 """The Lease of the leader: who leads, with which settings, and what it leaves for the next leader.
 
-The annotations of the Lease have what must outlive the process and no other object shows: the pods
-of stopped sub-jobs, which still hold shares of queues, and what sub-jobs hold of each cluster, by
-which the next leader knows what has ended. They are written with each renewal. An exception while
-they are read or written ends no process: the leader goes on without them.
+An annotation of the Lease has what must outlive the process and no other object shows: the pods of
+stopped sub-jobs, which still hold shares of queues. It is written with each renewal. An exception
+while it is read or written ends no process: the leader goes on without it.
 """
 
 import logging
@@ -13,13 +12,11 @@ from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
-from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import (
-    CLAIMS,
     CONTROLLER_USER,
     CONTROLLER_VERSION,
     ENDING_PODS,
@@ -46,7 +43,6 @@ class Leadership:
         kube: Kube,
         options: Options,
         admission: Admission,
-        handover: Handover,
         *,
         wall: Wall,
         namespace: str,
@@ -57,7 +53,6 @@ class Leadership:
         self._kube = kube
         self._options = options
         self._admission = admission
-        self._handover = handover
         self._wall = wall
         self._namespace = namespace
         self._identity = identity
@@ -75,8 +70,6 @@ class Leadership:
             left = elector.annotations
             with self._wall.around((), Place.LEASE):
                 self._admission.restore(left.get(ENDING_PODS, ""))
-            with self._wall.around((), Place.LEASE):
-                self._handover.restore(left.get(CLAIMS, ""))
             self._leads = True
             await work()
 
@@ -107,8 +100,6 @@ class Leadership:
         if self._leads:  # before, the Lease has what the last leader left
             with self._wall.around((), Place.LEASE):
                 found[ENDING_PODS] = self._admission.record()
-            with self._wall.around((), Place.LEASE):
-                found[CLAIMS] = self._handover.record(self._admission.state)
         return found
 
     async def _look_for_namespace(self) -> None:

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
-from hyperjob_controller.admission.handover import Handover
 from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
@@ -180,7 +179,6 @@ class Manager:
             self._kube,
             self.options,
             self.admission,
-            self.handover,
             wall=self.wall,
             namespace=self._tuning.lease_namespace,
             identity=self.identity,
@@ -203,7 +201,7 @@ class Manager:
     def _make_memory(
         self, views: Mapping[str, MemberView], *, messages_per_second: float
     ) -> Memory:
-        """Make memory and handover; `views` are the members where this process reads none."""
+        """Make the memory; `views` are the members where this process reads none."""
         now, members = self._now, self.members
         reservations = Reservations(
             hyperjob=self.caches.hyperjob,
@@ -227,7 +225,6 @@ class Manager:
             # A search for stale messages is useless before the last ones are written.
             places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
         )
-        self.handover = Handover(reservations, now=now)
         admission = Admission(
             self.caches,
             self.queue,
@@ -238,7 +235,6 @@ class Manager:
             now=now,
             messages_per_second=messages_per_second,
             pods_left=lambda *pods: members.pods_of(*pods) if members else None,
-            prime=self.handover.prime,
         )
         return Memory(
             reservations=reservations,
@@ -432,7 +428,6 @@ class Manager:
         for number, _ in enumerate(self._handlers.begin(), start=1):
             if number % _SWEEP == 0:
                 await asyncio.sleep(0)  # lets the leader election renew the Lease
-        self.handover.follow(self._now())
         self._begun.set()
 
     async def _wait_for_caches(self) -> None:

@@ -68,18 +68,15 @@ class Admission:
         now: Callable[[], datetime],
         messages_per_second: float = MESSAGES_PER_SECOND,
         pods_left: PodsLeft = lambda _cluster, _job: None,
-        prime: Callable[[queue_state.QueueState], None] = lambda _: None,
     ) -> None:
         """`mode` returns the queue admission; `reset` takes over a changed one.
 
         `pods_left` knows the pods of stopped sub-jobs, of which a share is free after their end.
-        `prime` lets a new state know since when this process follows the Clusters.
 
         The engine refreshes at most `messages_per_second` stale messages.
         """
         self._capacity = capacity
         self._pods_left = pods_left
-        self._prime = prime
         self._wall = wall
         self._dropped: set[str] = set()  # HyperJobs at which rounds failed again: not in the state
         self._torn = False  # an update has failed halfway: `_renew` replaces the state
@@ -129,7 +126,6 @@ class Admission:
         self._rejoining.clear()
         ending = self._state.ending
         self._state = queue_state.new_state(self._settings, self._confirmer(mode))
-        self._prime(self._state)
         for pods in ending:  # no object shows them
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
@@ -252,7 +248,6 @@ class Admission:
     async def run(self, learn: Callable[[str], object]) -> None:
         """Run a round after each change, until cancelled; `learn` updates one HyperJob."""
         await self._learn_all(learn)
-        self._prime(self._state)
         self.wake()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._when_known())

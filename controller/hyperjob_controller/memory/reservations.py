@@ -1,29 +1,37 @@
-"""The reservations of all sub-jobs, summed per cluster and updated with each change of an object.
+"""What is promised on each cluster and not visible there, and what has ended and still is.
 
-After a restart they are rebuilt from the informer caches. A sub-job of an existing HyperJob counts,
-and so does a vcjob in a member whose HyperJob was deleted. A vcjob that merely has the labels of a
-HyperJob does not count.
+Invariants, after each call:
+
+- A sub-job has at most one reservation, from its creation, or the attempt of it, until its cluster
+  shows its pods. The nodes of a member show them when all are there. A resourceSummary shows them
+  at its first change `LISTED_WITHIN` after all were there, or `lag` after that, whatever it says.
+- A sub-job that a member had and that has ended is in `ending` until a summary is without its pods,
+  by the same rule.
+- The sums of a cluster equal its reservations. `_replace` and `assumed` alone change them.
+
+After a restart they are computed from the informer caches; what has ended before is not known. A
+sub-job of an existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted.
+A vcjob that merely has the labels of a HyperJob does not count.
 """
 
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fractions import Fraction
 
-from hyperjob_controller.memory.sums import PodKind, count_pods, on, without
-from hyperjob_core.api.duration import seconds
+from hyperjob_controller.memory.sums import PodKind, count_pods
+from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
-from hyperjob_core.api.wire import at, mapping, string, string_map, timestamp
+from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus, grace_of
+from hyperjob_engine.model.observed import Binding, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
     controller_of,
     parse_binding,
@@ -33,10 +41,7 @@ from hyperjob_engine.model.parse import (
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
 from hyperjob_engine.placement.ground import Ground, among
-from hyperjob_engine.placement.ledger import Ledger
-from hyperjob_engine.queueing.claims import Claims, together
-from hyperjob_engine.queueing.occupancy import Occupancy
-from hyperjob_engine.resources import PODS, Resources, accumulate, scale, subtract, total, whole
+from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole
 
 Lookup = Callable[[str], Object | None]
 
@@ -50,17 +55,25 @@ class _Known:
     demand: Resources
     pods: tuple[PodGroup, ...]
     grace: timedelta
-    created: datetime | None
     complete_since: datetime | None = None
     shown_on: str = ""  # the cluster whose nodes have shown all of its pods
     cluster: str = ""  # on which it has room, in the summary or not
-    reached: bool = False  # a member has it, or is about to get it
-    left: Fraction = Fraction(1)  # the part of its pods that have not ended
+    reached: bool = False  # this cluster has it, or is about to get it
     versions: tuple[str, ...] = ()  # of the objects that the last update has seen
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A sub-job that has ended: its pods are gone at `gone`, and from every summary at `due`."""
+
+    cluster: str
+    demand: Resources
+    gone: datetime
+    due: datetime
+
+
 class Reservations:
-    """The demands of sub-jobs on each cluster that its resourceSummary does not count yet."""
+    """The sub-jobs that their clusters do not count yet, and the ended ones that they still do."""
 
     def __init__(
         self,
@@ -95,13 +108,12 @@ class Reservations:
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
         self._pods: dict[str, Counter[PodKind]] = {}
-        self._ledger = Ledger(lag=lag, changed=self._recount)
-        # A heap of the ends of entries. An item counts while its entry is the present one of its
-        # key; the number keeps two entries from being compared.
-        self._due: list[tuple[datetime, int, str, Reservation]] = []
+        self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
+        # A heap of the ends of entries and of `_ended`. An item counts while it is the present one
+        # of its key; the number keeps two items from being compared.
+        self._due: list[tuple[datetime, int, str, Reservation | _Ended]] = []
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()
-        self._occupancy = Occupancy(lag=lag)
         self._summarised: dict[str, datetime] = {}
 
     def __str__(self) -> str:
@@ -112,17 +124,14 @@ class Reservations:
     def update(self, key: str, *, now: datetime) -> None:
         """Update the reservation of a vcjob after a change of one of its objects.
 
-        A vcjob holds room in up to three places, each until the Cluster's status shows it: an entry
-        (pods that the status does not count yet), the ledger (what it settles with the status) and
-        the occupancy (pods by kind). A vcjob that has ended, was moved or is gone leaves its former
-        cluster first, for as long as its pods may still stop.
+        A vcjob that has ended, was moved or is gone leaves its former cluster first, which may
+        still have its pods.
         """
         raw = self._job(key)
         if raw is None or not self._is_counted(key, raw):
             known = self._known.pop(key, None)
             if known is not None:
                 self._leave(key, known, known.grace, now)
-                self._occupy(known, "", now)
             self._replace(key, None)
             return
         known = self._remember(key, raw, now)
@@ -132,7 +141,7 @@ class Reservations:
         if ended or cluster != known.cluster:
             early = report is not None and report.pods.running + report.pods.terminating > 0
             self._leave(key, known, known.grace if early or not ended else timedelta(), now)
-        self._occupy(known, "" if ended else cluster, now)
+            known.cluster = "" if ended else cluster
         if known.complete_since is None and is_complete(known.demand, report):
             known.complete_since = now
         elif report is not None and not is_complete(known.demand, report):
@@ -146,26 +155,11 @@ class Reservations:
             pods=known.pods,
             summarised=self._summarised.get(cluster),
         )
-        by_pods = self._is_shown(key, known, cluster, report) and entry is not None
-        if by_pods:
-            entry = None
-        held = entry if entry is not None and cluster and entry.holds(now) else None
-        self._replace(key, held)
-        if cluster and not ended:
+        shown = self._is_shown(key, known, cluster, report)
+        holds = entry is not None and cluster and not shown and entry.holds(now)
+        self._replace(key, entry if holds else None)
+        if known.cluster:
             known.reached = known.reached or report is not None or self._is_reached(key, raw)
-            some = report is not None and report.pods.total > 0
-            if report is not None and some:
-                ended_pods = report.pods.succeeded + report.pods.failed
-                known.left = 1 - Fraction(ended_pods, report.pods.total)
-            self._ledger.hold(
-                key,
-                cluster,
-                known.demand,
-                settled=held is None,
-                pods=some,
-                by_pods=by_pods,
-                now=now,
-            )
 
     def renew(self, key: str, *, now: datetime) -> bool:
         """Update a reservation whose last update has not seen the present objects; return if so."""
@@ -179,39 +173,27 @@ class Reservations:
         found = (look(key) for look in (self._job, self._policy, self._binding))
         return tuple(string(at(obj, "metadata", "resourceVersion")) for obj in found)
 
-    def summarised(self, cluster: str, taken: Resources | None, *, now: datetime) -> None:
-        """Record a changed summary of a cluster, None for none; drop what it settles."""
+    def summarised(self, cluster: str, *, now: datetime) -> None:
+        """Record that the summary of a cluster has changed; drop what it shows."""
         self._summarised[cluster] = now
-        self._ledger.summarised(cluster, taken, now=now)
         for key in list(self._by_cluster.get(cluster, ())):
             if is_listed(self._known[key].complete_since, now):
-                self._settle(key, now)
+                self._replace(key, None)
+        ended = self._ended.get(cluster, {})
+        for key in [key for key, each in ended.items() if is_listed(each.gone, now)]:
+            self._forget(key, ended[key])
 
     def expire(self, *, now: datetime) -> None:
-        """Drop the reservations whose time is over; the readers below leave them in place."""
-        while self._due:
-            due, _, key, entry = self._due[0]
-            current = self._entries.get(key) is entry
-            if current and due > now:
-                return
-            heapq.heappop(self._due)
-            if current:
-                self._settle(key, now)
-        self._ledger.expire(now=now)
-
-    def begin(self, cluster: str, taken: Resources | None) -> None:
-        """Record the first summary of a cluster, of unknown age; None: the cluster is gone."""
-        self._summarised.pop(cluster, None)
-        self._ledger.begin(cluster, taken)
-
-    def claims(self, *, now: datetime) -> Claims:
-        """Return what the summaries count of sub-jobs, and may still count of ended ones."""
-        return Claims(now, together(self._occupancy.all, self._ledger.all_ended))
-
-    def unclaimed(self, claims: Claims) -> dict[str, Resources]:
-        """Return what these claims had of sub-jobs that are no longer there, by cluster."""
-        known = ((each.cluster, each.demand, each.created) for each in self._known.values())
-        return claims.without(known)
+        """Drop what clusters show after `lag`, whatever their summaries say."""
+        while self._due and (self._due[0][0] <= now or not self._is_current(self._due[0])):
+            due = heapq.heappop(self._due)
+            _, _, key, what = due
+            if not self._is_current(due):
+                continue
+            if isinstance(what, _Ended):
+                self._forget(key, what)
+            else:
+                self._replace(key, None)
 
     def take_freed(self) -> list[str]:
         """Return the clusters that have had more room since the last call."""
@@ -219,87 +201,44 @@ class Reservations:
         self._freed.clear()
         return freed
 
-    def reserved(
-        self, *, now: datetime, clusters: Collection[str] | None = None
-    ) -> dict[str, Resources]:
-        """Return the reserved resources per cluster; `clusters` None: on all."""
-        return without(on(self._sums, clusters), self._ended(now))
+    def reserved(self, *, now: datetime) -> dict[str, Resources]:
+        """Return the reserved resources per cluster at a time, which only grows."""
+        self.expire(now=now)
+        return {cluster: dict(amounts) for cluster, amounts in self._sums.items() if amounts}
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """Return a number per cluster that grows with each change of its reservations."""
+        """Return a number per cluster that grows with each change of what is told of it here."""
         return self._versions
 
-    def ended_on(self, *, now: datetime) -> set[str]:
-        """Return the clusters with reservations whose time is over and that are not dropped yet."""
-        return {entry.cluster for entry in self._ended(now)}
-
     def held_on(self, cluster: str) -> Resources:
-        """Return the reserved resources of a cluster, ended reservations included."""
-        return self._sums.get(cluster, {})
+        """Return the reserved resources of a cluster."""
+        return dict(self._sums.get(cluster, {}))
 
-    def settling(
-        self, *, now: datetime, clusters: Collection[str] | None = None
-    ) -> dict[str, Resources]:
-        """Return the part of sub-jobs with all pods, which the summaries may count already."""
-        return without(on(self._settling, clusters), self._ended(now))
-
-    def credit(self, cluster: str) -> Resources:
-        """Return what the summary of a cluster counts of reservations and of ended sub-jobs."""
-        return subtract(self._ledger.counted(cluster), self._ledger.ending(cluster))
+    def settling(self, cluster: str) -> Resources:
+        """Return the part of sub-jobs with all pods, which the summary may count already."""
+        return dict(self._settling.get(cluster, {}))
 
     def ending(self, cluster: str) -> Resources:
-        """Return what stopped sub-jobs with a long grace period hold of a cluster."""
-        return self._ledger.ending(cluster)
+        """Return what the summary of a cluster may still count of sub-jobs that have ended."""
+        return total(each.demand for each in self._ended.get(cluster, {}).values())
 
     def ended_jobs(self, cluster: str) -> list[str]:
         """Return the ended vcjobs, as namespace/name, whose pods a cluster may still have."""
-        return self._ledger.ended_on(cluster)
+        return list(self._ended.get(cluster, ()))
 
-    def beyond(self, ground: Ground, cluster: str, *, now: datetime) -> tuple[PodGroup, ...]:
-        """Return the pods of the reservations of a cluster that its nodes do not show yet."""
+    def pods(self, cluster: str, beyond: Ground | None = None) -> tuple[PodGroup, ...]:
+        """Return the pods of the reservations of a cluster, without those that its nodes show."""
         kinds = Counter(self._pods.get(cluster, {}))
-        for key in self._by_cluster.get(cluster, ()):
-            entry = self._entries[key]
-            shown = among(entry.pods, ground.pods_of(key)) if entry.holds(now) else entry.pods
-            count_pods(kinds, shown, -1)
+        if beyond is not None:
+            for key in self._by_cluster.get(cluster, ()):
+                count_pods(kinds, among(self._entries[key].pods, beyond.pods_of(key)), -1)
         return tuple(PodGroup(dict(kind[0]), n, kind[1], kind[2]) for kind, n in kinds.items())
 
-    def pods(
-        self, *, now: datetime, clusters: Collection[str] | None = None
-    ) -> dict[str, tuple[PodGroup, ...]]:
-        """Return the pods of the reservations per cluster."""
-        ended: dict[str, Counter[PodKind]] = {}
-        for entry in self._ended(now):
-            count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
-        found = {
-            cluster: tuple(
-                PodGroup(dict(kind[0]), left, kind[1], kind[2])
-                for kind, number in sums.items()
-                if (left := number - ended.get(cluster, Counter())[kind])
-            )
-            for cluster, sums in on(self._pods, clusters).items()
-        }
-        return {cluster: groups for cluster, groups in found.items() if groups}
-
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Return when the next reservation ends by time alone."""
-        if self._due and self._due[0][0] > now and self._is_current(self._due[0]):
-            return self._due[0][0] - now
-        coming = (each[0] for each in self._due if each[0] > now and self._is_current(each))
-        return min((due - now for due in coming), default=None)
-
-    def eventual(self, clusters: Iterable[Cluster], *, now: datetime) -> dict[str, Resources]:
-        """Return the free resources per cluster after the end of all HyperJobs.
-
-        `clusters` are as observed, with all reservations subtracted.
-        """
-        return self._occupancy.eventual(clusters, {}, now=now)
-
-    def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
-        """Return the time until `eventual` changes without a change of an object."""
-        due = self._occupancy.next_change(after=now)
-        return None if due is None else due - now
+        """Return when the next item is dropped by time alone."""
+        self.expire(now=now)
+        return self._due[0][0] - now if self._due else None
 
     @contextmanager
     def assumed(self, actions: Iterable[Action], *, namespace: str = "") -> Iterator[None]:
@@ -311,7 +250,6 @@ class Reservations:
             self._versions[action.cluster] += 1
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
             count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
-            self._occupancy.hold(action.cluster, action.demand)
         try:
             yield
         finally:
@@ -321,7 +259,6 @@ class Reservations:
                 self._versions[action.cluster] += 1
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
                 count_pods(self._pods[action.cluster], action.pods, -1)
-                self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
         """Return whether the reservations or its cluster's status already count a vcjob."""
@@ -388,13 +325,12 @@ class Reservations:
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
             pods, demand, grace = self._size_of(mapping(raw.get("spec")))
-            created = timestamp(metadata.get("creationTimestamp"))
-            made = _Known(uid, generation, demand, pods, grace, created)
+            made = _Known(uid, generation, demand, pods, grace)
             if known is not None and known.uid == uid:
                 made.complete_since, made.reached = known.complete_since, known.reached
+                made.cluster = known.cluster
             elif known is not None:
                 self._leave(key, known, known.grace, now)
-            self._occupy(known, "", now)
             known = self._known[key] = made
         return known
 
@@ -413,19 +349,17 @@ class Reservations:
         """Record that a sub-job has left its cluster, where its pods may run on."""
         if known.cluster:
             self._freed.add(known.cluster)
-        if known.reached:
-            self._ledger.end(key, now=now, grace=grace, left=known.left)
-        else:
-            self._ledger.drop(key)
+        if known.cluster and known.reached:
+            gone = later(now, grace)
+            ended = _Ended(known.cluster, known.demand, gone, later(gone, self._lag))
+            self._ended.setdefault(known.cluster, {})[key] = ended
+            heapq.heappush(self._due, (ended.due, next(self._order), key, ended))
+            self._versions[known.cluster] += 1
+        known.reached = False
 
-    def _settle(self, key: str, now: datetime) -> None:
-        """Drop the reservation of a sub-job whose pods the summary of its cluster has."""
-        known = self._known[key]
-        self._replace(key, None)
-        self._ledger.hold(key, known.cluster, known.demand, settled=True, pods=True, now=now)
-
-    def _recount(self, cluster: str) -> None:
-        self._versions[cluster] += 1
+    def _forget(self, key: str, ended: _Ended) -> None:
+        del self._ended[ended.cluster][key]
+        self._versions[ended.cluster] += 1
 
     def _is_reached(self, key: str, raw: Object) -> bool:
         """Return whether a member has a vcjob, or is about to get it."""
@@ -434,14 +368,6 @@ class Reservations:
         return (
             mine and binding is not None and (binding.applied or not binding.dispatching_suspended)
         )
-
-    def _occupy(self, known: _Known | None, cluster: str, now: datetime) -> None:
-        if known is None or known.cluster == cluster:
-            return
-        self._occupancy.drop(known.cluster, known.demand)
-        self._occupancy.fade(known.cluster, known.demand, now=now)
-        self._occupancy.hold(cluster, known.demand)
-        known.cluster = cluster
 
     def _whereabouts(self, key: str, raw: Object) -> tuple[str, ReportedStatus | None]:
         """Return the cluster of a sub-job, and its report.
@@ -483,14 +409,11 @@ class Reservations:
         if old is not None and (entry is None or entry.cluster != old.cluster):
             self._freed.add(old.cluster)
 
-    def _ended(self, now: datetime) -> list[Reservation]:
-        """Return the reservations whose time is over and that are not dropped yet."""
-        if not self._due or self._due[0][0] > now:
-            return []
-        return [each[3] for each in self._due if each[0] <= now and self._is_current(each)]
-
-    def _is_current(self, due: tuple[datetime, int, str, Reservation]) -> bool:
-        return self._entries.get(due[2]) is due[3]
+    def _is_current(self, due: tuple[datetime, int, str, Reservation | _Ended]) -> bool:
+        _, _, key, what = due
+        if isinstance(what, _Ended):
+            return self._ended.get(what.cluster, {}).get(key) is what
+        return self._entries.get(key) is what
 
     def _count(self, entry: Reservation, sign: int) -> None:
         self._versions[entry.cluster] += 1

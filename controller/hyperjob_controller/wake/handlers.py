@@ -26,7 +26,6 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.gang.opening import follows_opening, opens_gate
 from hyperjob_engine.model.clusterusage import room_of
-from hyperjob_engine.resources import Resources
 
 # The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (
@@ -231,10 +230,8 @@ class Handlers:
                 self._memory.shrunk()
             else:
                 self._memory.wake_freed([name])
-        if kind is not EventType.MODIFIED:
-            self._memory.reservations.begin(name, _taken(new))
-        elif not _same(old, new, _COUNTED):
-            self._memory.reservations.summarised(name, _taken(new), now=self._now())
+        if kind is EventType.MODIFIED and not _same(old, new, _COUNTED):
+            self._memory.reservations.summarised(name, now=self._now())
             self._memory.wake_freed()
         if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
             self._concern(name)
@@ -264,13 +261,6 @@ def _is_settled(hyperjob: Object) -> bool:
     """Return whether the status of a HyperJob is of its present generation."""
     seen = at(hyperjob, "status", "observedGeneration")
     return seen is not None and seen == at(hyperjob, "metadata", "generation")
-
-
-def _taken(cluster: Object | None) -> Resources | None:
-    """Return what the resourceSummary of a Cluster counts as used; None if it has none."""
-    if at(cluster, "status", "resourceSummary") is None:
-        return None
-    return room_of(cluster).taken
 
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:

@@ -24,7 +24,7 @@ from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.nodes import Nodes, PodGroup
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.stalls import Hang
@@ -35,7 +35,7 @@ from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
 from hyperjob_engine.reasons.trouble import Trouble
-from hyperjob_engine.resources import Resources
+from hyperjob_engine.resources import Resources, total
 
 
 class QueueAdmission(enum.StrEnum):
@@ -350,7 +350,8 @@ class Cluster:
 
     `not_ready_since` is when a Cluster that was Ready stopped being so.
     `settling` is the part of the reservations that `free` may count twice, and `ending` what pods
-    that are about to end hold, by vcjob as namespace/name; under "" those of any other.
+    that are about to end hold, by vcjob as namespace/name; under "" those of any other. Without a
+    view, `ending` is under "" what the summary may count of sub-jobs that have just ended.
     `unscheduled` is the sum of the requests of its pods without a node; None: not reported.
     `view` has its nodes and pods; None: the controller does not read them, or knows them no more.
     """
@@ -366,10 +367,14 @@ class Cluster:
     region: str = ""
     zone: str = ""
     not_ready_since: datetime | None = None
-    nodes: Nodes | None = None  # None: the Cluster reports no resource models
-    reserved_pods: tuple[PodGroup, ...] = ()  # pods that `nodes` and `view` may not count yet
+    reserved_pods: tuple[PodGroup, ...] = ()  # pods that the summary or `view` may not count yet
     unscheduled: Resources | None = None
     view: MemberView | None = None
+
+    @property
+    def doubtful(self) -> Resources:
+        """Return what the sums of a cluster without a view may count too much."""
+        return total((self.settling, *self.ending.values())) if self.view is None else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

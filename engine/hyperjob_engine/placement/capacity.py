@@ -1,8 +1,7 @@
-"""The free resources of a cluster: allocatable minus allocated, allocating and reservations.
+"""The free resources of a cluster: what its nodes have free, or its summary, minus reservations.
 
 A Cluster's resourceSummary lags behind by its refresh period. A placed sub-job therefore has a
-reservation until the summary is known to count its pods. `ledger.py` credits what the summary
-counts of reservations and of ended sub-jobs.
+reservation until the summary is known to count its pods; nothing else corrects a summary.
 """
 
 from collections import Counter
@@ -26,16 +25,17 @@ from hyperjob_core.api.wire import (
 )
 from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.nodes import Nodes, PodGroup, parse_nodes
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
-from hyperjob_engine.placement.ledger import LISTED_WITHIN
 from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, subtract, total, whole
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 """The effects of taints that keep pods away."""
+LISTED_WITHIN: Final = timedelta(seconds=5)
+"""The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,23 +50,6 @@ class Reservation:
     def holds(self, now: datetime) -> bool:
         """Return whether the summary may still lack this sub-job."""
         return self.shown_at is None or now < self.shown_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSummary:
-    """A cluster without reservations, from its Cluster object alone."""
-
-    name: str
-    usable: bool
-    trouble: Trouble | None
-    free: Resources
-    allocatable: Resources
-    provider: str = ""
-    region: str = ""
-    zone: str = ""
-    not_ready_since: datetime | None = None
-    nodes: Nodes | None = None
-    unscheduled: Resources | None = None
 
 
 def reservation(
@@ -97,11 +80,11 @@ def reservation(
     return Reservation(cluster=cluster, demand=demand, shown_at=shown_at, pods=pods)
 
 
-def is_listed(complete_since: datetime | None, summarised: datetime | None) -> bool:
-    """Return whether a summary of the time `summarised` counts pods complete before that."""
-    if complete_since is None or summarised is None:
+def is_listed(since: datetime | None, summarised: datetime | None) -> bool:
+    """Return whether a summary of the time `summarised` shows what was so before, at `since`."""
+    if since is None or summarised is None:
         return False
-    return complete_since + LISTED_WITHIN <= summarised
+    return since + LISTED_WITHIN <= summarised
 
 
 def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
@@ -109,14 +92,13 @@ def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
     return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
 
 
-def summarise(raw: Object) -> ClusterSummary:
-    """Return the summary of a Cluster, with its trouble if it is not usable."""
-    name = string(at(raw, "metadata", "name"))
+def summarise(raw: Object) -> Cluster:
+    """Return a cluster by its Cluster object alone, with its trouble if it is not usable."""
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     room = room_of(raw)
     trouble = _trouble(raw)
-    return ClusterSummary(
-        name=name,
+    return Cluster(
+        name=string(at(raw, "metadata", "name")),
         usable=trouble is None,
         trouble=trouble,
         free=room.free,
@@ -125,92 +107,38 @@ def summarise(raw: Object) -> ClusterSummary:
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(strings(spec.get("zones"))),
         not_ready_since=_not_ready_since(status),
-        nodes=parse_nodes(raw),
         unscheduled=room.unscheduled if room.allocatable else None,
     )
 
 
-def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str, Resources]:
-    """Return the sum of the reservations per cluster that the summaries may not count yet."""
-    held: dict[str, list[Resources]] = {}
-    for item in reservations:
-        if item.holds(now):
-            held.setdefault(item.cluster, []).append(item.demand)
-    return {cluster: total(demands) for cluster, demands in held.items()}
+def seen_by_nodes(cluster: Cluster, view: MemberView) -> Cluster:
+    """Return a cluster as its nodes show it: a view knows a new node or pod at once."""
+    ground = ground_of(cluster.name, view)
+    return replace(cluster, free=ground.free, allocatable=ground.allocatable, view=view)
 
 
-def candidates(
-    summaries: Iterable[ClusterSummary],
-    reserved: Mapping[str, Resources],
-    settling: Mapping[str, Resources] | None = None,
-    pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
-    views: Mapping[str, MemberView] | None = None,
-    credit: Mapping[str, Resources] | None = None,
-    ending: Mapping[str, Mapping[str, Resources]] | None = None,
-) -> tuple[Cluster, ...]:
-    """Return the clusters, by name, with the reservations subtracted from their free resources.
-
-    `settling` is the part of the reservations that the summaries may count already; `pods` are
-    the pods of all reservations. `views` are the members whose nodes are known. `credit` is what
-    the other summaries count of reservations and of ended sub-jobs, and `ending` what pods that
-    are about to end hold.
-    """
-    settling, pods, views = settling or {}, pods or {}, views or {}
-    credit, ending = credit or {}, ending or {}
-    found = []
-    for summary in sorted(summaries, key=lambda summary: summary.name):
-        name, view = summary.name, views.get(summary.name)
-        free = free_of(summary, reserved.get(name, {}), view=view, credit=credit.get(name, {}))
-        found.append(
-            Cluster(
-                name=name,
-                usable=summary.usable,
-                trouble=summary.trouble,
-                free=free,
-                allocatable=allocatable_of(summary, view),
-                settling=settling.get(name, {}),
-                ending=ending.get(name, {}),
-                provider=summary.provider,
-                region=summary.region,
-                zone=summary.zone,
-                not_ready_since=summary.not_ready_since,
-                nodes=summary.nodes,
-                reserved_pods=pods.get(name, ()),
-                unscheduled=summary.unscheduled,
-                view=view,
-            )
-        )
-    return tuple(found)
-
-
-def free_of(
-    summary: ClusterSummary,
-    reserved: Resources,
+def promised_on(
+    cluster: Cluster,
+    demand: Resources,
+    pods: tuple[PodGroup, ...] = (),
     *,
-    view: MemberView | None = None,
-    credit: Resources | None = None,
-) -> Resources:
-    """Return the free resources of a cluster: those of its nodes minus its reservations.
+    settling: Resources | None = None,
+    ending: Mapping[str, Resources] | None = None,
+) -> Cluster:
+    """Return a cluster with its reservations subtracted, and what it counts too much.
 
-    Without a view, the free resources are those of its status, with `credit`. The reservations
-    count at most as much as the cluster has. An amount is negative where other workloads have
-    taken room that was reserved.
+    The demand of the reservations counts at most as much as the cluster has. An amount is negative
+    where other workloads have taken room that was reserved.
     """
-    free = summary.free if view is None else ground_of(summary.name, view).free
-    if view is None and credit:
-        free = total((free, credit))
-    if not reserved:
-        return free
-    whole_of = allocatable_of(summary, view)
-    possible = {
-        name: min(amount, max(0, whole_of.get(name, 0))) for name, amount in reserved.items()
-    }
-    return subtract(free, possible)
-
-
-def allocatable_of(summary: ClusterSummary, view: MemberView | None) -> Resources:
-    """Return what all nodes of a cluster have together: a view knows a new node at once."""
-    return summary.allocatable if view is None else ground_of(summary.name, view).allocatable
+    most = cluster.allocatable
+    possible = {name: min(amount, max(0, most.get(name, 0))) for name, amount in demand.items()}
+    return replace(
+        cluster,
+        free=subtract(cluster.free, possible),
+        reserved_pods=pods,
+        settling=settling or {},
+        ending=ending or {},
+    )
 
 
 def less(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:

@@ -1,7 +1,7 @@
 """The check of placed pods against the nodes of their cluster.
 
-A cluster with a view has the exact check, by its nodes and the pods on them. Of other clusters the
-resource models can prove that pods do not fit.
+A cluster with a view has the check, by its nodes and the pods on them. On other clusters pods may
+always fit: only their sums count.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,6 @@ from typing import Final
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.placement.grades import Grades
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.items import Item, Unfit, items_of
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
@@ -25,11 +24,9 @@ class Slots:
     """The pods placed on each cluster; `add` changes them."""
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
-        known = tuple(clusters)
         self._grounds = {
-            each.name: ground_of(each.name, each.view) for each in known if each.view is not None
+            each.name: ground_of(each.name, each.view) for each in clusters if each.view is not None
         }
-        self._grades = Grades(each for each in known if each.view is None)
         self._held: dict[str, Mapping[Item, int]] = {}  # the pods that `add` has placed
         self._gone: dict[str, frozenset[str]] = {}  # the vcjobs that `leave` has taken away
         # The ground of a cluster without these vcjobs. Copies share it, since it is a function of
@@ -38,19 +35,17 @@ class Slots:
 
     def __bool__(self) -> bool:
         """Return whether the nodes of any cluster are known."""
-        return bool(self._grounds) or bool(self._grades)
+        return bool(self._grounds)
 
     def copy(self) -> "Slots":
         """Return an independent copy."""
         made = Slots(())
         made._grounds, made._trials = self._grounds, self._trials
         made._held, made._gone = dict(self._held), dict(self._gone)
-        made._grades = self._grades.copy()
         return made
 
     def vacate(self, pods: Vacating) -> None:
-        """Let running pods leave their nodes; without views, drop the checks."""
-        self._grades = Grades(())
+        """Let running pods leave their nodes."""
         self._grounds = {name: ground.vacated(pods) for name, ground in self._grounds.items()}
         self._trials = {}
 
@@ -63,8 +58,7 @@ class Slots:
         """Return why pods do not fit on the nodes beside those placed before; empty if they may."""
         ground = self._ground(cluster)
         if ground is None:
-            crowding = self._grades.crowding(cluster, pods)
-            return "" if crowding is None else crowding.text
+            return ""
         found = self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of))
         return "" if found is None else node_shortage(ground, found)
 
@@ -81,7 +75,7 @@ class Slots:
         """Return whether the nodes may hold pods, by the sums of what each kind finds there."""
         ground = self._ground(cluster)
         if ground is None:
-            return self._grades.crowding(cluster, pods) is None
+            return True
         wanted = _ITEMS.of(id(pods), pods, items_of)
         return overfull(ground, wanted, self._held.get(cluster, {})) is None
 
@@ -89,7 +83,7 @@ class Slots:
         """Return whether pods fit on the nodes beside those placed before, or may fit."""
         ground = self._ground(cluster)
         if ground is None:
-            return self._grades.crowding(cluster, pods) is None
+            return True
         return self._unfit(ground, cluster, _ITEMS.of(id(pods), pods, items_of)) is None
 
     def most(
@@ -116,17 +110,11 @@ class Slots:
     def add(self, cluster: str, pods: Iterable[PodGroup], sign: int = 1) -> None:
         """Add pods to a cluster, or with sign -1 remove them."""
         if cluster not in self._grounds:
-            self._grades.add(cluster, pods, sign)
             return
         held = Counter(self._held.get(cluster, {}))
         for item, number in items_of(pods).items():
             held[item] += sign * number
         self._held[cluster] = {item: number for item, number in held.items() if number > 0}
-
-    @property
-    def graded(self) -> bool:
-        """Return whether resource models are the only check of some cluster's nodes."""
-        return bool(self._grades)
 
     def _unfit(self, ground: Ground, cluster: str, wanted: Mapping[Item, int]) -> Unfit | None:
         return unfit(ground, wanted, self._held.get(cluster, {}))

@@ -5,21 +5,18 @@ within its share. Preemption: a HyperJob whose PriorityClass allows it stops Hyp
 priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
 The choice is tried on copies of the usage and of the space.
 
-A process that begins to follow the Clusters does not know which HyperJobs have ended before: what
-a resourceSummary counts beside the present sub-jobs may be pods of these, at most as many as the
-last leader's claims leave (`claims.py`). Nor does it know which of the sub-jobs that have just
-started a summary counts. While this lasts, the choice has to be the same with and without that
-room. A standby has long followed the Clusters when it becomes the leader.
+The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
+have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
+and room is kept for the head until a summary shows what is so.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.room import Space
@@ -29,10 +26,6 @@ from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
 from hyperjob_engine.resources import (
     Resources,
     accelerator_of,
-    least,
-    positive,
-    scale,
-    subtract,
     total,
 )
 
@@ -68,29 +61,15 @@ def is_preempted(state: QueueState, key: str) -> bool:
     return bool(head) and may_preempt(state.entries[head], state.entries[key], state.usage.tree)
 
 
-def may_evict_from(state: QueueState) -> datetime | None:
-    """Return when the next eviction may start; None before the first round, or while victims hold.
+def may_evict_from(state: QueueState, *, now: datetime) -> datetime | None:
+    """Return when the next eviction may start; None while victims hold a share.
 
-    Victims hold a share until they have ended. The next eviction for the same head waits in case
-    the first was in vain.
+    The next eviction for the same head waits in case the first was in vain.
     """
     known = state.eviction
-    if known is None or state.began is None:
-        return state.began
+    if known is None:
+        return now
     return None if known.victims else known.until
-
-
-def doubts_until(state: QueueState) -> tuple[datetime, datetime] | None:
-    """Return until when the summaries that a new leader has found leave a doubt.
-
-    Until the first time they may count pods that ended before. Until the second time they may count
-    a sub-job twice that has started in the place of another: the leader does not know whether the
-    first summary counted that other sub-job, which had just started.
-    """
-    if state.began is None:
-        return None
-    lag = state.settings.lag
-    return later(state.began, lag), later(state.began, 2 * lag)
 
 
 def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
@@ -100,13 +79,6 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
         return False
     known = tree.queues.get(waiting.queue)
     return other.queues == {waiting.queue} and known is not None and known.preemption
-
-
-class Choice(NamedTuple):
-    """The HyperJobs that make way; or until when a new leader is `unsure` which ones must."""
-
-    victims: Sequence[str] | None
-    unsure: datetime | None = None
 
 
 class Holders(NamedTuple):
@@ -134,69 +106,23 @@ def victims_for(
     holders: Holders,
     *,
     now: datetime,
-) -> Choice:
+) -> Sequence[str] | None:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
-    None: no choice gives enough room. Empty: ended HyperJobs leave enough room, or a new leader is
-    `unsure` whether they do, and the engine waits until the Clusters' status shows it.
+    None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or the
+    summaries may count so much too much that another choice is right.
     """
-    found = _victims(state, waiting, gang, holders, now=now)
-    doubtful = list(_doubtful(state, now=now)) if found else ()
-    if not found or not doubtful:
-        return Choice(found)
-    fewest = _victims(state, waiting, gang, holders, doubtful, now=now)
-    if fewest is not None and set(fewest) == set(found):
-        return Choice(found)
-    return Choice((), next(each for each in doubts_until(state) or () if now < each))
-
-
-def _doubtful(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:
-    """Yield what may be free on a cluster although the first summary of a new leader counts it.
-
-    At first that is all but the present sub-jobs, whether other workloads hold it or not; with the
-    claims of the last leader, what these leave and what is reserved. The pods of a cluster with a
-    view are known.
-    """
-    until = doubts_until(state)
-    if until is None or now >= until[1]:
-        return
-    free, twice = room_after_ends(state).free, dict(_counted_twice(state, now=now))
-    for cluster in state.last.open.clusters:
-        if not cluster.usable or cluster.view is not None:
-            continue
-        name, known = cluster.name, twice.get(cluster.name, {})
-        amounts = positive(subtract(cluster.settling, known))
-        if now < until[0]:
-            rest = subtract(cluster.allocatable, state.occupancy.held(name))
-            amounts = positive(subtract(subtract(rest, free[name]), known))
-            if state.unclaimed is not None:
-                amounts = least(amounts, total((state.unclaimed.get(name, {}), _reserved(cluster))))
-        if any(amounts.values()):
-            yield name, amounts
-
-
-def _reserved(cluster: Cluster) -> Resources:
-    """Return what sub-jobs hold of a cluster that its summary may not count yet."""
-    return total(scale(each.request, each.number) for each in cluster.reserved_pods)
-
-
-def _counted_twice(state: QueueState, *, now: datetime) -> Iterator[tuple[str, Resources]]:
-    """Yield what a new leader counts twice for sure on a cluster.
-
-    Pods that exist cannot hold more than the cluster has: below zero its summary counts some of the
-    settling sub-jobs already.
-    """
-    until = doubts_until(state)
-    if until is None or now >= until[1]:
-        return
-    for cluster in state.last.open.clusters:
-        twice = {
-            name: min(amount, -cluster.free[name])
-            for name, amount in cluster.settling.items()
-            if amount > 0 and cluster.free.get(name, 0) < 0
-        }
-        if twice:
-            yield cluster.name, twice
+    space = room_after_ends(state)
+    found = _victims(state, waiting, gang, holders, space, now=now)
+    doubts = [each for each in space.clusters if each.view is None and any(each.doubtful.values())]
+    if not doubts:
+        return found
+    for cluster in doubts:
+        space.take(cluster.name, cluster.doubtful, -1)
+    other = _victims(state, waiting, gang, holders, space, now=now)
+    if other is None or (found is not None and set(found) == set(other)):
+        return found
+    return ()
 
 
 def _victims(
@@ -204,11 +130,11 @@ def _victims(
     waiting: Pending,
     gang: Sequence[QueuedSubJob],
     holders: Holders,
-    spare: Iterable[tuple[str, Resources]] = (),
+    space: Space,
     *,
     now: datetime,
 ) -> Sequence[str] | None:
-    """Return the fewest HyperJobs that must make way; `spare` is free on clusters beside the room.
+    """Return the fewest HyperJobs that must make way in a room after all ends.
 
     The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
     out those that are not needed. The state stays as it is: `evict` records the choice.
@@ -226,10 +152,7 @@ def _victims(
             known += entries
     if not known and evicted_head(state) != head.unit.key:
         return None
-    space = room_after_ends(state)
-    for cluster, amounts in (*_counted_twice(state, now=now), *spare):
-        space.take(cluster, amounts, -1)
-    trial = _Trial(waiting, holders.usage.copy(), space)
+    trial = _Trial(waiting, holders.usage.copy(), space.copy())
     if not known:
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []

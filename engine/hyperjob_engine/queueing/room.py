@@ -83,7 +83,7 @@ class Space:
         no difference to a cluster. `most` begins as an upper bound by sums, and the clusters are
         counted exactly from the best on, until enough have room or the bounds are too low.
         """
-        if not alike or self.slots.graded:
+        if not alike:
             return len(self.assign(requests, standing, max_domains, least=least)) >= least
         if len(requests) < least:
             return False
@@ -131,9 +131,13 @@ class Space:
         return made
 
     def ended(self) -> "Space":
-        """Return a copy after the end of all pods that are about to end."""
+        """Return a copy after the end of all pods that are about to end, as nodes show them."""
         made = self.emptied(
-            ((each.name, total(each.ending.values())) for each in self.clusters),
+            (
+                (each.name, total(each.ending.values()))
+                for each in self.clusters
+                if each.view is not None
+            ),
             leaving=Vacating.ENDING,
         )
         for cluster in self.clusters:

@@ -30,7 +30,6 @@ from hyperjob_engine.queueing.admit import (
 )
 from hyperjob_engine.queueing.evict import (
     Holders,
-    doubts_until,
     evict,
     evicted_head,
     holders_of,
@@ -120,11 +119,8 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     """Return the time until a HyperJob may be admitted without a change of an object."""
     if not state.lines:
         return None
-    evictions = [
-        each
-        for each in (may_evict_from(state), *(doubts_until(state) or ()))
-        if each and each > now
-    ]
+    moment = may_evict_from(state, now=now)
+    evictions = [moment] if moment is not None and moment > now else []
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
     times = [state.occupancy.next_change(), *evictions, ending, *rests]
@@ -145,7 +141,6 @@ def begin(
     `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
     that it leaves equal, `room` also loses what is kept for a head during the round.
     """
-    state.began = state.began or now
     end_rests(state, now=now)
     end_pods(state, pods_left, now=now)
     renew_shares(state, clusters)
@@ -392,12 +387,10 @@ class _Round:
         room is enough for a head that else would stop others.
         """
         state, key = self.state, waiting.order.key
-        moment = may_evict_from(state)
+        moment = may_evict_from(state, now=self.now)
         if moment is not None and moment <= self.now and state.last.kept_for in ("", key):
             self.holders = self.holders or holders_of(state)
-            victims, unsure = victims_for(state, waiting, gang, self.holders, now=self.now)
-            if unsure is not None:
-                state.last.unsure[key] = unsure
+            victims = victims_for(state, waiting, gang, self.holders, now=self.now)
             if victims is not None and not victims:
                 return True
             if victims:

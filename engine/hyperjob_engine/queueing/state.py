@@ -126,7 +126,7 @@ class LastRound:
 
     `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
     is kept for `kept_for`, the head of line for which others make way. `starts` are the expected
-    starts of heads, and `unsure` is until when a new leader stops nothing for them.
+    starts of heads.
     `blocks` has why the HyperJobs of a queue and a shape wait.
     """
 
@@ -135,7 +135,6 @@ class LastRound:
     open: Space = field(default_factory=lambda: Space((), {}))
     kept_for: str = ""
     starts: dict[str, Start] = field(default_factory=dict)
-    unsure: dict[str, datetime] = field(default_factory=dict)
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
 
 
@@ -180,16 +179,12 @@ class Messages:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `began` is when this process began to follow the Clusters, by default its first round;
-    `unclaimed` is what their summaries then counted of ended sub-jobs at most, if it is known.
     `ending` are the pods of stopped sub-jobs by end, `later` are expected starts behind heads.
     """
 
     settings: Settings
     shares: Shares
     known: bool = False
-    began: datetime | None = None
-    unclaimed: Mapping[str, Resources] | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     index: Index = field(default_factory=Index)
     lines: Lines = field(default_factory=Lines)

@@ -159,14 +159,8 @@ def _wait_of(
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")
-    unsure = state.last.unsure.get(key)
     if making_way:
         text = f"{text}; {' and '.join(making_way)}"
-    elif unsure is not None:
-        text = (
-            f"{text}; the controller has just begun to lead and stops no HyperJob for it before"
-            f" {unsure:%H:%M:%S}Z, since the status of the Clusters may count pods that have ended"
-        )
     return Wait(
         queue=_named(waiting.queue),
         place=place,

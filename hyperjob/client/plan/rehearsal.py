@@ -67,8 +67,6 @@ class Rehearsal:
             tuning=Tuning(failure_causes=False),
             through=self._through,
         )
-        # A new leader waits until it evicts; the controller of the world has led for long.
-        self.queues.began = world.now - 2 * world.options.lag
 
     def get(self, resource: Resource, key: str) -> Object | None:
         """Return an object of the present world."""

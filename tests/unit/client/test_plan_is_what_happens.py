@@ -88,7 +88,7 @@ class Fleet:
         self.server.listen(self._heard)
 
     async def start(self) -> None:
-        """Start a controller; as that of a plan, it evicts without the wait of a new leader."""
+        """Start a controller."""
         manager = Manager(
             Kube(self.server),
             self.options,
@@ -96,7 +96,6 @@ class Fleet:
             clock=asyncio.get_running_loop().time,
             tuning=Tuning(failure_causes=False),
         )
-        manager.handover.follow(now() - 2 * self.options.lag)
         self._running = asyncio.create_task(manager.run())
         await manager.working.wait()
 

@@ -5,23 +5,22 @@ compared with the pods that the members truly have.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from hyperjob_controller.admission.handover import Handover
-from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_core.kube.client import EventType
 from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.placement.capacity import ClusterSummary, summarise
 from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import admitted, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob
-from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -39,6 +38,15 @@ GPUS = 16
 CLUSTERS = ("a", "b")
 QUEUES: tuple[Queue, ...] = (queue("x", reclaimable=True), queue("y"))
 EVERY = 10
+
+
+class Clusters:
+    """An informer that a test drives."""
+
+    tell: Callable[[EventType, Object | None, Object | None], None]
+
+    def add_handler(self, handler: Callable[..., None]) -> None:
+        self.tell = handler
 
 
 @dataclass
@@ -68,8 +76,7 @@ class Pods:
 class Fleet:
     """The world; `sees`: the controller reads nodes and pods of the members.
 
-    `changing`: other workloads come and go too, where there is room. `hands_over`: each leader
-    leaves its claims for the next one, as its last renewal of the Lease had them.
+    `changing`: other workloads come and go too, where there is room.
     """
 
     seed: int
@@ -84,17 +91,17 @@ class Fleet:
     unseen: list[str] = field(default_factory=list)
     evicted: int = 0
     number: int = 0
-    hands_over: bool = False
-    began: int = 0
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.objects: dict[str, dict[str, Object]] = {"jobs": {}, "policies": {}, "bindings": {}}
-        self.summaries: dict[str, ClusterSummary] = {}
+        self.raw: dict[str, Object] = {}
+        self.informer = Clusters()
         self.coming: list[tuple[float, str, int]] = []
         self.shown: dict[str, int] = {}
         self.views: dict[str, MemberView] = {}
         self.offset = {name: self.rng.randrange(EVERY) for name in CLUSTERS}
+        self.informer.tell = lambda *_: None
         for name in CLUSTERS:
             self.others.setdefault(name, 0)
             self.show(name, self.others[name])
@@ -103,8 +110,6 @@ class Fleet:
     def lead(self) -> None:
         """Let a new leader take over: it knows the objects and summaries, and no past."""
         owner = hyperjob()
-        left = self.handover.record(self.state) if self.now and self.hands_over else ""
-        self.began = self.now
         self.reservations = Reservations(
             hyperjob=lambda _key: owner,
             job=self.objects["jobs"].get,
@@ -113,28 +118,26 @@ class Fleet:
             lag=LAG,
             pods_of=self.pods_of,
         )
-        self.candidates = Candidates(self.reservations)
-        self.handover = Handover(self.reservations, now=self.time)
+        self.capacity = Capacity(
+            self.informer,  # type: ignore[arg-type]  # has what is used
+            self.reservations,
+            now=self.time,
+            views=lambda *_: self.views if self.sees else {},
+        )
+        for raw in self.raw.values():
+            self.informer.tell(EventType.ADDED, None, raw)
         self.state = new_state(Settings(lag=LAG))
         set_queues(self.state, QUEUES)
-        for name in CLUSTERS:
-            self.reservations.begin(name, self.taken(name))
         for path in self.objects["jobs"]:
             self.reservations.update(path, now=self.time())
         for key, known in self.units.items():
             update(self.state, key, known, now=self.time())
-        self.handover.follow(self.time())
-        self.handover.restore(left)
-        self.handover.prime(self.state)
 
     def time(self) -> datetime:
         return NOW + timedelta(seconds=self.now)
 
     def all(self) -> list[Pods]:
         return [*self.jobs.values(), *self.past]
-
-    def taken(self, name: str) -> dict[str, int]:
-        return parse_resources({GPU: self.shown[name], "pods": self.shown[name]})
 
     def show(self, name: str, used: int) -> None:
         self.shown[name] = used
@@ -149,8 +152,8 @@ class Fleet:
                 },
             },
         }
-        found = summarise(raw)
-        self.summaries = {**self.summaries, name: found}
+        before, self.raw[name] = self.raw.get(name), raw
+        self.informer.tell(EventType.MODIFIED, before, raw)
 
     def pods_of(self, cluster: str, key: str) -> int | None:
         if not self.sees or cluster not in self.views:
@@ -190,7 +193,7 @@ class Fleet:
             _, name, used = each
             if used != self.shown[name]:
                 self.show(name, used)
-                self.reservations.summarised(name, self.taken(name), now=self.time())
+                self.reservations.summarised(name, now=self.time())
         self.past = [each for each in self.past if each.gone is None or now < each.gone]
         self.reservations.expire(now=self.time())
         self.decide()
@@ -259,11 +262,10 @@ class Fleet:
         self.reservations.update(key, now=self.time())
 
     def clusters(self) -> tuple[Cluster, ...]:
-        return self.candidates.of(self.summaries, self.views if self.sees else {}, now=self.time())
+        return self.capacity.clusters(now=self.time())
 
     def decide(self) -> None:
-        clusters = self.clusters()
-        shown = {name: each.free for name, each in self.summaries.items()}
+        clusters, shown = self.capacity.capacity()
         decided = schedule(self.state, clusters, shown=shown, now=self.time())
         for key in decided.keys:
             if evicted_for(self.state, key):

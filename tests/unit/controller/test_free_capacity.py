@@ -147,7 +147,9 @@ def judge(rig: Rig, admission: Any) -> Any:
             priorities=unused,
             closed_queues=unused,
         ),
-        limits=Limits(cluster_lost=second, gang=second, silence=second, start=second),
+        limits=Limits(
+            cluster_lost=second, gang=second, silence=second, start=second, unschedulable=second
+        ),
         admission=unused,
         now=lambda: NOW,
     )

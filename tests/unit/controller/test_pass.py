@@ -17,7 +17,7 @@ from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.memory.candidates import Candidates
+from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.options import Options
@@ -41,7 +41,7 @@ from tests.unit.engine.builders import GPU, binding, group, hyperjob, vcjob_stat
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, Kube, MetricWrapperBase, Scrape, Parsed, Candidates)
+OTHERS = (Informer, Kube, MetricWrapperBase, Scrape, Parsed, Capacity)
 
 
 def member(name: str, gpus: int) -> Object:

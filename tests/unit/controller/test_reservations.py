@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,13 +6,12 @@ import pytest
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.planned import CreateChild
-from hyperjob_engine.resources import parse_resources, subtract
+from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,
     binding,
-    cluster,
     hyperjob,
     job,
     labels,
@@ -120,37 +118,14 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
     assert books.held() == {"b": 8}
 
 
-def test_what_is_free_once_all_have_ended_changes_only_with_what_others_take(books: Books) -> None:
-    def eventual(free: int, now: datetime = NOW) -> int:
-        shown = cluster("a", free, total=32)
-        held = books.reservations.reserved(now=now).get("a", {})
-        seen = replace(shown, free=subtract(shown.free, held))
-        return books.reservations.eventual([seen], now=now)["a"][GPU] // 10**9
-
-    assert eventual(28) == 28, "others use 4"
-    making = CreateChild(
-        name="x", policy=None, job=None, cluster="a", demand=parse_resources({GPU: "8"})
-    )
-    with books.reservations.assumed([making]):
-        assert eventual(28) == 28
-    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
-    assert eventual(28) == 28, "reserved, not shown"
-    books.update(jobs=job(gpus=8, phase="Running", pods={"running": 8}))
-    assert eventual(20, NOW + LAG) == 28, "shown"
-    books.update(now=NOW + LAG, jobs=job(gpus=8, phase="Completed"))
-    assert eventual(20, NOW + LAG) == 28, "ended, and the status does not show it yet"
-    assert books.reservations.eventual_changes_in(now=NOW + LAG) == LAG
-    assert eventual(20, NOW + 2 * LAG) == 20, "others took its place"
-    books.update(now=NOW + 2 * LAG, jobs=None)
-    assert eventual(28, NOW + 2 * LAG) == 28
-    assert books.reservations.eventual_changes_in(now=NOW + 2 * LAG) is None
-
-
 def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
+        books.reservations.expire(now=now)
+        found = {name: books.reservations.pods(name) for name in "ab"}
         return {
             name: sorted((group.request[GPU] // 10**9, group.number) for group in groups)
-            for name, groups in books.reservations.pods(now=now).items()
+            for name, groups in found.items()
+            if groups
         }
 
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
@@ -182,8 +157,6 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     assert books.held(NOW + LAG - timedelta(seconds=1)) == {"a": 8}
     assert books.held(NOW + LAG) == {}
     assert books.reservations.next_change(now=NOW + LAG) is None
-    assert books.reservations.take_freed() == [], "reading changes nothing"
-    books.reservations.expire(now=NOW + LAG)
     assert books.reservations.take_freed() == ["a"]
     assert books.held(NOW) == {}, "it has been dropped"
 
@@ -208,11 +181,11 @@ def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_th
     pending = job(gpus=8, phase="Pending", pods={"pending": 8})
     books.update(jobs=pending, policies=policy(cluster="a"))
     for where, seconds in (("a", 4), ("b", 6)):
-        books.reservations.summarised(where, {}, now=NOW + timedelta(seconds=seconds))
+        books.reservations.summarised(where, now=NOW + timedelta(seconds=seconds))
         assert books.held() == {"a": 8}
-    books.reservations.summarised("a", {}, now=NOW + timedelta(seconds=5))
+    books.reservations.summarised("a", now=NOW + timedelta(seconds=5))
     assert books.held() == {}
-    assert books.reservations.settling(now=NOW) == {}
+    assert not books.reservations.settling("a").get(GPU)
     assert books.reservations.take_freed() == ["a"]
     books.update(NOW + timedelta(seconds=6), jobs=job(gpus=8, phase="Running", pods={"running": 8}))
     assert books.held() == {}, "the summary goes on counting it"
@@ -288,27 +261,69 @@ def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
         books.update(now, jobs=job(gpus=round_ % 7 + 1), policies=policy(cluster="ab"[round_ % 2]))
         books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
     books.update(jobs=None)
-    assert books.reservations.reserved(now=NOW) == books.reservations.pods(now=NOW) == {}
+    assert books.reservations.reserved(now=NOW) == {}
+    assert [books.reservations.pods(name) for name in "ab"] == [(), ()]
 
 
-def test_what_has_ended_is_due_once_and_never_again(books: Books) -> None:
-    running = job(gpus=8, phase="Running", pods={"running": 8})
-    books.update(jobs=running, policies=policy())
-    books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}), policies=policy())
-    assert books.reservations.eventual_changes_in(now=NOW) == LAG
-    assert books.reservations.eventual_changes_in(now=NOW + LAG) is None, "rounds would never rest"
+def running(books: Books) -> None:
+    """Let a member run the vcjob of 8 pods, whose reservation has ended."""
+    books.update(jobs=job(gpus=8), policies=policy())
+    books.update(jobs=job(gpus=8, phase="Running", pods={"running": 8}))
+
+
+def ending(books: Books, now: datetime) -> int:
+    books.reservations.expire(now=now)
+    return books.reservations.ending("a").get(GPU, 0) // 10**9
+
+
+def test_what_has_ended_is_in_the_summary_until_the_lag_is_over(books: Books) -> None:
+    running(books)
+    assert ending(books, NOW) == 0
+    books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}))
+    assert ending(books, NOW) == 8
+    assert books.reservations.ended_jobs("a") == [KEY]
+    assert books.reservations.next_change(now=NOW) == LAG
+    assert ending(books, NOW + LAG) == 0
+    assert books.reservations.next_change(now=NOW + LAG) is None, "rounds would never rest"
+    books.update(NOW + LAG, jobs=None)
+    assert ending(books, NOW + LAG) == 0, "it has ended once"
+
+
+def test_a_summary_that_changes_five_seconds_after_an_end_shows_it(books: Books) -> None:
+    running(books)
+    books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}))
+    books.reservations.summarised("a", now=NOW + timedelta(seconds=4))
+    assert ending(books, NOW) == 8
+    books.reservations.summarised("b", now=NOW + timedelta(seconds=5))
+    assert ending(books, NOW) == 8
+    books.reservations.summarised("a", now=NOW + timedelta(seconds=5))
+    assert ending(books, NOW) == 0
+
+
+def test_pods_of_a_stopped_sub_job_may_run_on_for_their_grace_period(books: Books) -> None:
+    running(books)
+    books.update(jobs=None)
+    grace = timedelta(seconds=30)  # the default of pods
+    assert ending(books, NOW + grace + LAG - timedelta(seconds=1)) == 8
+    assert ending(books, NOW + grace + LAG) == 0
+
+
+def test_a_sub_job_that_no_member_had_leaves_nothing(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(suspended=True))
+    books.update(jobs=None)
+    assert ending(books, NOW) == 0
 
 
 def test_only_what_the_summary_may_count_already_settles() -> None:
     books = Books()
     books.update(jobs=job(), policies=policy(cluster="a"))
     assert books.held() == {"a": 8}
-    assert not books.reservations.settling(now=NOW).get("a")
+    assert not books.reservations.settling("a").get(GPU)
     running = vcjob_status("Running", {"running": 8}, since="2026-01-02T03:04:05Z")
     placed = binding(cluster="a", status=running)
     books.update(jobs={**job(), "status": running}, bindings=placed)
     assert books.held() == {"a": 8}
-    assert books.reservations.settling(now=NOW)["a"][GPU] == 8 * 10**9
+    assert books.reservations.settling("a")[GPU] == 8 * 10**9
 
 
 def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation() -> None:
@@ -346,17 +361,15 @@ def test_pods_that_were_shown_before_count_until_they_are_created_again(
     assert books.held() == held
 
 
-def test_a_sub_job_that_only_lost_nodes_count_is_reserved_and_credited_once() -> None:
+def test_a_sub_job_whose_nodes_are_no_longer_known_is_reserved_again() -> None:
     books, pods = Books(), {("a", KEY): 2}
     books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
-    books.reservations.begin("a", {})
     books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
     assert books.held() == {}
     assert books.reservations.jobs_on("a") == [KEY]
     pods.clear()
     books.update()
     assert books.held() == {"a": 2}
-    assert not books.reservations.credit("a").get(GPU)
     pods["a", KEY] = 2
     books.update()
     assert books.held() == {}

@@ -6,10 +6,8 @@ import pytest
 from hyperjob_engine.model.observed import ReportedStatus
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.placement.capacity import (
-    Reservation,
-    candidates,
+    promised_on,
     reservation,
-    reserved,
     summarise,
 )
 from hyperjob_engine.reasons.trouble import trouble_text
@@ -182,11 +180,22 @@ def test_a_summary_that_changes_after_all_pods_were_seen_counts_them(
     assert ("held" if entry is not None and entry.holds(NOW) else "shown") == expected
 
 
-def test_reservations_are_taken_off_what_is_free() -> None:
-    summaries = [summarise(raw_cluster(metadata_name=name)) for name in ("b", "a")]
-    held = Reservation(cluster="b", demand=DEMAND, shown_at=None)
-    shown = Reservation(cluster="b", demand=DEMAND, shown_at=NOW)
-    found = candidates(summaries, reserved([held, shown], now=NOW))
-    assert [cluster.name for cluster in found] == ["a", "b"]
-    assert found[0].free[GPU] == parse_resources({GPU: "14"})[GPU]
-    assert found[1].free[GPU] == -parse_resources({GPU: "2"})[GPU]
+def test_a_reservation_is_taken_off_what_is_free() -> None:
+    summary = summarise(raw_cluster())
+    assert promised_on(summary, {}).free[GPU] == parse_resources({GPU: "14"})[GPU]
+    assert promised_on(summary, DEMAND).free[GPU] == -parse_resources({GPU: "2"})[GPU]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "trouble"),
+    [
+        ({"totalNum": 3, "readyNum": 1}, ""),
+        ({"totalNum": 3}, "has no ready node"),
+        ({}, ""),
+    ],
+)
+def test_a_cluster_without_a_ready_node_is_no_candidate(nodes: Object, trouble: str) -> None:
+    raw = raw_cluster()
+    raw["status"]["nodeSummary"] = nodes
+    found = summarise(raw)
+    assert (found.usable, trouble_text(found.trouble)) == (not trouble, trouble)

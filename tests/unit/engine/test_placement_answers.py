@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
-from hyperjob_engine.model.nodes import Grade, Nodes, PodGroup
+from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.placement.assign import FreeRoom
@@ -20,63 +20,14 @@ from hyperjob_engine.placement.explain import (
     obstacle,
     why_not,
 )
-from hyperjob_engine.placement.grades import Crowding, Grades
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.share import SplitShare, Wish
 from tests.unit.engine.builders import GPU, cluster, request
-from tests.unit.engine.views import held, job, node, task, view
+from tests.unit.engine.views import held, job, node, seen, task, view
 
 NANO = 10**9
-
-
-def graded(name: str = "a") -> Cluster:
-    """A cluster of two nodes with four GPUs free on each, and never more."""
-    nodes = Nodes((Grade(2, {GPU: 4}, {GPU: 5}),), {GPU: 8}, all_counted=True)
-    return cluster(name, nodes=nodes)
-
-
-def gpus(each: int, number: int) -> PodGroup:
-    return PodGroup({GPU: each}, number)
-
-
-@pytest.mark.parametrize(
-    ("placed", "pods", "crowding"),
-    [
-        ((), [gpus(4, 2)], None),
-        ((), [gpus(4, 3)], Crowding(GPU, 4, 3, 2)),
-        ((), [gpus(4, 1), gpus(4, 2)], Crowding(GPU, 4, 3, 2)),
-        ((), [gpus(4, 1), gpus(1, 7)], None),
-        ((), [gpus(4, 1), gpus(1, 8)], Crowding(GPU, 1, 9, 8)),
-        ((), [gpus(0, 99), PodGroup({"cpu": 1}, 99)], None),
-        ([gpus(4, 1)], [gpus(4, 2)], Crowding(GPU, 4, 3, 2)),
-        ([gpus(4, 2)], [gpus(1, 6)], None),
-        ([gpus(4, 2)], [gpus(1, 7)], Crowding(GPU, 1, 9, 8)),
-        ([gpus(4, 3)], [gpus(2, 1)], None),
-        ([gpus(4, 3)], [gpus(2, 2)], Crowding(GPU, 2, 5, 4)),
-    ],
-)
-def test_resource_models_bound_the_pods_of_each_size_and_of_all_larger_ones(
-    placed: list[PodGroup], pods: list[PodGroup], crowding: Crowding | None
-) -> None:
-    grades = Grades([graded(), cluster("b")])
-    grades.add("a", placed)
-    assert grades.crowding("a", pods) == crowding
-    assert grades.crowding("a", pods) == crowding, "the bounds that it keeps are the same"
-    assert grades.crowding("b", pods) is None, "a cluster without resource models"
-
-
-def test_pods_that_leave_make_room_in_their_own_copy_alone() -> None:
-    grades = Grades([graded()])
-    grades.add("a", [gpus(4, 2)])
-    copy = grades.copy()
-    copy.add("a", [gpus(4, 2)], -1)
-    assert grades.crowding("a", [gpus(4, 1)]) == Crowding(GPU, 4, 3, 2)
-    assert copy.crowding("a", [gpus(4, 2)]) is None
-    copy.add("a", [gpus(4, 1)], -1)
-    assert copy.crowding("a", [gpus(4, 3)]) is not None, "pods that never came leave no room"
-    assert (bool(copy), bool(Grades([cluster("b")]))) == (True, False)
 
 
 ZONED = view(
@@ -189,9 +140,9 @@ OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], str]] = {
     ),
     "it is too small": (cluster("a", 0), {}, f"lacks 8 {GPU} (has none)"),
     "its nodes are too small": (
-        graded(),
-        {"pods": (gpus(4 * NANO, 3),)},
-        f"has no node with 4 {GPU} left, by its resource models",
+        seen(view([node("n0", 8, held("p", 4)), node("n1", 8, held("q", 4))])),
+        {"pods": (PodGroup({GPU: 8 * NANO}, 1),)},
+        f"has 8 {GPU} free on 2 nodes, but no node with 8 free (largest 4)",
     ),
 }
 

@@ -27,9 +27,9 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_engine.placement.capacity import reservation, reserved
+from hyperjob_engine.placement.capacity import reservation
 from hyperjob_engine.plan import plan
-from hyperjob_engine.resources import Resources, fits, subtract
+from hyperjob_engine.resources import Resources, fits, subtract, total
 from tests.unit.engine.builders import NOW, Object, binding
 
 LAG = timedelta(seconds=30)
@@ -93,12 +93,13 @@ class World:
                 complete_since=None,
                 lag=timedelta(days=1),
             )
-            if entry is not None and cluster:
+            if entry is not None and cluster and entry.holds(self.now):
                 entries.append(entry)
-        held = reserved(entries, now=self.now)
-        return {
-            name: subtract(item.free, held.get(name, {})) for name, item in self.clusters.items()
+        held = {
+            name: total(each.demand for each in entries if each.cluster == name)
+            for name in self.clusters
         }
+        return {name: subtract(item.free, held[name]) for name, item in self.clusters.items()}
 
     def _cluster_of(self, name: str) -> str:
         """Where the reservations counts a sub-job."""
