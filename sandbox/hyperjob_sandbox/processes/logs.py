@@ -4,11 +4,13 @@ A log is in the format of CRI, one line `TIME STREAM F TEXT` each; its older hal
 """
 
 import asyncio
+import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import BinaryIO, Final, Self
 
 from hyperjob_sandbox.apiserver import errors
 
@@ -66,31 +68,40 @@ def _requested(data: bytes, options: LogOptions) -> bytes:
 async def follow(
     path: Path, options: LogOptions, *, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Yield the requested lines and then each new line, until the container has ended."""
-    inode = path.stat().st_ino if path.exists() else 0
-    written = _content(path)
-    position = written.rfind(b"\n") + 1  # the log may grow after this read
-    first = _requested(_content(_older(path)) + written[:position], options)
-    if first:
-        yield first
-    rest = b""
-    while True:
-        over = is_over()
-        if path.exists():
-            state = path.stat()
-            if inode and state.st_ino != inode:
-                position = 0
-            inode = state.st_ino
-            with path.open("rb") as file:
-                file.seek(position)
+    """Yield the requested lines and then each new line, until the container has ended.
+
+    The file stays open, as that of a kubelet: its last lines are there after it was removed.
+    """
+    with contextlib.ExitStack() as opened:
+        file = _open(path, opened)
+        written = b"" if file is None else file.read()
+        position = written.rfind(b"\n") + 1  # the log may grow after this read
+        first = _requested(_content(_older(path)) + written[:position], options)
+        rest = written[position:]
+        if first:
+            yield first
+        while True:
+            over = is_over()
+            file = file or _open(path, opened)
+            while file is not None:
                 while data := file.read(_BLOCK):
-                    position += len(data)
                     *lines, rest = (rest + data).split(b"\n")
                     if lines:
                         yield b"".join(_shown(line, options) for line in lines)
-        if over:
-            return
-        await asyncio.sleep(_POLL_SECONDS)
+                if not path.exists() or path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                    break
+                file = _open(path, opened)  # the log was rotated
+            if over:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _open(path: Path, opened: contextlib.ExitStack) -> BinaryIO | None:
+    """Open a log in place of the one before; None if there is none."""
+    opened.close()
+    with contextlib.suppress(FileNotFoundError):
+        return opened.enter_context(path.open("rb"))
+    return None
 
 
 def _older(path: Path) -> Path:

@@ -224,19 +224,20 @@ def test_a_query_that_makes_no_sense_is_a_bad_request(query: dict[str, str]) -> 
         logs.LogOptions.parse(query)
 
 
-async def test_a_line_written_while_a_log_is_followed_from_its_begin_comes_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_line_written_while_a_log_is_followed_comes_once_also_from_a_removed_file(
+    tmp_path: Path, removed: bool
 ) -> None:
-    path, content = tmp_path / "log", logs._content
+    path = tmp_path / "log"
     lines = [b"2026-11-22T10:00:00.00000000%dZ stdout F %d\n" % (n, n) for n in range(4)]
     path.write_bytes(lines[0] + lines[1][:20])
 
-    def grown(which: Path) -> bytes:
-        found = content(which)
-        if which == path:
-            path.write_bytes(b"".join(lines))
-        return found
+    def ends() -> bool:
+        with path.open("ab") as log:
+            log.write(b"".join(lines)[len(lines[0]) + 20 :])
+        if removed:
+            path.unlink()
+        return True
 
-    monkeypatch.setattr(logs, "_content", grown)
-    followed = logs.follow(path, logs.LogOptions(follow=True), is_over=lambda: True)
+    followed = logs.follow(path, logs.LogOptions(follow=True), is_over=ends)
     assert b"".join([part async for part in followed]) == b"0\n1\n2\n3\n"
