@@ -2,7 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ async def test_a_member_with_pods_without_end_is_not_known(tmp_path: Path) -> No
             "east",
             kube.member("east"),
             resources=(PODS,),
-            lists=asyncio.Semaphore(),
+            pages=asyncio.Semaphore(),
             now=utc_now,
             heard=lambda *_: None,
             budget=Budget(10 * MIB),
@@ -106,3 +107,96 @@ async def test_what_came_of_a_list_that_failed_is_not_kept(tmp_path: Path) -> No
 
 def names(raw: Object) -> Object:
     return {"metadata": raw["metadata"]}
+
+
+async def test_other_tasks_run_between_the_objects_of_a_page(tmp_path: Path) -> None:
+    turns, seen = 0, list[int]()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def transform(raw: Object) -> Object:
+        seen.append(turns)
+        return raw
+
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(once(page(*map(str, range(500)))), tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        task = asyncio.ensure_future(others())
+        await kube.list(NODES, transform=transform)
+        await cancel([task])
+    assert max(Counter(seen).values()) <= 10
+
+
+async def test_one_page_is_decoded_at_a_time_also_of_members(tmp_path: Path) -> None:
+    present, most = set[str](), 0
+
+    def decoded(of: str) -> Callable[[Object], Object]:
+        def transform(raw: Object) -> Object:
+            nonlocal most
+            present.add(of)
+            most = max(most, len(present))
+            if raw["metadata"]["name"] == "499":
+                present.discard(of)
+            return names(raw)
+
+        return transform
+
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(once(page(*map(str, range(500)))), tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        members = {name: kube.member(name) for name in ("east", "west", "north")}
+        await asyncio.gather(
+            *(each.list(NODES, transform=decoded(name)) for name, each in members.items())
+        )
+    assert most == 1
+
+
+async def test_a_list_of_pages_without_end_takes_turns_with_other_lists(tmp_path: Path) -> None:
+    slots = asyncio.Semaphore(1)
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(pages("a"), tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+        misbehaving(once(page("b")), tmp_path) as other,
+    ):
+        endless = asyncio.ensure_future(kube.member("east").list(NODES, pages=slots))
+        async with Kube.connect(kubeconfig=other.kubeconfig) as honest:
+            listed = await honest.list(NODES, pages=slots)
+        assert not endless.done()
+        await cancel([endless])
+    assert [each["metadata"]["name"] for each in listed.items] == ["b"]
+
+
+async def test_lines_that_do_not_end_count_as_kept_of_their_member(tmp_path: Path) -> None:
+    async def answer(request: str) -> AsyncIterator[bytes]:
+        if "watch=1" not in request:
+            yield page()
+            return
+        yield OK + CHUNKED + chunk(b" " * 3 * MIB)
+        await asyncio.sleep(SECONDS)
+
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(answer, tmp_path) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
+    ):
+        member = Member(
+            "east",
+            kube.member("east"),
+            resources=(PODS, NODES),
+            pages=asyncio.Semaphore(),
+            now=utc_now,
+            heard=lambda *_: None,
+            budget=Budget(5 * MIB),
+        )
+        with pytest.raises(ExceptionGroup) as raised:
+            await member.run()
+    assert f"and {5 * MIB} are the most" in str(raised.value.exceptions[0])

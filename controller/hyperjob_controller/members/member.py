@@ -7,7 +7,7 @@ controller knows its state. A member that hangs is cut off by the idle limit.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -116,13 +116,13 @@ class Member:
         kube: Kube,
         *,
         resources: Iterable[Resource],
-        lists: AbstractAsyncContextManager[object],
+        pages: AbstractAsyncContextManager[object],
         now: Callable[[], datetime],
         heard: Callable[[str, News], None],
         budget: Budget,
         in_turn: InTurn = nullcontext,
     ) -> None:
-        """Use `kube`, the member's client; `lists` bounds the concurrent lists of all members.
+        """Use `kube`, the member's client; `pages` bounds the pages of all members in memory.
 
         `budget` counts what is kept of it.
 
@@ -134,13 +134,14 @@ class Member:
         self.fold = MemberFold()
         self.tried = asyncio.Event()
         self.errors: dict[Resource, KubeError] = {}
-        self._lister = _InTurn(kube, lists, begins=self._begin)
+        self._lister = _InTurn(kube, pages, begins=self._begin, holds=self._hold)
         self._budget = budget
         # Of the facts since the last list; `_changes`: of those that came after it.
         self._weights: dict[Resource, Weights] = {}
         self._sizes: Counter[Resource] = Counter()
         self._changes: Counter[Resource] = Counter()
         self._listed: set[Resource] = set()
+        self._lines: Counter[Resource] = Counter()  # of watches, which have not ended yet
         self._now = now
         self._tell = heard
         self._in_turn = in_turn
@@ -160,7 +161,7 @@ class Member:
                 await self._failed
         finally:
             self._budget.clear(self)
-            for each in (self._weights, self._sizes, self._changes, self._listed):
+            for each in (self._weights, self._sizes, self._changes, self._listed, self._lines):
                 each.clear()
 
     def fail(self, error: Exception) -> None:
@@ -340,6 +341,11 @@ class Member:
             self._changes[resource] += size
         self._budget.charge(self, size)
 
+    def _hold(self, resource: Resource, size: int) -> None:
+        """Count the bytes of a line that has not ended."""
+        self._budget.charge(self, size - self._lines[resource])
+        self._lines[resource] = size
+
     def _alive(self, resource: Resource) -> None:
         self._signs[resource] = self._now()
         self._absent.discard(resource)
@@ -371,22 +377,30 @@ class Member:
 
 
 class _InTurn:
-    """The client of a member whose lists wait for their turn."""
+    """The client of a member: pages of lists wait for their turn, and open lines are counted."""
 
     def __init__(
         self,
         kube: Kube,
-        turns: AbstractAsyncContextManager[object],
+        pages: AbstractAsyncContextManager[object],
         *,
         begins: Callable[[Resource], None],
+        holds: Callable[[Resource, int], None],
     ) -> None:
-        self.watch = kube.watch
         self._kube = kube
-        self._turns = turns
+        self._pages = pages
         self._begins = begins
+        self._holds = holds
 
     async def list(self, resource: Resource, **how: Any) -> ObjectList:  # noqa: ANN401 - Kube's
-        """List all objects; the members take turns, since pages are large."""
-        async with self._turns:
-            self._begins(resource)
-            return await self._kube.list(resource, **how)
+        """List all objects; the members take turns with their pages, which are large."""
+        self._begins(resource)
+        return await self._kube.list(resource, pages=self._pages, **how)
+
+    def watch(
+        self,
+        resource: Resource,
+        **how: Any,  # noqa: ANN401 - Kube's
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Follow changes."""
+        return self._kube.watch(resource, holds=partial(self._holds, resource), **how)

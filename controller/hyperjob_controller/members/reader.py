@@ -36,7 +36,7 @@ from hyperjob_engine.reasons.podtrouble import PodsTrouble
 
 log = logging.getLogger(__name__)
 
-_LISTS: Final = 8
+_PAGES: Final = 8
 _CALL_SECONDS: Final = 15.0
 _GATHER_SECONDS: Final = 0.25
 """The changes of a member in this time are reported once."""
@@ -106,7 +106,7 @@ class Members:
         self._resources: tuple[Resource, ...] = (PODS, PODGROUPS, CORE_EVENTS)
         if nodes:
             self._resources += (NODES, HYPERNODES)
-        self._lists = asyncio.Semaphore(_LISTS)
+        self._pages = asyncio.Semaphore(_PAGES)
         self._budget = Budget(most)
         self._members: dict[str, Member] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -353,7 +353,7 @@ class Members:
                 name,
                 self._kube.member(name, time_limit=_CALL_SECONDS),
                 resources=self._resources,
-                lists=self._lists,
+                pages=self._pages,
                 now=self._now,
                 heard=self._heard,
                 budget=self._budget,

@@ -24,13 +24,13 @@ class Splitter:
     """Splits a stream into lines without their newlines; holds at most `longest` bytes.
 
     The rest of a longer line is dropped, from the begin of a character of UTF-8 on; `cut` then
-    stays true.
+    stays true. `size` is of the line that has not ended yet.
     """
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self._parts: list[bytes] = []
-        self._size = 0
+        self.size = 0
         self.cut = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -48,13 +48,13 @@ class Splitter:
         """Remove and return the line that has not ended yet; empty if there is none."""
         line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
-        self._size = 0
+        self.size = 0
         return line
 
     def _hold(self, part: bytes) -> None:
         """Add a part of a line, up to one byte above `longest`, from which `_boundary` cuts."""
-        room = self._longest - self._size
-        self._size += len(part)
+        room = self._longest - self.size
+        self.size += len(part)
         if room < 0:
             return  # the line has been cut
         if len(part) > room:

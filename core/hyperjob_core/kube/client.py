@@ -7,8 +7,9 @@ JSON by orjson, and every patch has its content type.
         job = await kube.get(HYPERJOBS, "llm", namespace="default")
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -34,6 +35,7 @@ from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,
     ObjectList,
+    Turns,
     object_of,
     read_list,
     short,
@@ -85,8 +87,10 @@ class Kube:
         time_limit: float = TIME_LIMIT,
         namespace: str = config.DEFAULT_NAMESPACE,
         bounds: Bounds = Bounds(),
+        decoding: asyncio.Lock | None = None,
     ) -> None:
         self.namespace = namespace
+        self._decoding = decoding or asyncio.Lock()
         self._bounds = bounds
         self._transport = transport
         self._time_limit = time_limit
@@ -148,7 +152,7 @@ class Kube:
     def member(self, cluster: str, *, time_limit: float = TIME_LIMIT) -> "Kube":
         """Return a client of a member through Karmada's proxy, over this client's connections."""
         member = Proxied(self._transport, cluster)
-        return Kube(member, time_limit=time_limit, bounds=self._bounds)
+        return Kube(member, time_limit=time_limit, bounds=self._bounds, decoding=self._decoding)
 
     async def get(
         self,
@@ -170,11 +174,12 @@ class Kube:
         field_selector: str | None = None,
         limit: int = 500,
         transform: Callable[[Object], Object] = lambda obj: obj,
+        pages: AbstractAsyncContextManager[object] = nullcontext(),
     ) -> ObjectList:
         """Read all objects, `limit` at a time; see `read_list`.
 
-        `transform` is applied to each object of a page: only its result stays in memory. Raises
-        KubeError, TooLarge beyond the bounds.
+        `transform` is applied to each object of a page: only its result stays in memory. `pages` is
+        entered for each page. Raises KubeError, TooLarge beyond the bounds.
         """
         path = resource.path(namespace)
         return await read_list(
@@ -185,6 +190,7 @@ class Kube:
             limit=limit,
             transform=transform,
             bounds=self._bounds,
+            turns=Turns(self._decoding, pages),
         )
 
     async def watch(
@@ -198,12 +204,14 @@ class Kube:
         timeout_seconds: int = 300,
         idle_limit: float = IDLE_LIMIT,
         opened: Callable[[], None] | None = None,
+        holds: Callable[[int], None] = lambda _: None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield changes after `resource_version`, bookmarks included, until the server ends.
 
         Raises Gone if the version is too old; Unavailable if the connection breaks, is silent for
         `idle_limit` seconds, sends garbage, or does not end within the time limit of a request
-        after `timeout_seconds`. Calls `opened` after the server's response header.
+        after `timeout_seconds`. Calls `opened` after the server's response header, and `holds` with
+        the bytes of the line that has not ended yet.
         The caller must close it: `async with aclosing(kube.watch(…)) as events`.
         """
         params = {
@@ -227,6 +235,7 @@ class Kube:
                 lines = [line for line in splitter.feed(chunk) if line][::-1]
                 if splitter.cut:
                     raise unreachable(request, f"a line is longer than {LONGEST_BODY} bytes")
+                holds(splitter.size)
                 while lines:
                     yield _watch_event(lines.pop(), request)
         if last := splitter.rest():

@@ -5,6 +5,7 @@ A list without an end fills no memory, and holds its reader for a bounded time.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,8 @@ LONGEST_VERSION: Final = 128
 """The longest resourceVersion; it is a part of the address of the next watch."""
 LONGEST_TOKEN: Final = 4096
 """The longest token of a page, which is a part of the next address."""
+_AT_ONCE: Final = 10
+"""The objects of a page that are transformed in one turn of the event loop."""
 _SMALLER: Final = 8
 """By what the limit of a page is divided after a page that was too large."""
 
@@ -31,6 +34,17 @@ class Bounds:
     items: int = 200_000
     bytes: int = 1024 * 1024 * 1024
     seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Whose turn it is: `pages` bounds the pages in memory, `decoding` those decoded at a time.
+
+    A page takes many times its bytes while it is decoded.
+    """
+
+    decoding: AbstractAsyncContextManager[object]
+    pages: AbstractAsyncContextManager[object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ async def read_list(
     limit: int,
     transform: Callable[[Object], Object],
     bounds: Bounds,
+    turns: Turns,
 ) -> ObjectList:
     """Return a list of pages of `limit` objects; after an expired token once more from the first.
 
@@ -60,7 +75,9 @@ async def read_list(
         async with asyncio.timeout(bounds.seconds):
             for last in (False, True):
                 try:
-                    return await _pages(get, resource, request, params, limit, transform, bounds)
+                    return await _pages(
+                        get, resource, request, params, limit, transform, bounds, turns
+                    )
                 except Gone:
                     if last:
                         raise
@@ -78,30 +95,37 @@ async def _pages(
     limit: int,
     transform: Callable[[Object], Object],
     bounds: Bounds,
+    turns: Turns,
 ) -> ObjectList:
     """Return a list, page by page; its version is that of the first page.
 
-    Raises Gone if the token of a page has expired.
+    Other tasks run between some objects of a page. Raises Gone if the token of a page has expired.
     """
     items: list[Object] = []
     version, position = "", dict[str, str]()
     size = pages = 0
     while True:
-        try:
-            response = await get({**params, "limit": str(limit), **position})
-        except TooLarge:
-            if limit == 1:
-                raise
-            limit = max(1, limit // _SMALLER)
-            continue
-        found, first, token = _page(response, resource, request)
-        size, pages, version = size + len(response.body), pages + 1, version or first
-        if len(items) + len(found) + pages > bounds.items:
-            raise too_large(request, f"the list has more than {bounds.items} objects and pages")
-        if size > bounds.bytes:
-            raise too_large(request, f"the list has more than {bounds.bytes} bytes")
-        items += map(transform, found)
-        del response, found  # a page takes many times its bytes, and the next one may take seconds
+        async with turns.pages:
+            try:
+                response = await get({**params, "limit": str(limit), **position})
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _SMALLER)
+                continue
+            async with turns.decoding:
+                found, first, token = _page(response, resource, request)
+                size, pages, version = size + len(response.body), pages + 1, version or first
+                if len(items) + len(found) + pages > bounds.items:
+                    most = f"{bounds.items} objects and pages"
+                    raise too_large(request, f"the list has more than {most}")
+                if size > bounds.bytes:
+                    raise too_large(request, f"the list has more than {bounds.bytes} bytes")
+                while found:
+                    items += map(transform, found[:_AT_ONCE])
+                    del found[:_AT_ONCE]
+                    await asyncio.sleep(0)
+                del response
         if not token:
             return ObjectList(items, version)
         position = {"continue": token}

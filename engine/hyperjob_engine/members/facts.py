@@ -4,7 +4,6 @@ Equal labels, requests and terms of different objects are one value in memory. A
 reads as absent and never raises. What one object can make the fold keep is bounded.
 """
 
-import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -64,6 +63,8 @@ _POD_BYTES: Final = 8 * 1024
 """The labels, terms and amounts of a pod as JSON; of a larger one only the amounts are kept."""
 _NODE_BYTES: Final = 64 * 1024
 """The labels, taints and amounts of a node as JSON; a larger one counts as not ready."""
+_VALUES: Final = 1_000
+"""The values of either of them."""
 _WORDS: Final = 1024
 
 _TERMS: Final = ("nodeSelector", "affinity", "tolerations")
@@ -218,7 +219,7 @@ def pod_fact(raw: Object) -> PodFact:
     job = _name(labels.get(JOB_NAME)) or _name(at(metadata, "annotations", JOB_NAME))
     containers = objects(spec.get("containers"))
     asked = [[each.get("resources"), each.get("ports")] for each in containers]
-    if _length(labels, asked, *(spec.get(each) for each in _TERMS)) > _POD_BYTES:
+    if _is_too_much(_POD_BYTES, labels, asked, *(spec.get(each) for each in _TERMS)):
         labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
     ended = phase in _ENDED
@@ -238,7 +239,7 @@ def node_fact(raw: Object) -> NodeFact:
     """Return what the fold keeps of a node."""
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
     labels, taints = at(raw, "metadata", "labels"), spec.get("taints")
-    if _length(labels, taints, status.get("allocatable")) > _NODE_BYTES:
+    if _is_too_much(_NODE_BYTES, labels, taints, status.get("allocatable")):
         labels, spec, status = {}, {}, {}
     return NodeFact(
         name=intern(_name(at(raw, "metadata", "name"))),
@@ -338,12 +339,13 @@ def _amounts(found: Mapping[str, int]) -> Mapping[str, int]:
     return {name: found[name] for name in short[:_RESOURCES]}
 
 
-def _length(*parts: object) -> int:
-    """Return the bytes of values as JSON; very many for those that are nested too deep."""
+def _is_too_much(most: int, *parts: object) -> bool:
+    """Return whether values are too long, too many or nested too deep; each one costs time."""
     try:
-        return len(orjson.dumps(parts))
+        text = orjson.dumps(parts)
     except TypeError:
-        return sys.maxsize
+        return True
+    return len(text) > most or text.count(b",") > _VALUES
 
 
 def _state(spec: Object, status: Object) -> NodeState:

@@ -70,7 +70,7 @@ class One:
             "east",
             self.server.kube,
             resources=self.resources,
-            lists=asyncio.Semaphore(1),
+            pages=asyncio.Semaphore(1),
             now=self.clock,
             heard=lambda name, news: self.heard.append((name, news)),
             budget=Budget(),

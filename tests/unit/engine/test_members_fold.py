@@ -398,6 +398,7 @@ def test_a_pod_holds_the_ports_of_its_node() -> None:
         {"metadata": {"labels": LONG}},
         {"spec": {"nodeSelector": LONG}},
         {"spec": {"tolerations": [{"key": "k" * 63}] * 200}},
+        {"spec": {"tolerations": [{}] * 1_100}},
         {"spec": {"affinity": {"a": "x" * 9_000}}},
         {"spec": {"affinity": {"a": nested(500)}}},
     ],
@@ -414,9 +415,16 @@ def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> Non
     assert Weights().of(fact) < 2_000
 
 
-def test_a_node_that_says_too_much_is_not_ready() -> None:
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("metadata", {"labels": {f"k{number}": "x" * 63 for number in range(900)}}),
+        ("spec", {"taints": [{}] * 1_100}),
+    ],
+)
+def test_a_node_that_says_too_much_is_not_ready(part: str, more: Object) -> None:
     made = node("n1")
-    made["metadata"]["labels"] = {f"k{number}": "x" * 63 for number in range(2_000)}
+    made.setdefault(part, {}).update(more)
     fact = node_fact(made)
     assert (fact.state, fact.labels, fact.allocatable) == (NodeState.NOT_READY, (), {})
 
