@@ -5,6 +5,7 @@ tolerations, ports of nodes, and required anti-affinity between pods.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -35,9 +36,15 @@ def wants_of(template: Object) -> NodeWants:
 
 
 def _wants_of(template: Object) -> NodeWants:
-    return parse_wants(
-        mapping(template.get("spec")), string_map(at(template, "metadata", "labels"))
-    )
+    spec = mapping(template.get("spec"))
+    wants = parse_wants(spec, string_map(at(template, "metadata", "labels")))
+    name = string(spec.get("nodeName"))
+    if not name:
+        return wants
+    # No scheduler sees these pods: the kubelet of the node takes them whatever taint it has.
+    on_node = Expression("metadata.name", "In", (name,), field=True)
+    terms = tuple((*term, on_node) for term in wants.terms or ((),))
+    return replace(wants, terms=terms, tolerations=(Toleration(operator="Exists"),))
 
 
 def parse_wants(spec: Object, labels: Mapping[str, str]) -> NodeWants:

@@ -391,6 +391,11 @@ SHORT = [
         "no node matches gpu=H200; did you mean gpu=H100?",
     ),
     (
+        MIXED,
+        task(1, 8, nodeName="elsewhere"),
+        "no node matches metadata.name=elsewhere",
+    ),
+    (
         view([node("n0", 8, labels={"hardware-type": "H100"})]),
         task(1, 80, nodeSelector={"hardwaretype": "H100"}),
         "no node matches hardwaretype=H100; did you mean the label hardware-type?",
@@ -429,6 +434,12 @@ SHORT = [
         ),
     ),
 ]
+
+
+def test_pods_that_name_their_node_fit_in_its_cluster_alone_whatever_taint_it_has() -> None:
+    shown = view([node("n0", 8, taints=(DEDICATED,)), node("n1", 4)])
+    assert fits(shown, job(task(1, 8, nodeName="n0")))
+    assert not fits(shown, job(task(1, 8, nodeName="n1")))
 
 
 @pytest.mark.parametrize(("shown", "wanted", "text"), SHORT)
