@@ -18,6 +18,7 @@ from hyperjob_controller.splitting.client import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
@@ -33,7 +34,6 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.stalls import Hang
-from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
 
 _PARSED: Final = 1024
@@ -67,7 +67,7 @@ class Observer:
         decides_alone: Callable[[], bool] = lambda: False,
         splitter: Splitter | None = None,
         cause_reader: CauseReader | None = None,
-        trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
+        trainings: Callable[[str], Mapping[str, SubJobTraining]] = lambda _key: {},
         hang: Callable[[str], Hang | None] = lambda _key: None,
         waits: Callable[[str], tuple[WaitShare, ...]] = lambda _key: (),
         members: Members | None = None,

@@ -1,39 +1,23 @@
 """The expected start of a waiting HyperJob, from `status.expectedStart`. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import mapping, rfc3339, string, timestamp
+from hyperjob_core.api.status import ExpectedStart
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedStart:
-    """The expected start, and the HyperJob (`namespace/name`) whose end frees the accelerators."""
-
-    time: datetime
-    after: str
-
-    def words(self, now: datetime, *, namespace: str = "") -> str:
-        """Return the expectation as text; names of HyperJobs in `namespace` have no prefix."""
-        other = self.after.removeprefix(f"{namespace}/") if namespace else self.after
-        left = (self.time - now).total_seconds()
-        when = f"in about {rough(left)}" if left >= 60 else "within a minute"
-        return f"expected to start {when}, when {other} ends (its estimate)"
-
-
-def expected_start(status: Object) -> ExpectedStart | None:
-    """Return the expected start from a HyperJob's status; None without an estimate."""
-    found = mapping(status.get("expectedStart"))
-    time = timestamp(found.get("time"))
-    return None if time is None else ExpectedStart(time, string(found.get("after")))
+def expected_words(expected: ExpectedStart, now: datetime, *, namespace: str = "") -> str:
+    """Return the expectation as text; names of HyperJobs in `namespace` have no prefix."""
+    other = expected.after.removeprefix(f"{namespace}/") if namespace else expected.after
+    left = (expected.time - now).total_seconds()
+    when = f"in about {rough(left)}" if left >= 60 else "within a minute"
+    return f"expected to start {when}, when {other} ends (its estimate)"
 
 
 def expected_start_value(expected: ExpectedStart | None) -> Object:
     """Return the field `expectedStart` of JSON output; no field without an estimate."""
-    if expected is None:
-        return {}
-    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
+    return {} if expected is None else {"expectedStart": table.write(expected)}
 
 
 def rough(seconds: float) -> str:

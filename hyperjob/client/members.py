@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 from urllib.parse import quote
 
 from hyperjob.client.reading import items, listed
-from hyperjob.client.summary import SubJob
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
@@ -39,7 +39,7 @@ def log_path(cluster: str, namespace: str, pod: str) -> str:
     return proxied(cluster, PODS.path(namespace, quote(pod, safe=""), "log"))
 
 
-async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
+async def pods_of(kube: Kube, namespace: str, job: JobStatus) -> list[Object]:
     """List the pods of a sub-job in its cluster, ordered by task and index."""
     selector = f"{_JOB_LABEL}={job.name}"
     found = await kube.member(job.cluster).list(PODS, namespace=namespace, label_selector=selector)
@@ -47,14 +47,14 @@ async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
 
 
 async def pods_of_all(
-    kube: Kube, namespace: str, jobs: Sequence[SubJob]
+    kube: Kube, namespace: str, jobs: Sequence[JobStatus]
 ) -> tuple[dict[str, list[Object]], Mapping[str, KubeError]]:
     """Return the pods of every placed sub-job, and the error for each that cannot be read."""
     limit = asyncio.Semaphore(_PARALLEL)
     pods: dict[str, list[Object]] = {}
     errors: dict[str, KubeError] = {}
 
-    async def one(job: SubJob) -> None:
+    async def one(job: JobStatus) -> None:
         async with limit:
             try:
                 pods[job.name] = await pods_of(kube, namespace, job)
@@ -66,7 +66,7 @@ async def pods_of_all(
 
 
 async def refusals_of_all(
-    kube: Kube, namespace: str, jobs: Sequence[SubJob]
+    kube: Kube, namespace: str, jobs: Sequence[JobStatus]
 ) -> dict[str, PodsRefused]:
     """Return the latest refusal of pods of each sub-job; unreadable Events are left out.
 

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from hyperjob.client.summary import COUNTERS, SubJob
+from hyperjob.client.summary import COUNTERS
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, count, mapping, string, string_map
 from hyperjob_engine.members.podtroubles import trouble_of
 
@@ -17,7 +18,7 @@ def task_of(pod: Object) -> str:
     return labels.get(_TASK) or annotations.get(_TASK, "")
 
 
-def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:
+def pod_counts(job: JobStatus, vcjob: Object | None) -> dict[str, int]:
     """Count the pods of a sub-job by state, in lower case, from the vcjob's status.
 
     The counters of its tasks add states that its own counters lack. Without any counter, as without

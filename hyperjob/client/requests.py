@@ -13,10 +13,11 @@ from typing import Final
 from hyperjob.client.changing import patch
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
 from hyperjob.client.selection import choose
-from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.summary import Summary, read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -24,7 +25,7 @@ from hyperjob_core.kube.resources import HYPERJOBS
 _TAKEN_SECONDS: Final = 10.0
 _TRIES: Final = 5
 
-Choice = Callable[[Summary], Sequence[SubJob]]
+Choice = Callable[[Summary], Sequence[JobStatus]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class WrittenRequest:
 
     hyperjob: Object
     token: str
-    jobs: Sequence[SubJob]
+    jobs: Sequence[JobStatus]
 
 
 def restart(jobs: Sequence[str] = ()) -> RequestKind:
@@ -73,7 +74,7 @@ def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> RequestK
     )
 
 
-def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list[SubJob]:
+def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list[JobStatus]:
     """Return the sub-jobs to move: those that `words` select and that are on `cluster`.
 
     Without words all sub-jobs are selected, and without a cluster any cluster counts. ClientError
@@ -203,7 +204,7 @@ async def running_again(
     A request for a HyperJob without sub-jobs waits for all sub-jobs that it gets. `seconds` 0 is no
     limit. Raises NotYetError when time is up, NeverError when the HyperJob fails or is deleted.
     """
-    before = {job.name: job.attempt for job in asked.jobs}
+    before = {job.name: job.number for job in asked.jobs}
 
     def holds(hyperjob: Object | None) -> bool:
         summary = summary_of(hyperjob, name)
@@ -213,7 +214,7 @@ async def running_again(
             raise NeverError(f"{title(name)} is {summary.phase}")
         made = [job for job in summary.jobs if job.name in before or not before]
         return bool(made) and all(
-            job.attempt > before.get(job.name, 0)
+            job.number > before.get(job.name, 0)
             and job.phase in ("Running", "Completing", "Completed")
             for job in made
         )

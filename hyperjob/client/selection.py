@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from hyperjob.client.errors import ClientError
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.text import listed
 
 _SHOWN = 8
 
 
-def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
+def choose(summary: Summary, words: Sequence[str]) -> list[JobStatus]:
     """Return the selected sub-jobs in the HyperJob's order; ClientError for an unknown name."""
     for word in words:
         if not meant(summary, [word]):
@@ -17,13 +18,13 @@ def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
     return meant(summary, words)
 
 
-def meant(summary: Summary, words: Sequence[str]) -> list[SubJob]:
+def meant(summary: Summary, words: Sequence[str]) -> list[JobStatus]:
     """Return the sub-jobs that match any of the words, in the HyperJob's order."""
     return [job for job in summary.jobs if any(_is_meant(summary, job, word) for word in words)]
 
 
-def _is_meant(summary: Summary, job: SubJob, word: str) -> bool:
-    return word in (job.name, job.group) or job.name == f"{summary.name}-{word}"
+def _is_meant(summary: Summary, job: JobStatus, word: str) -> bool:
+    return word in (job.name, job.replicated_job) or job.name == f"{summary.name}-{word}"
 
 
 def _there_are(summary: Summary) -> str:

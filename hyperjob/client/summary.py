@@ -6,64 +6,16 @@ A value that the status does not have is empty.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hyperjob.client.expected import ExpectedStart, expected_start
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.status import ExpectedStart, JobStatus
+from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
-from hyperjob_engine.model.runs import Run, read_runs
-from hyperjob_engine.model.stalls import StallRecord, parse_stall
-from hyperjob_engine.reasons.failure import ContainerFailure, read_failure
 from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubJob:
-    """A sub-job of `status.jobs`; `attempt` is 1 for the first run."""
-
-    name: str
-    group: str
-    cluster: str
-    phase: str
-    reason: str
-    message: str
-    attempt: int
-    running: int
-    pods: int
-    accelerators: int | None
-    excluded: tuple[str, ...]
-    since: str
-    failure: ContainerFailure | None = None
-    started: str = ""
-    history: tuple[Run, ...] = ()
-
-    @property
-    def failed_run(self) -> Run | None:
-        """Return the present attempt as a run, if one of its containers has failed."""
-        if self.failure is None:
-            return None
-        return Run(
-            attempt=self.attempt - 1,
-            cluster=self.cluster,
-            start=self.started,
-            end=self.since,
-            phase=self.phase,
-            reason=self.reason,
-            message=self.message,
-            failure=self.failure,
-        )
-
-    @property
-    def has_ended(self) -> bool:
-        """Return whether the sub-job has ended."""
-        return JobPhase(self.phase).is_terminal
-
-    @property
-    def has_failed(self) -> bool:
-        """Return whether the sub-job has failed."""
-        return JobPhase(self.phase).is_failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +61,11 @@ class Summary:
     queue: str
     has_status: bool
     groups: tuple[Group, ...] = ()
-    jobs: tuple[SubJob, ...] = ()
+    jobs: tuple[JobStatus, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     training: Object = field(default_factory=dict)
     goodput: Object = field(default_factory=dict)
-    stall: StallRecord | None = None
+    stall: StallStatus | None = None
     expected_start: ExpectedStart | None = None
 
     def __repr__(self) -> str:
@@ -129,7 +81,7 @@ class Summary:
     @property
     def without_sub_jobs(self) -> list[Group]:
         """Return the replicated jobs of which the controller has not made any sub-job yet."""
-        made = {job.group for job in self.jobs}
+        made = {job.replicated_job for job in self.jobs}
         return [group for group in self.groups if group.name not in made]
 
     @property
@@ -150,20 +102,20 @@ class Summary:
     @property
     def group_names(self) -> list[str]:
         """Return the replicated jobs in the order of the spec, then those of the status alone."""
-        names = [group.name for group in self.groups] + [job.group for job in self.jobs]
+        names = [group.name for group in self.groups] + [job.replicated_job for job in self.jobs]
         return list(dict.fromkeys(names))
 
     def group(self, name: str) -> Group | None:
         """Return a replicated job by name; None if there is none."""
         return next((group for group in self.groups if group.name == name), None)
 
-    def job(self, name: str) -> SubJob | None:
+    def job(self, name: str) -> JobStatus | None:
         """Return a sub-job by name; None if there is none."""
         return next((job for job in self.jobs if job.name == name), None)
 
-    def accelerators(self, job: SubJob) -> tuple[str, int]:
+    def accelerators(self, job: JobStatus) -> tuple[str, int]:
         """Return the accelerator of a sub-job and the number it requests; ("", 0) without any."""
-        group = self.group(job.group)
+        group = self.group(job.replicated_job)
         if group is None or not group.accelerator:
             return "", 0
         return group.accelerator, group.size if job.accelerators is None else job.accelerators
@@ -174,7 +126,7 @@ def read(hyperjob: Object) -> Summary:
     metadata, spec = mapping(hyperjob.get("metadata")), mapping(hyperjob.get("spec"))
     status = mapping(hyperjob.get("status"))
     state = mapping(status.get("state"))
-    jobs = tuple(_sub_job(item) for item in objects(status.get("jobs")))
+    jobs = table.read_all(JobStatus, status.get("jobs"))
     return Summary(
         namespace=string(metadata.get("namespace")) or "default",
         name=string(metadata.get("name")),
@@ -200,9 +152,9 @@ def read(hyperjob: Object) -> Summary:
         jobs=jobs,
         requests=string_map(status.get("requests")),
         training=mapping(status.get("training")),
-        stall=parse_stall(status.get("stall")),
+        stall=table.read(StallStatus, status.get("stall")),
         goodput=mapping(status.get("goodput")),
-        expected_start=expected_start(status),
+        expected_start=table.read(ExpectedStart, status.get("expectedStart")),
     )
 
 
@@ -257,23 +209,3 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
 def _replicas(task: Object) -> int:
     replicas = integer(task.get("replicas"))
     return 1 if replicas is None else max(replicas, 0)
-
-
-def _sub_job(item: Object) -> SubJob:
-    return SubJob(
-        name=string(item.get("name")),
-        group=string(item.get("replicatedJob")),
-        cluster=string(item.get("cluster")),
-        phase=string(item.get("phase")),
-        reason=string(item.get("reason")),
-        message=string(item.get("message")),
-        attempt=count(item.get("attempt")) + 1,
-        running=count(item.get("running")),
-        pods=count(item.get("pods")),
-        accelerators=integer(item.get("accelerators")),
-        excluded=strings(item.get("excludedClusters")),
-        since=string(item.get("lastTransitionTime")),
-        failure=read_failure(item.get("failure")),
-        started=string(item.get("startTime")),
-        history=read_runs(item.get("history")),
-    )

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
 
 Key: TypeAlias = tuple[str, str]
 """The name of a cluster or a queue, and an accelerator."""
@@ -91,7 +92,7 @@ def takes(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
             yield (job.cluster, accelerator), number, has_started(job)
 
 
-def has_started(job: SubJob) -> bool:
+def has_started(job: JobStatus) -> bool:
     """Return whether a sub-job is in its cluster, not only placed or held by a gate."""
     return JobPhase(job.phase) is not JobPhase.UNKNOWN
 
@@ -107,11 +108,11 @@ def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and not job.has_ended and not (summary.suspend and not job.cluster):
-            found = summary.group(job.group)
+            found = summary.group(job.replicated_job)
             yield (found.queue if found else "default", accelerator), number, waits(job)
 
 
-def waits(job: SubJob) -> bool:
+def waits(job: JobStatus) -> bool:
     """Return whether a sub-job waits for a cluster or for its queue."""
     return not job.cluster or job.phase in ("Unplaced", "Queued", "")
 

@@ -173,7 +173,7 @@ def held_by_ended(summaries: Iterable[Summary], bindings: Iterable[Object]) -> C
         for job in summary.jobs:
             accelerator, number = summary.accelerators(job)
             if number and job.has_ended and (summary.namespace, binding_name(job.name)) in taking:
-                group = summary.group(job.group)
+                group = summary.group(job.replicated_job)
                 found[group.queue if group else "default", accelerator] += number
     return found
 

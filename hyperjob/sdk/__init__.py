@@ -12,8 +12,7 @@
 `submit` or `kubectl apply`.
 """
 
-from hyperjob.client.expected import ExpectedStart
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import (
     HyperJobError,
@@ -30,6 +29,7 @@ from hyperjob.sdk.lines import LogLine
 from hyperjob.sdk.progress import progress
 from hyperjob.sdk.sync import Client, Job
 from hyperjob.sdk.training import trainer
+from hyperjob_core.api.status import ExpectedStart, JobStatus
 
 __all__ = [
     "AsyncClient",
@@ -40,12 +40,12 @@ __all__ = [
     "HyperJobWarning",
     "InvalidError",
     "Job",
+    "JobStatus",
     "LogLine",
     "NeverReachedError",
     "NotFoundError",
     "NotReachedError",
     "SourceError",
-    "SubJob",
     "Summary",
     "UnreachableError",
     "progress",

@@ -19,7 +19,7 @@ def rows_of(summary: Summary) -> list[tuple[str, ...]]:
             job.name,
             job.cluster or "-",
             job.phase,
-            str(job.attempt),
+            str(job.number),
             f"{job.running}/{job.pods}",
             job.message,
         )

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import Goodput, Training, goodput_of, training_of
 from hyperjob.sdk import render
 from hyperjob.sdk.errors import HyperJobError
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import ExpectedStart
 from hyperjob_core.kube.client import Kube
 
 

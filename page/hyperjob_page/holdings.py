@@ -62,7 +62,7 @@ def parts_of(row: Row) -> dict[Where, Holding]:
         accelerator, number = summary.accelerators(job)
         if not number or not job.cluster or job.has_ended:
             continue
-        group = summary.group(job.group)
+        group = summary.group(job.replicated_job)
         before = found.get((job.cluster, accelerator))
         runs = number if has_started(job) else 0
         found[job.cluster, accelerator] = Holding(

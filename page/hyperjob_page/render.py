@@ -9,6 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hyperjob.client.expected import expected_words
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import goodput_of, training_of
 from hyperjob_core.api.wire import timestamp
@@ -61,7 +62,7 @@ def expected(summary: Summary) -> str:
     start = summary.expected_start
     if start is None:
         return ""
-    return start.words(datetime.now(UTC), namespace=summary.namespace).capitalize()
+    return expected_words(start, datetime.now(UTC), namespace=summary.namespace).capitalize()
 
 
 def goodput(summary: Summary) -> str:

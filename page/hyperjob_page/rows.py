@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.summary import Summary, read
 from hyperjob.client.tally import waits
 from hyperjob.client.training import training_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.wire import at, integer, mapping, string, string_map
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.runs import Run
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
 from hyperjob_engine.reasons.reason import Reason
@@ -179,7 +179,7 @@ def _failures(summary: Summary) -> tuple[FailedRun, ...]:
     return tuple(sorted(found, key=lambda each: each.end, reverse=True)[:_FAILURES])
 
 
-def _failure(job: SubJob, run: Run) -> FailedRun:
+def _failure(job: JobStatus, run: Run) -> FailedRun:
     """Return a run with its failed container; without `run.end` it ends with the container."""
     cause = run.failure
     return FailedRun(
@@ -216,7 +216,7 @@ def _line_of(summary: Summary) -> str:
         return ""
     for job in summary.jobs:
         if not job.has_ended and waits(job) and job.reason not in _NOT_IN_LINE:
-            group = summary.group(job.group)
+            group = summary.group(job.replicated_job)
             return group.queue if group is not None else "default"
     return ""
 

@@ -10,10 +10,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.runs import Run
 from hyperjob_engine.reasons.failure import container_text
 
 _MESSAGE: Final = 500
@@ -80,16 +80,16 @@ def _of_hyperjob(
     return _in_order(spans)
 
 
-def _of_job(job: SubJob, now: datetime) -> list[Span]:
+def _of_job(job: JobStatus, now: datetime) -> list[Span]:
     """Return each ended run of a sub-job with its end as a moment, and the present phase."""
     spans: list[Span] = []
     for run in job.history:
         spans += _of_run(job.name, run, now)
     # Times of different clocks: the present follows all that is over.
-    since = max([_known(job.since, now), *(span.begin for span in spans)])
+    since = max([_known(job.last_transition_time, now), *(span.begin for span in spans)])
     present = Span(
         job=job.name,
-        attempt=job.attempt,
+        attempt=job.number,
         cluster=job.cluster,
         phase=job.phase,
         reason=job.reason,
@@ -97,7 +97,7 @@ def _of_job(job: SubJob, now: datetime) -> list[Span]:
         begin=since,
         end=since if JobPhase(job.phase).is_terminal else None,
     )
-    started = _known(job.started, since)
+    started = _known(job.start_time, since)
     if started < since:
         ran = replace(present, phase=JobPhase.RUNNING, reason="", message="")
         spans.append(replace(ran, begin=started, end=since))

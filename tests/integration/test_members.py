@@ -17,6 +17,7 @@ from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.reader import Members
 from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.informer import Informer
@@ -25,7 +26,6 @@ from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.record import Record
 from hyperjob_sandbox.apiserver import ApiServer, errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
@@ -232,7 +232,7 @@ async def test_a_list_of_several_pages_is_whole(
 
 
 def left(world: World, cluster: str = "east") -> int | None:
-    record = Record(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
+    record = JobStatus(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
     return world.reader.pods_left("default", {"hj-a-0": record}, world.now()).get("hj-a-0")
 
 
@@ -421,7 +421,7 @@ async def test_the_words_of_a_member_that_refuses_pods_are_known(world: World) -
     await until(lambda: world.free("east") == {"east-1": 8})
     await make(east, CORE_EVENTS, refused_event("other", "hj-g-0", "x", reason="Scheduled"))
     await make(east, CORE_EVENTS, refused_event("refused", "hj-g-0", words))
-    record = Record(name="hj-g-0", replicated_job="g", index=0, cluster="east")
+    record = JobStatus(name="hj-g-0", replicated_job="g", index=0, cluster="east")
 
     def told() -> list[str]:
         found = world.reader.refused("default", {"hj-g-0": record})

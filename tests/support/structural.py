@@ -85,6 +85,14 @@ def violations(obj: dict[str, Any]) -> list[str]:
     return found + _rules(with_defaults(obj, schema), schema, kind)
 
 
+def assert_status(status: dict[str, Any]) -> None:
+    """Assert that the CRD allows the status of a HyperJob; None removes a field."""
+    schema = strict(schema_of(crds()["HyperJob"])["properties"]["status"])
+    given = {name: value for name, value in status.items() if value is not None}
+    found = [error.message for error in Draft202012Validator(schema).iter_errors(given)]
+    assert found == []
+
+
 def _rules(value: Any, schema: dict[str, Any], at: str) -> list[str]:
     found = [
         f"{at}: {rule['message']}"

@@ -18,6 +18,7 @@ from hyperjob_controller.members.failedlogs import FailedLogs, log_end
 from hyperjob_controller.place import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import ForeignObjectError
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
@@ -26,7 +27,7 @@ from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Event, FailedJob, Plan
-from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.failure import is_same
 from hyperjob_engine.reasons.launchers import diagnosed, is_of_launcher
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class CauseReader:
     def _first(self, namespace: str | None, entry: _Entry) -> ContainerFailure | None:
         """Return the failure that was read, or an earlier failure from the watch of the member."""
         shown = self._watched(entry.job.cluster, f"{namespace}/{entry.job.name}")
-        if shown is None or shown.is_same(entry.failure):
+        if shown is None or is_same(shown, entry.failure):
             return entry.failure
         return shown if entry.failure is None else min(entry.failure, shown, key=order)
 
@@ -193,7 +194,7 @@ class CauseReader:
         left = (entry.until - self._now()).total_seconds()
         if self._logs is None or failure is None or not failure.container or owner is None:
             return
-        if failure.is_same(entry.kept) or left <= 0:
+        if is_same(failure, entry.kept) or left <= 0:
             return
         entry.kept = failure
         try:

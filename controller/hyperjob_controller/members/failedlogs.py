@@ -12,13 +12,13 @@ from typing import Final
 from hyperjob_core.api.failedlogs import FailedLog, change, config_map, config_map_name
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import ForeignObjectError, is_controlled, named
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, PODS, split_key
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TAIL: Final = "2000"
 _STAMP: Final = 64

@@ -17,6 +17,7 @@ from hyperjob_controller.members.member import Member
 from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import ContainerFailure, JobStatus
 from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Gone, TooLarge
@@ -28,8 +29,6 @@ from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.record import Record
-from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
@@ -140,7 +139,7 @@ class Members:
         return found
 
     def pods_left(
-        self, namespace: str, records: Mapping[str, Record], now: datetime
+        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
     ) -> dict[str, int | None]:
         """Return the pods of sub-jobs that have not ended, by name, on all members.
 
@@ -215,7 +214,7 @@ class Members:
         member = self._members.get(cluster)
         return None if member is None else member.fold.failure(job)
 
-    def refused(self, namespace: str, records: Mapping[str, Record]) -> dict[str, PodsRefused]:
+    def refused(self, namespace: str, records: Mapping[str, JobStatus]) -> dict[str, PodsRefused]:
         """Return why the members of sub-jobs refuse their pods, by the name of the sub-job.
 
         A sub-job that is on no cluster left the last one.
@@ -230,7 +229,7 @@ class Members:
         return found
 
     def troubles(
-        self, namespace: str, records: Mapping[str, Record], now: datetime
+        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
     ) -> dict[str, PodsTrouble]:
         """Return what troubles the pods of sub-jobs, by name, on the members that are known."""
         known = self._known(records, now)
@@ -240,7 +239,7 @@ class Members:
         return {name: trouble for name, trouble in told.items() if trouble is not None}
 
     def unschedulable(
-        self, namespace: str, records: Mapping[str, Record], now: datetime
+        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
     ) -> dict[str, Unschedulable]:
         """Return why Volcano finds no nodes for sub-jobs, by name, on members that are known."""
         known = self._known(records, now)
@@ -249,7 +248,7 @@ class Members:
         }
         return {name: words for name, words in told.items() if words is not None}
 
-    def _known(self, records: Mapping[str, Record], now: datetime) -> dict[str, Member]:
+    def _known(self, records: Mapping[str, JobStatus], now: datetime) -> dict[str, Member]:
         """Return the members of sub-jobs by the name of the sub-job, those that are known."""
         found = {name: self._members.get(record.cluster) for name, record in records.items()}
         return {
@@ -424,7 +423,7 @@ class Members:
             self._faulty(error, "the members")
 
 
-def _of_record(record: Record, begin: str) -> _Vcjob:
+def _of_record(record: JobStatus, begin: str) -> _Vcjob:
     """Return the last vcjob of a sub-job by its record: another controller may have deleted it."""
     runs = record.history
     cluster = record.cluster or (runs[-1].cluster if runs else "")

@@ -27,6 +27,7 @@ from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.lines import LogLine, Position
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.logs import Log
@@ -37,7 +38,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang
-from hyperjob_engine.model.training import MAX_LINE, JobTraining
+from hyperjob_engine.model.training import MAX_LINE
 from hyperjob_engine.model.waits import WaitShare, any_waits
 from hyperjob_engine.reasons.stacks import Pod
 
@@ -126,7 +127,7 @@ class Reader:
         self._surveys: dict[str, int] = {}  # how many a stalled HyperJob has had
         self._waits: dict[str, _Waits] = {}  # by the key of a HyperJob, while a process waits
 
-    def trainings(self, key: str) -> Mapping[str, JobTraining]:
+    def trainings(self, key: str) -> Mapping[str, SubJobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
         watches = self._watches.get(key, {})
         return {name: each.training for name, each in watches.items()}

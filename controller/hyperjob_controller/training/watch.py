@@ -15,19 +15,13 @@ from hyperjob_controller.training.schedule import Lane
 from hyperjob_core.api.lines import LogLine, Position
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
-from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.stalls import Stall
-from hyperjob_engine.model.training import (
-    JobTraining,
-    Track,
-    advance,
-    announced,
-    progress_lines,
-    training_of,
-)
+from hyperjob_engine.model.training import Track, advance, announced, progress_lines, training_of
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.stacks import Pod, Stack, is_stack, parse_stack
 
@@ -89,7 +83,7 @@ class Source:
     leaving: bool = False
     ended: bool = False
     deleted: bool = False
-    recorded: JobTraining | None = None
+    recorded: SubJobTraining | None = None
 
     @property
     def first(self) -> int:
@@ -163,11 +157,11 @@ class Watch:
     doing: Doing = Doing.NOTHING
 
     @property
-    def training(self) -> JobTraining:
+    def training(self) -> SubJobTraining:
         """Return the progress of the program, which is not `reported` before a progress line."""
         if self.track is None:
             moment = datetime.min.replace(tzinfo=UTC)
-            training = JobTraining(
+            training = SubJobTraining(
                 step=0, updated=moment, start_step=0, started=moment, phase=self.phase,
                 attempt=self.source.attempt, reported=False,
             )  # fmt: skip
@@ -218,7 +212,7 @@ class Watch:
                 self.saved[number] = line.saved, line.time
         return False
 
-    def _saved_by_all(self, training: JobTraining) -> JobTraining:
+    def _saved_by_all(self, training: SubJobTraining) -> SubJobTraining:
         """Return the progress with the last checkpoint that all pods have that report one."""
         if not self.saved:
             return training
@@ -440,7 +434,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
         )
 
 
-def _deleted(observed: Observed, record: Record) -> Iterator[Source]:
+def _deleted(observed: Observed, record: JobStatus) -> Iterator[Source]:
     """Yield a stopped sub-job whose vcjob is gone: another controller may have begun to read it."""
     runs, hyperjob, training = record.history, observed.hyperjob, record.training
     cluster, attempt = record.cluster, record.attempt

@@ -6,8 +6,6 @@
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel
-
 from hyperjob_core.api import batch, names, phases, v1alpha1
 from hyperjob_core.api.bounded import bounded
 from hyperjob_core.api.meta import Object
@@ -142,7 +140,7 @@ def _crd(
     }
 
 
-def _object_schema(description: str, spec: type[BaseModel], status: type[BaseModel]) -> Object:
+def _object_schema(description: str, spec: type, status: type) -> Object:
     """Return the schema of an object with a required spec, and with a status."""
     return {
         "type": "object",

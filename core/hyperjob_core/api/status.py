@@ -1,332 +1,334 @@
-"""The types of a HyperJob's status.
+"""The parts of a HyperJob's status, as the controller writes them and all others read them."""
 
-Every value that `kubectl get` shows is a scalar field, because a column can only show one field.
-"""
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 
-from typing import Annotated
+from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.table import (
+    ATOMIC,
+    COUNT,
+    INT32,
+    NATURAL,
+    TIME,
+    Table,
+    described,
+    keyed,
+)
+from hyperjob_core.api.training import SubJobTraining
 
-from pydantic import Field
-
-from hyperjob_core.api.batch import JobState
-from hyperjob_core.api.markers import atomic_list, list_map
-from hyperjob_core.api.model import Condition, Count, Int32, Int64, Model, Time
-from hyperjob_core.api.phases import Phase
-from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopStatus
-from hyperjob_core.api.training import GoodputStatus, StallStatus, SubJobTraining, TrainingStatus
+_OURS: Final = '{"hyperjob":'
 
 
-class ReplicatedJobStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState(Table):
+    """The phase of a vcjob and its reason."""
+
+    phase: str = described("Phase that Volcano reports.", default="")
+    reason: str = described("Reason of the phase, one CamelCase word.", default="")
+    message: str = described("Message about the reason, for people.", default="")
+    last_transition_time: str = described("When the phase last changed.", TIME, default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedJobStatus(Table):
     """The status of the sub-jobs of one replicated job."""
 
-    name: str = Field(description="Name of the replicated job.")
-    job_states: dict[str, JobState] | None = Field(
-        default=None, description="State of each vcjob by its name."
-    )
-    pending: Count = Field(default=0, description="Pods not yet started.")
-    running: Count = Field(default=0, description="Pods running.")
-    succeeded: Count = Field(default=0, description="Pods that succeeded.")
-    failed: Count = Field(default=0, description="Pods that failed.")
-    terminating: Count = Field(default=0, description="Pods being deleted.")
-    unknown: Count = Field(default=0, description="Pods whose phase is not known.")
+    name: str = described("Name of the replicated job.")
+    job_states: Mapping[str, JobState] = described("State of each vcjob by its name.", default={})
+    pending: int = described("Pods not yet started.", COUNT, default=0)
+    running: int = described("Pods running.", COUNT, default=0)
+    succeeded: int = described("Pods that succeeded.", COUNT, default=0)
+    failed: int = described("Pods that failed.", COUNT, default=0)
+    terminating: int = described("Pods being deleted.", COUNT, default=0)
+    unknown: int = described("Pods whose phase is not known.", COUNT, default=0)
 
 
-class HyperJobState(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperJobState(Table):
     """The phase of a HyperJob and its reason."""
 
-    phase: Phase | None = Field(default=None, description="Phase of the HyperJob.")
-    reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
-    message: str = Field(
-        default="",
-        description="Message about the reason, for people: why the HyperJob waits, or why it"
-        " ended.",
+    phase: Phase | None = described("Phase of the HyperJob.", default=None)
+    reason: str = described("Reason of the phase, one CamelCase word.", default="")
+    message: str = described(
+        "Message about the reason, for people: why the HyperJob waits, or why it ended.", default=""
     )
-    last_transition_time: Time | None = Field(
-        default=None, description="When the phase last changed."
-    )
+    last_transition_time: str = described("When the phase last changed.", TIME, default="")
 
 
-class Rejection(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection(Table):
     """A cluster on which Karmada could not schedule a sub-job."""
 
-    cluster: str = Field(description="Name of the cluster.")
-    times: Count = Field(
-        default=0, description="How often the controller has left out the cluster."
-    )
-    since: Time | None = Field(
+    cluster: str = described("Name of the cluster.")
+    times: int = described("How often the controller has left out the cluster.", COUNT, default=0)
+    since: datetime | None = described(
+        "When Karmada first refused the cluster; unset after the controller has acted upon it.",
         default=None,
-        description="When Karmada first refused the cluster; unset after the controller has acted"
-        " upon it.",
     )
-    retry_time: Time | None = Field(
-        default=None, description="When the controller may place the sub-job there again."
+    retry_time: datetime | None = described(
+        "When the controller may place the sub-job there again.", default=None
     )
 
 
-class Silence(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence(Table):
     """A sub-job that Karmada has applied and about which its cluster does not report."""
 
-    times: Count = Field(default=0, description="How often the controller has acted upon it.")
-    retry_time: Time | None = Field(
-        default=None, description="When the controller acts next, or a person has to look."
+    times: int = described(
+        "How often the controller has acted upon it.", COUNT, default=0, always=True
+    )
+    retry_time: datetime | None = described(
+        "When the controller acts next, or a person has to look.", default=None
     )
 
 
-class GangStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangStatus(Table):
     """The gang: sub-jobs that are suspended until enough of them are admitted to start together."""
 
-    incomplete_since: Time | None = Field(
-        default=None, description="When the queue last released a held sub-job."
+    incomplete_since: datetime | None = described(
+        "When the queue last released a held sub-job.", default=None
     )
-    admitted: Count = Field(default=0, description="Held sub-jobs that the queue had released.")
-    attempts: Count = Field(
-        default=0,
-        description="How often the controller has deleted the held sub-jobs because the gang stayed"
+    admitted: int = described(
+        "Held sub-jobs that the queue had released.", COUNT, default=0, always=True
+    )
+    attempts: int = described(
+        "How often the controller has deleted the held sub-jobs because the gang stayed"
         " incomplete.",
+        COUNT,
+        default=0,
+        always=True,
     )
-    retry_time: Time | None = Field(default=None, description="When the gang queues again.")
+    retry_time: datetime | None = described("When the gang queues again.", default=None)
 
 
-class ContainerFailure(Model):
-    """The first container of a sub-job that failed, as the kubelet of its cluster reported it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerFailure(Table):
+    """The first container of a sub-job that failed, as the kubelet of its cluster reported it.
 
-    pod: str = Field(description="Name of the pod.")
-    task: str = Field(default="", description="Task of the pod in its vcjob.")
-    container: str = Field(
-        default="", description="Name of the container; empty if the pod failed as a whole."
+    `in_log`: the last lines are a launcher's own, and the log may have the cause.
+    """
+
+    pod: str = described("Name of the pod.")
+    task: str = described("Task of the pod in its vcjob.", default="")
+    container: str = described(
+        "Name of the container; empty if the pod failed as a whole.", default=""
     )
-    rank: Count | None = Field(
-        default=None, description="Rank of the pod, where a plugin gives ranks to pods."
+    rank: int | None = described(
+        "Rank of the pod, where a plugin gives ranks to pods.", COUNT, default=None
     )
-    exit_code: Int32 | None = Field(default=None, description="Exit code of the container.")
-    reason: str = Field(
-        default="", description="Reason from the kubelet, such as Error, OOMKilled or Evicted."
+    exit_code: int | None = described("Exit code of the container.", INT32, default=None)
+    reason: str = described(
+        "Reason from the kubelet, such as Error, OOMKilled or Evicted.", default=""
     )
-    message: str = Field(
-        default="",
-        description="Message from the kubelet: the last lines of the log where the container has"
+    message: str = described(
+        "Message from the kubelet: the last lines of the log where the container has"
         " `terminationMessagePolicy: FallbackToLogsOnError`.",
+        default="",
     )
-    time: Time | None = Field(default=None, description="When the container ended.")
+    time: str = described("When the container ended.", TIME, default="")
+    in_log: bool = field(default=False, compare=False)
+
+    @property
+    def last_line(self) -> str:
+        """Return the last line of the message: in a traceback it has the exception.
+
+        Lines for the controller, such as the last progress of the program, are left out.
+        """
+        lines = reversed(self.message.splitlines())
+        return next((line for line in lines if line.strip() and _OURS not in line), "")
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """Return the last lines of the log, such as a traceback; empty for a message of one."""
+        lines = self.message.splitlines()
+        return tuple(lines) if len(lines) > 1 else ()
 
 
-class JobRun(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Table):
     """One ended run of a sub-job: from its first running pod to its end."""
 
-    attempt: Count = Field(default=0, description="Attempt of the run.")
-    cluster: str = Field(default="", description="Cluster of the run.")
-    start_time: Time | None = Field(
-        default=None, description="When the run began; absent if no pod was seen running."
-    )
-    end_time: Time | None = Field(default=None, description="When the run ended.")
-    phase: str = Field(default="", description="Last phase of the vcjob.")
-    reason: str = Field(
+    attempt: int = described("Attempt of the run.", COUNT, default=0, always=True)
+    cluster: str = described("Cluster of the run.", default="")
+    start: str = described(
+        "When the run began; absent if no pod was seen running.",
+        TIME,
         default="",
-        description="Why the run ended, one CamelCase word: JobFailed, ClusterLost,"
+        alias="startTime",
+    )
+    end: str = described("When the run ended.", TIME, default="", alias="endTime")
+    phase: str = described("Last phase of the vcjob.", default="")
+    reason: str = described(
+        "Why the run ended, one CamelCase word: JobFailed, ClusterLost,"
         " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Suspended,"
         " or the reason for which its vcjob was deleted.",
+        default="",
     )
-    message: str = Field(default="", description="Message about the reason, for people.")
-    failure: ContainerFailure | None = Field(
-        default=None, description="The first failed container, if it is known."
+    message: str = described("Message about the reason, for people.", default="")
+    failure: ContainerFailure | None = described(
+        "The first failed container, if it is known.", default=None
     )
 
 
-class JobStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus(Table):
     """One sub-job: its cluster, its phase, and why it does not run yet."""
 
-    name: str = Field(description="Name of the vcjob.")
-    replicated_job: str = Field(default="", description="Replicated job of the sub-job.")
-    index: Count = Field(default=0, description="Index of the sub-job in the replicated job.")
-    cluster: str = Field(default="", description="Cluster of the sub-job.")
-    accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
-        default=None, description="Accelerators of all its pods."
+    name: str = described("Name of the vcjob.")
+    replicated_job: str = described("Replicated job of the sub-job.", default="", always=True)
+    index: int = described(
+        "Index of the sub-job in the replicated job.", COUNT, default=0, always=True
     )
-    phase: str = Field(
-        default="",
-        description="Phase of the vcjob; without one, and before the vcjob is recreated: Unplaced,"
+    cluster: str = described("Cluster of the sub-job.", default="")
+    accelerators: int | None = described("Accelerators of all its pods.", NATURAL, default=None)
+    phase: str = described(
+        "Phase of the vcjob; without one, and before the vcjob is recreated: Unplaced,"
         " Queued or Placed.",
+        default="",
+        always=True,
     )
-    reason: str = Field(default="", description="Reason of the phase, one CamelCase word.")
-    message: str = Field(default="", description="Message about the reason, for people.")
-    attempt: Count = Field(
+    reason: str = described("Reason of the phase, one CamelCase word.", default="")
+    message: str = described("Message about the reason, for people.", default="")
+    attempt: int = described(
+        "How often the controller has recreated the sub-job, after a suspension too.",
+        COUNT,
         default=0,
-        description="How often the controller has recreated the sub-job, after a suspension too.",
     )
-    admitted: bool = Field(
-        default=False,
-        description="Whether the built-in queue admission has admitted the sub-job to its queue.",
+    admitted: bool = described(
+        "Whether the built-in queue admission has admitted the sub-job to its queue.", default=False
     )
-    running: Count = Field(default=0, description="Pods running.")
-    pods: Count = Field(default=0, description="Pods in all.")
-    excluded_clusters: tuple[str, ...] | None = Field(
-        default=None,
-        description="Clusters from which the sub-job was moved away.",
-        json_schema_extra=atomic_list(),
+    running: int = described("Pods running.", COUNT, default=0)
+    pods: int = described("Pods in all.", COUNT, default=0)
+    excluded_clusters: tuple[str, ...] = described(
+        "Clusters from which the sub-job was moved away.", ATOMIC, default=()
     )
-    excluded_until: Time | None = Field(
-        default=None,
-        description="When the controller tries the excluded clusters again, if no pod of the"
+    excluded_until: datetime | None = described(
+        "When the controller tries the excluded clusters again, if no pod of the"
         " sub-job started there.",
-    )
-    excluded_for_good: tuple[str, ...] | None = Field(
         default=None,
-        description="Excluded clusters to which the sub-job does not return at excludedUntil.",
-        json_schema_extra=atomic_list(),
     )
-    retry_time: Time | None = Field(
+    excluded_for_good: tuple[str, ...] = described(
+        "Excluded clusters to which the sub-job does not return at excludedUntil.",
+        ATOMIC,
+        default=(),
+    )
+    retry_time: datetime | None = described(
+        "The earliest time at which the controller creates the present attempt.", default=None
+    )
+    rejections: tuple[Rejection, ...] = described(
+        "Clusters on which Karmada could not schedule the sub-job.", keyed("cluster"), default=()
+    )
+    silence: Silence | None = described(
+        "The controller's actions because the cluster does not report about the sub-job.",
         default=None,
-        description="The earliest time at which the controller creates the present attempt.",
     )
-    rejections: tuple[Rejection, ...] | None = Field(
-        default=None,
-        description="Clusters on which Karmada could not schedule the sub-job.",
-        json_schema_extra=list_map("cluster"),
+    training: SubJobTraining | None = described(
+        "The last progress that the program reported.", default=None
     )
-    silence: Silence | None = Field(
-        default=None,
-        description="The controller's actions because the cluster does not report about the"
-        " sub-job.",
+    start_time: str = described(
+        "When the present run began; absent before any pod of it ran.", TIME, default=""
     )
-    training: SubJobTraining | None = Field(
-        default=None, description="The last progress that the program reported."
+    failure: ContainerFailure | None = described(
+        "The first failed container of the present attempt, if it is known.", default=None
     )
-    start_time: Time | None = Field(
-        default=None, description="When the present run began; absent before any pod of it ran."
-    )
-    failure: ContainerFailure | None = Field(
-        default=None,
-        description="The first failed container of the present attempt, if it is known.",
-    )
-    history: tuple[JobRun, ...] | None = Field(
-        default=None,
-        description="Ended runs, the oldest first: the last 10 of each sub-job, and the last 500"
+    history: tuple[Run, ...] = described(
+        "Ended runs, the oldest first: the last 10 of each sub-job, and the last 500"
         " of all sub-jobs.",
-        json_schema_extra=atomic_list(),
+        ATOMIC,
+        default=(),
     )
-    last_transition_time: Time | None = Field(
-        default=None, description="When the phase last changed."
-    )
+    last_transition_time: str = described("When the phase last changed.", TIME, default="")
+
+    def excluded(self, now: datetime) -> tuple[str, ...]:
+        """Return the clusters that are excluded at a time."""
+        return self.for_good if self.exclusion_end(now) is None else self.excluded_clusters
+
+    def exclusion_end(self, now: datetime) -> datetime | None:
+        """Return the later time at which clusters are no longer excluded; None if there is none."""
+        until = self.excluded_until
+        return until if until is not None and until > now else None
+
+    @property
+    def for_good(self) -> tuple[str, ...]:
+        """Return the clusters that are excluded without an end."""
+        return self.excluded_clusters if self.excluded_until is None else self.excluded_for_good
+
+    @property
+    def number(self) -> int:
+        """Return the attempt for people: 1 for the first."""
+        return self.attempt + 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the sub-job has ended."""
+        return JobPhase(self.phase).is_terminal
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the sub-job has failed."""
+        return JobPhase(self.phase).is_failed
+
+    @property
+    def failed_run(self) -> Run | None:
+        """Return the present attempt as a run, if one of its containers has failed."""
+        if self.failure is None:
+            return None
+        return Run(
+            attempt=self.attempt,
+            cluster=self.cluster,
+            start=self.start_time,
+            end=self.last_transition_time,
+            phase=self.phase,
+            reason=self.reason,
+            message=self.message,
+            failure=self.failure,
+        )
 
 
-class HandledRequests(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandledRequests(Table):
     """The tokens of the last handled requests by annotation."""
 
-    restart: str = Field(default="", description="Token of the last requested restart.")
-    migrate: str = Field(default="", description="Token of the last requested move.")
+    restart: str = described("Token of the last requested restart.", default="")
+    migrate: str = described("Token of the last requested move.", default="")
 
 
-class ClusterStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus(Table):
     """The part of a HyperJob on one cluster."""
 
-    name: str = Field(description="Name of the cluster.")
-    jobs: Count = Field(default=0, description="Sub-jobs on the cluster.")
-    ready: Count = Field(default=0, description="Sub-jobs on the cluster that run or completed.")
-    running: Count = Field(default=0, description="Running pods on the cluster.")
-    accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
-        default=None, description="Accelerators of the sub-jobs on the cluster."
+    name: str = described("Name of the cluster.")
+    jobs: int = described("Sub-jobs on the cluster.", COUNT, default=0)
+    ready: int = described("Sub-jobs on the cluster that run or completed.", COUNT, default=0)
+    running: int = described("Running pods on the cluster.", COUNT, default=0)
+    accelerators: int | None = described(
+        "Accelerators of the sub-jobs on the cluster.", NATURAL, default=None
     )
 
 
-class ClaimStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimStatus(Table):
     """A PersistentVolumeClaim of the sub-jobs, and the clusters that have a copy of it."""
 
-    name: str = Field(description="Name of the PersistentVolumeClaim.")
-    clusters: tuple[str, ...] | None = Field(
-        default=None,
-        description="Clusters whose copy, with its data, stays until the PersistentVolumeClaim is"
+    name: str = described("Name of the PersistentVolumeClaim.")
+    clusters: tuple[str, ...] = described(
+        "Clusters whose copy, with its data, stays until the PersistentVolumeClaim is"
         " deleted in the Karmada API server.",
-        json_schema_extra=atomic_list(),
+        ATOMIC,
+        default=(),
     )
-    message: str = Field(
+    message: str = described(
+        "Why a copy would not outlive its sub-job: the controller stops no sub-job that uses it.",
         default="",
-        description="Why a copy would not outlive its sub-job: the controller stops no sub-job"
-        " that uses it.",
     )
 
 
-class ExpectedStart(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedStart(Table):
     """The expected start of a waiting HyperJob, if the estimates of other HyperJobs hold."""
 
-    time: Time = Field(description="When the HyperJob has room.")
-    after: str = Field(
-        description="The HyperJob, `namespace/name`, whose estimated end frees the room."
-    )
-
-
-class HyperJobStatus(Model):
-    """The status of a HyperJob."""
-
-    conditions: tuple[Condition, ...] | None = Field(
-        default=None,
-        description="Completed or Failed, set when the HyperJob has ended.",
-        json_schema_extra=list_map("type"),
-    )
-    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] | None = Field(
-        default=None,
-        description="The replicated jobs.",
-        json_schema_extra=list_map("name"),
-    )
-    split_count: Count | None = Field(default=None, description="Number of sub-jobs.")
-    observed_generation: Int64 = Field(
-        default=0, description="Generation of the HyperJob to which this status belongs."
-    )
-    state: HyperJobState | None = Field(
-        default=None, description="The phase of the HyperJob and its reason."
-    )
-    jobs: tuple[JobStatus, ...] | None = Field(
-        default=None, description="The sub-jobs.", json_schema_extra=list_map("name")
-    )
-    clusters: tuple[ClusterStatus, ...] | None = Field(
-        default=None, description="The clusters in use.", json_schema_extra=list_map("name")
-    )
-    persistent_volume_claims: tuple[ClaimStatus, ...] | None = Field(
-        default=None,
-        description="The PersistentVolumeClaims that sub-jobs have used.",
-        json_schema_extra=list_map("name"),
-    )
-    gang: GangStatus | None = Field(default=None, description="The gang, if it is incomplete.")
-    restarts: Count | None = Field(
-        default=None, description="Restarts and moves that count against maxRestarts."
-    )
-    requests: HandledRequests | None = Field(
-        default=None, description="The last handled requests by annotation."
-    )
-    expected_start: ExpectedStart | None = Field(
-        default=None,
-        description="The expected start of a waiting HyperJob, if the estimates give a time.",
-    )
-    start_time: Time | None = Field(
-        default=None, description="When the HyperJob was first admitted."
-    )
-    completion_time: Time | None = Field(default=None, description="When the run ended.")
-    jobs_ready: str = Field(
-        default="", description="Sub-jobs that run or completed, of all, such as 1/2."
-    )
-    running_pods: Count | None = Field(default=None, description="Pods running.")
-    cluster_names: str = Field(
-        default="", description="Names of the clusters in use, joined by commas."
-    )
-    queue: str = Field(
-        default="", description="Queues in which the HyperJob waits or ran, joined by commas."
-    )
-    training: TrainingStatus | None = Field(
-        default=None,
-        description="The progress of the training, from the progress lines of its program.",
-    )
-    stall: StallStatus | None = Field(
-        default=None, description="The training makes no steps against its own pace."
-    )
-    goodput: GoodputStatus | None = Field(
-        default=None, description="The use of the time since the creation of the HyperJob."
-    )
-    checkpoint: CheckpointStatus | None = Field(
-        default=None, description="The step from which sub-jobs start."
-    )
-    stop: StopStatus | None = Field(
-        default=None, description="The planned stop in progress; only with spec.checkpoint."
-    )
-    lost_work: tuple[LostWork, ...] | None = Field(
-        default=None,
-        description="Steps that the program repeated, by the cause of the stop between.",
-        json_schema_extra=list_map("cause"),
-    )
+    time: datetime = described("When the HyperJob has room.")
+    after: str = described("The HyperJob, `namespace/name`, whose estimated end frees the room.")

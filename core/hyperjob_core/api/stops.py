@@ -1,64 +1,60 @@
-"""The status fields about checkpoints, planned stops and lost work."""
+"""The status of checkpoints, planned stops and lost work."""
 
-from pydantic import Field
+from dataclasses import dataclass
+from datetime import datetime
 
 from hyperjob_core.api.checkpoint import StopCause
-from hyperjob_core.api.markers import atomic_list
-from hyperjob_core.api.model import Count, Model, Time
-from hyperjob_core.api.training import Milliseconds, Step
+from hyperjob_core.api.table import ATOMIC, COUNT, NATURAL, TIME, Table, described
 
 
-class StopStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopStatus(Table):
     """A planned stop in progress: the controller recreates no sub-job before all have ended."""
 
-    cause: StopCause | None = Field(default=None, description="Why the sub-jobs are stopped.")
-    since: Time | None = Field(default=None, description="When the controller decided the stop.")
-    until: Time | None = Field(
-        default=None, description="When the grace period of all pods is over at the latest."
-    )
-    jobs: tuple[str, ...] | None = Field(
-        default=None,
-        description="Names of the stopped sub-jobs.",
-        json_schema_extra=atomic_list(),
-    )
+    cause: StopCause = described("Why the sub-jobs are stopped.")
+    since: datetime | None = described("When the controller decided the stop.", default=None)
+    until: datetime = described("When the grace period of all pods is over at the latest.")
+    jobs: tuple[str, ...] = described("Names of the stopped sub-jobs.", ATOMIC, default=())
 
 
-class CheckpointStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointStatus(Table):
     """The step from which sub-jobs start, and the work that the last stop may have lost."""
 
-    resume_step: Step | None = Field(
-        default=None,
-        description="Last step that all sub-jobs are known to have saved; unset: unknown. New"
+    resume_step: int | None = described(
+        "Last step that all sub-jobs are known to have saved; unset: unknown. New"
         " sub-jobs start from it.",
-    )
-    stopped_step: Step | None = Field(
+        NATURAL,
         default=None,
-        description="Last reported step before the last stop, until the program reports the step"
+    )
+    stopped_step: int | None = described(
+        "Last reported step before the last stop, until the program reports the step"
         " from which it resumed.",
-    )
-    stopped_time: Time | None = Field(
-        default=None, description="When the program reported that step."
-    )
-    kept_step: Step | None = Field(
+        NATURAL,
         default=None,
-        description="Step of the last checkpoint before that stop, or the step from which the"
+    )
+    stopped_time: str = described("When the program reported that step.", TIME, default="")
+    kept_step: int | None = described(
+        "Step of the last checkpoint before that stop, or the step from which the"
         " program had started.",
+        NATURAL,
+        default=None,
     )
-    kept_time: Time | None = Field(
-        default=None, description="When the program saved that checkpoint, or had started."
+    kept_time: str = described(
+        "When the program saved that checkpoint, or had started.", TIME, default=""
     )
-    stop_cause: StopCause | None = Field(default=None, description="Cause of that stop.")
+    stop_cause: StopCause | None = described("Cause of that stop.", default=None)
 
 
-class LostWork(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostWork(Table):
     """Steps that the program repeated, by the cause of the stop."""
 
-    cause: StopCause = Field(description="Cause of the stops.")
-    stops: Count = Field(default=0, description="Number of stops of this cause.")
-    steps: Step = Field(
+    cause: StopCause = described("Cause of the stops.")
+    stops: int = described("Number of stops of this cause.", COUNT, default=0)
+    steps: int = described(
+        "Last reported step minus the step of the resumption, summed over all stops.",
+        NATURAL,
         default=0,
-        description="Last reported step minus the step of the resumption, summed over all stops.",
     )
-    milliseconds: Milliseconds = Field(
-        default=0, description="Time that the program took for those steps."
-    )
+    milliseconds: int = described("Time that the program took for those steps.", NATURAL, default=0)

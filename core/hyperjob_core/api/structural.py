@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from hyperjob_core.api import corev1
 from hyperjob_core.api.meta import Object
@@ -13,9 +13,9 @@ _BOUNDS: Final = {
 }
 
 
-def schema_of(model: type[BaseModel]) -> Object:
-    """Return the structural schema of a type, with all references resolved."""
-    raw = model.model_json_schema(by_alias=True)
+def schema_of(model: type) -> Object:
+    """Return the structural schema of a model or a table, with all references resolved."""
+    raw = TypeAdapter(model).json_schema(by_alias=True)
     return _convert(raw, raw.get("$defs", {}))
 
 
@@ -27,7 +27,9 @@ def _convert(node: Object, definitions: Object) -> Object:
         schema = {"description": node["description"]} | corev1.schema(schema["x-core-type"])
     if "properties" in node:
         schema["properties"] = {
-            name: _convert(value, definitions) for name, value in node["properties"].items()
+            name: _convert(value, definitions)
+            for name, value in node["properties"].items()
+            if "description" in value  # others are in memory alone
         }
     if "items" in node:
         schema["items"] = _convert(node["items"], definitions)

@@ -1,67 +1,93 @@
-"""The status types of the training: its progress and its goodput.
+"""The status of the training: its progress and its goodput.
 
 Decimal numbers are strings, as the Kubernetes API conventions demand.
 """
 
-from typing import Annotated
-
-from pydantic import Field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 
 from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.markers import atomic_list
-from hyperjob_core.api.model import Count, Int64, Model, Time
+from hyperjob_core.api.table import ATOMIC, COUNT, MICRO, NATURAL, NATURALS, TIME, Table, described
 
-Step = Annotated[Int64, Field(ge=0)]
-Milliseconds = Annotated[Int64, Field(ge=0)]
+_UPDATED: Final = "When the program reported that step."
+_STARTED: Final = "When the program reported that first step."
 
 
-class Reported(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported(Table):
     """The last reported progress of a program."""
 
-    step: Step = Field(default=0, description="Last step that the program reported.")
-    update_time: Time | None = Field(
-        default=None, description="When the program reported that step."
-    )
-    start_step: Step = Field(
+    step: int = described("Last step that the program reported.", NATURAL, default=0, always=True)
+    updated: datetime | None = described(_UPDATED, MICRO, default=None, alias="updateTime")
+    start_step: int = described(
+        "First step that the program reported after its last start: the step from which it"
+        " resumed.",
+        NATURAL,
         default=0,
-        description="First step that the program reported after its last start: the step from"
-        " which it resumed.",
+        always=True,
     )
-    start_time: Time | None = Field(
-        default=None, description="When the program reported that first step."
+    started: datetime | None = described(_STARTED, MICRO, default=None, alias="startTime")
+    saved_step: int | None = described(
+        "Step of the last complete checkpoint.", NATURAL, default=None
     )
-    saved_step: Step | None = Field(
-        default=None, description="Step of the last complete checkpoint."
-    )
-    saved_time: Time | None = Field(
-        default=None, description="Time of that checkpoint: the work since then is not saved."
+    saved: datetime | None = described(
+        "Time of that checkpoint: the work since then is not saved.",
+        MICRO,
+        default=None,
+        alias="savedTime",
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubJobTraining(Reported):
-    """The last reported progress of a sub-job's program; it stays when the sub-job is recreated."""
+    """The last reported progress of a sub-job's program; it stays when the sub-job is recreated.
 
-    attempt: Count = Field(
-        default=0, description="Attempt of the sub-job that reported the progress."
+    Only a log has the fields that are not described. `waited` is the part of its time in which the
+    program waits for others, `resumed` the time of its first step after it made none for long,
+    `ends` when the controller saw that the sub-job has ended. `followed`: the controller has opened
+    the logs of a stopping sub-job, and `ended`: it has read the log of a stopping or ended sub-job
+    to its end. `reported` is false before the first progress line that the controller has read.
+    """
+
+    updated: datetime = described(_UPDATED, MICRO, alias="updateTime")
+    started: datetime = described(_STARTED, MICRO, alias="startTime")
+    attempt: int = described(
+        "Attempt of the sub-job that reported the progress.", COUNT, default=0, always=True
     )
-    uid: str = Field(default="", description="UID of the vcjob that reported the progress.")
+    uid: str = described("UID of the vcjob that reported the progress.", default="", always=True)
+    steps: int | None = None
+    steps_per_second: float | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    phase: str = ""
+    waited: float | None = None
+    resumed: datetime | None = None
+    ends: datetime | None = None
+    followed: bool = False
+    ended: bool = False
+    reported: bool = True
+
+    @property
+    def kept_until(self) -> datetime:
+        """Return the time up to which the work would be kept if the sub-job stopped now."""
+        return self.started if self.saved is None else self.saved
 
 
-class Straggler(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler(Table):
     """The process for which the others wait in each step."""
 
-    cluster: str = Field(description="Cluster of the pod.")
-    pod: str = Field(description="Name of the pod.")
-    job: str = Field(default="", description="Sub-job of the pod.")
-    part: str = Field(
-        default="",
-        description="Part of their time that the others wait for it: a decimal number from 0 to 1.",
+    cluster: str = described("Cluster of the pod.")
+    pod: str = described("Name of the pod.")
+    job: str = described("Sub-job of the pod.", default="")
+    part: str = described(
+        "Part of their time that the others wait for it: a decimal number from 0 to 1.", default=""
     )
-    seconds: str = Field(
-        default="", description="The same in seconds of each step, a decimal number."
-    )
+    seconds: str = described("The same in seconds of each step, a decimal number.", default="")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStatus(Reported):
     """The progress of the training, from the progress lines of its program.
 
@@ -69,109 +95,105 @@ class TrainingStatus(Reported):
     save: all can resume from it.
     """
 
-    progress: str = Field(
-        default="",
-        description="Percentage of the steps, or the step if their number is unknown.",
+    progress: str = described(
+        "Percentage of the steps, or the step if their number is unknown.", default=""
     )
-    steps: Step | None = Field(default=None, description="Total steps of the training.")
-    percent: Count | None = Field(default=None, description="Steps done, in percent of all.")
-    steps_per_second: str | None = Field(
-        default=None, description="Recent steps per second, a decimal number."
-    )
-    estimated_completion_time: Time | None = Field(
-        default=None, description="When the training will end at this speed."
-    )
-    straggler: Straggler | None = Field(
+    steps: int | None = described("Total steps of the training.", NATURAL, default=None)
+    percent: int | None = described("Steps done, in percent of all.", COUNT, default=None)
+    steps_per_second: str = described("Recent steps per second, a decimal number.", default="")
+    completion: datetime | None = described(
+        "When the training will end at this speed.",
         default=None,
-        description="The process for which the others wait, where programs report their waiting.",
+        alias="estimatedCompletionTime",
     )
-    phase: str = Field(
-        default="",
-        description="What the program has announced to do instead of steps, such as evaluate.",
+    straggler: Straggler | None = described(
+        "The process for which the others wait, where programs report their waiting.", default=None
     )
-    metrics: dict[str, str] | None = Field(
-        default=None,
-        description="The last reported metrics of the program, decimal numbers by name.",
+    phase: str = described(
+        "What the program has announced to do instead of steps, such as evaluate.", default=""
+    )
+    metrics: Mapping[str, str] = described(
+        "The last reported metrics of the program, decimal numbers by name.", default={}
     )
 
 
-class Suspect(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect(Table):
     """A pod for which the other pods of a training wait."""
 
-    cluster: str = Field(description="Cluster of the pod.")
-    pod: str = Field(description="Name of the pod.")
-    job: str = Field(default="", description="Sub-job of the pod.")
+    cluster: str = described("Cluster of the pod.")
+    pod: str = described("Name of the pod.")
+    job: str = described("Sub-job of the pod.", default="")
 
 
-class StallStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallStatus(Table):
     """A training that makes no steps against its own pace, until it makes one or starts again."""
 
-    since: Time | None = Field(default=None, description="When the last step was reported.")
-    step: Step = Field(default=0, description="That step.")
-    jobs: tuple[str, ...] | None = Field(
-        default=None,
-        description="Sub-jobs whose programs report no steps.",
-        json_schema_extra=atomic_list(),
+    since: datetime = described("When the last step was reported.", MICRO)
+    step: int = described("That step.", NATURAL, default=0, always=True)
+    jobs: tuple[str, ...] = described(
+        "Sub-jobs whose programs report no steps.", ATOMIC, default=()
     )
-    whole: bool = Field(
-        default=False, description="Whether these are all sub-jobs whose programs report."
+    whole: bool = described(
+        "Whether these are all sub-jobs whose programs report.", default=False, always=True
     )
-    message: str = Field(
-        default="", description="Message for people: since when, and what the processes do."
+    message: str = described(
+        "Message for people: since when, and what the processes do.", default=""
     )
-    suspects: tuple[Suspect, ...] | None = Field(
-        default=None,
-        description="Pods for which the others wait, as far as the stacks of the processes show.",
-        json_schema_extra=atomic_list(),
+    suspects: tuple[Suspect, ...] = described(
+        "Pods for which the others wait, as far as the stacks of the processes show.",
+        ATOMIC,
+        default=(),
     )
-    restart_time: Time | None = Field(
-        default=None, description="When the controller restarts them, as onNoProgress asks."
+    restart_time: datetime | None = described(
+        "When the controller restarts them, as onNoProgress asks.", MICRO, default=None
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoppedTraining(Reported):
     """A stop of the training and its last progress, until the program reports where it resumed."""
 
-    time: Time | None = Field(default=None, description="When the training stopped.")
-    since: Time | None = Field(
-        default=None, description="When the work that the stop interrupted had begun."
-    )
-    kept_until: Time | None = Field(
-        default=None,
-        description="The time up to which that work counts as kept: at first the time of the last"
+    time: str = described("When the training stopped.", TIME, default="")
+    since: str = described("When the work that the stop interrupted had begun.", TIME, default="")
+    kept_until: str = described(
+        "The time up to which that work counts as kept: at first the time of the last"
         " checkpoint, then the time of the step from which the training resumed.",
+        TIME,
+        default="",
     )
-    cause: TimeUse | None = Field(default=None, description="lostToFailures or lostToPlannedStops.")
+    cause: TimeUse | None = described("lostToFailures or lostToPlannedStops.", default=None)
 
 
-class GoodputStatus(Model):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoodputStatus(Table):
     """The use of the time since the creation of the HyperJob."""
 
-    ratio: str | None = Field(
-        default=None,
-        description="Productive time divided by all time that was not suspended, at the last"
+    ratio: str | None = described(
+        "Productive time divided by all time that was not suspended, at the last"
         " change of this status: a decimal number from 0 to 1.",
-    )
-    state: TimeUse | None = Field(
-        default=None, description="The use of the time after `since`; unset after the end."
-    )
-    since: Time | None = Field(
         default=None,
-        description="Start of the present use; the time before it is counted in milliseconds.",
     )
-    share: str | None = Field(
-        default=None,
-        description="Share of the sub-jobs that train while the state is degraded: this share of"
+    state: TimeUse | None = described(
+        "The use of the time after `since`; unset after the end.", default=None
+    )
+    since: str = described(
+        "Start of the present use; the time before it is counted in milliseconds.", TIME, default=""
+    )
+    share: str | None = described(
+        "Share of the sub-jobs that train while the state is degraded: this share of"
         " the time is productive. A decimal number from 0 to 1.",
-    )
-    milliseconds: dict[str, Milliseconds] | None = Field(
         default=None,
-        description="Milliseconds up to `since` by use: waitingForQueue, waitingForCapacity,"
+    )
+    milliseconds: Mapping[str, int] = described(
+        "Milliseconds up to `since` by use: waitingForQueue, waitingForCapacity,"
         " blocked, starting, productive, stalled, degraded, lostToFailures, lostToPlannedStops,"
         " suspended, finishing.",
+        NATURALS,
+        default={},
     )
-    stopped: StoppedTraining | None = Field(
+    stopped: StoppedTraining | None = described(
+        "The last stop, until the program reports where it resumed, which corrects the lost time.",
         default=None,
-        description="The last stop, until the program reports where it resumed, which corrects the"
-        " lost time.",
     )

@@ -4,6 +4,7 @@ Fields that the Go controller's API has keep their names, types and defaults, so
 work unchanged; all others are optional.
 """
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
@@ -21,45 +22,23 @@ from hyperjob_core.api.choices import (
 )
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob_core.api.markers import LABEL_PATTERN, SUBDOMAIN_PATTERN, atomic_list, list_map, rules
-from hyperjob_core.api.model import Bool, Count, Int32, Model, ObjectMeta
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.model import Bool, Condition, Count, Int32, Model, ObjectMeta
 from hyperjob_core.api.names import API_VERSION, KIND
-from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.plugins import PLUGINS
 from hyperjob_core.api.status import (
+    ClaimStatus,
     ClusterStatus,
+    ExpectedStart,
+    GangStatus,
     HandledRequests,
     HyperJobState,
-    HyperJobStatus,
     JobStatus,
     ReplicatedJobStatus,
 )
-
-__all__ = [
-    "Checkpoint",
-    "ClusterPolicy",
-    "ClusterStatus",
-    "DependencyStatus",
-    "DependsOn",
-    "FailedPhase",
-    "FailurePolicy",
-    "FailurePolicyAction",
-    "FailurePolicyRule",
-    "HandledRequests",
-    "HyperJob",
-    "HyperJobSpec",
-    "HyperJobState",
-    "HyperJobStatus",
-    "JobStatus",
-    "OnNoProgress",
-    "Phase",
-    "ReplicatedJob",
-    "ReplicatedJobStatus",
-    "SplitMode",
-    "SplitPolicy",
-    "SuccessOperator",
-    "SuccessPolicy",
-    "TemplateMetadata",
-]
+from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopStatus
+from hyperjob_core.api.table import COUNT, INT64, TIME, Table, described, keyed
+from hyperjob_core.api.training import GoodputStatus, StallStatus, TrainingStatus
 
 
 class SplitPolicy(Model):
@@ -341,6 +320,71 @@ class HyperJobSpec(Model):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperJobStatus(Table):
+    """The status of a HyperJob."""
+
+    # Every value that `kubectl get` shows is a scalar: a column can only show one field.
+    conditions: tuple[Condition, ...] = described(
+        "Completed or Failed, set when the HyperJob has ended.", keyed("type"), default=()
+    )
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = described(
+        "The replicated jobs.", keyed("name"), default=()
+    )
+    split_count: int | None = described("Number of sub-jobs.", COUNT, default=None)
+    observed_generation: int = described(
+        "Generation of the HyperJob to which this status belongs.", INT64, default=0
+    )
+    state: HyperJobState | None = described(
+        "The phase of the HyperJob and its reason.", default=None
+    )
+    jobs: tuple[JobStatus, ...] = described("The sub-jobs.", keyed("name"), default=())
+    clusters: tuple[ClusterStatus, ...] = described(
+        "The clusters in use.", keyed("name"), default=()
+    )
+    persistent_volume_claims: tuple[ClaimStatus, ...] = described(
+        "The PersistentVolumeClaims that sub-jobs have used.", keyed("name"), default=()
+    )
+    gang: GangStatus | None = described("The gang, if it is incomplete.", default=None)
+    restarts: int | None = described(
+        "Restarts and moves that count against maxRestarts.", COUNT, default=None
+    )
+    requests: HandledRequests | None = described(
+        "The last handled requests by annotation.", default=None
+    )
+    expected_start: ExpectedStart | None = described(
+        "The expected start of a waiting HyperJob, if the estimates give a time.", default=None
+    )
+    start_time: str = described("When the HyperJob was first admitted.", TIME, default="")
+    completion_time: str = described("When the run ended.", TIME, default="")
+    jobs_ready: str = described("Sub-jobs that run or completed, of all, such as 1/2.", default="")
+    running_pods: int | None = described("Pods running.", COUNT, default=None)
+    cluster_names: str = described("Names of the clusters in use, joined by commas.", default="")
+    queue: str = described(
+        "Queues in which the HyperJob waits or ran, joined by commas.", default=""
+    )
+    training: TrainingStatus | None = described(
+        "The progress of the training, from the progress lines of its program.", default=None
+    )
+    stall: StallStatus | None = described(
+        "The training makes no steps against its own pace.", default=None
+    )
+    goodput: GoodputStatus | None = described(
+        "The use of the time since the creation of the HyperJob.", default=None
+    )
+    checkpoint: CheckpointStatus | None = described(
+        "The step from which sub-jobs start.", default=None
+    )
+    stop: StopStatus | None = described(
+        "The planned stop in progress; only with spec.checkpoint.", default=None
+    )
+    lost_work: tuple[LostWork, ...] = described(
+        "Steps that the program repeated, by the cause of the stop between.",
+        keyed("cause"),
+        default=(),
+    )
+
+
 class HyperJob(Model):
     """One training job that is split over several clusters and runs as one."""
 
@@ -348,4 +392,4 @@ class HyperJob(Model):
     kind: str = KIND
     metadata: ObjectMeta = ObjectMeta()
     spec: HyperJobSpec = Field(description="Spec of the HyperJob.")
-    status: HyperJobStatus = Field(default=HyperJobStatus(), description="Status of the HyperJob.")
+    status: Object | None = Field(default=None, description="Status of the HyperJob.")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.names import child_name
+from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.expansion.expand import SpecError, pod_groups
 from hyperjob_engine.expansion.members import present_indices
 from hyperjob_engine.expansion.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Observed, Ownership, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.subjobs import closed_queue_of
 from hyperjob_engine.model.topology import tier_of
@@ -128,7 +128,7 @@ def _is_leaving(child: Child) -> bool:
     )
 
 
-def _is_resting(observed: Observed, record: Record | None) -> bool:
+def _is_resting(observed: Observed, record: JobStatus | None) -> bool:
     due = record.retry_time if record is not None else None
     return due is not None and observed.now < due
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.status import GangStatus
 from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import GangRecord, Observed, QueueAdmission
+from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.reasons.podsrefused import refused_text
 from hyperjob_engine.reasons.reason import Reason
 
@@ -30,7 +31,7 @@ SOON: Final = timedelta(milliseconds=1)
 class GangBackOff:
     """The gang's record for the status, and the time until the next look."""
 
-    record: GangRecord | None = None
+    record: GangStatus | None = None
     wait: timedelta | None = None
 
 
@@ -76,7 +77,7 @@ def next_state(
     """
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return GangBackOff()
-    record = observed.hyperjob.gang or GangRecord()
+    record = observed.hyperjob.gang or GangStatus()
     waits = backs_off(observed)
     whole = all(child.name in opening or is_through(child) for child in children)
     if whole and not (waits and leaving):
@@ -85,7 +86,7 @@ def next_state(
         return GangBackOff(record=record, wait=record.retry_time - observed.now)
     parts = [c for c in children if is_undispatched(c) and c.name not in opening]
     if not parts:
-        return GangBackOff(record=GangRecord(attempts=record.attempts) if record.attempts else None)
+        return GangBackOff(record=GangStatus(attempts=record.attempts) if record.attempts else None)
     theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
     passed = any(child.name in observed.passed_over for child in parts)
     released = sum(is_released(child) for child in parts) if theirs else 0
@@ -97,7 +98,7 @@ def next_state(
     return _gathering(observed, parts, released=released, limit=limit)
 
 
-def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None:
+def next_try(observed: Observed, attempts: int, soon: bool) -> GangStatus | None:
     """Return the record of a gang that is deleted now; None without a queue admission.
 
     `soon`: the first tries follow within seconds, because another cluster may start the gang, and
@@ -110,7 +111,7 @@ def next_try(observed: Observed, attempts: int, soon: bool) -> GangRecord | None
         retry = _retry_time(observed, attempts, _SHORTEST, longest=usual)
     else:
         retry = _retry_time(observed, attempts, usual)
-    return GangRecord(attempts=attempts, retry_time=retry)
+    return GangStatus(attempts=attempts, retry_time=retry)
 
 
 def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -> str:
@@ -145,7 +146,7 @@ def _gathering(
     The record of a gang without a released sub-job follows from its newest vcjob: most gangs are
     complete before it must be written.
     """
-    now, record = observed.now, observed.hyperjob.gang or GangRecord()
+    now, record = observed.now, observed.hyperjob.gang or GangStatus()
     since = record.incomplete_since
     if released > record.admitted:
         since = now.replace(microsecond=0)
@@ -155,13 +156,13 @@ def _gathering(
         since = min(newest or now, now).replace(microsecond=0)
         soon = since + _SETTLED - now
         if newest is not None and soon > timedelta() and limit > _SETTLED:
-            known = GangRecord(attempts=record.attempts) if record.attempts else None
+            known = GangStatus(attempts=record.attempts) if record.attempts else None
             return GangBackOff(record=known, wait=soon)
     wait = since + limit - now
     if wait <= timedelta() and (released or observed.contended):
         return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
     return GangBackOff(
-        record=GangRecord(
+        record=GangStatus(
             incomplete_since=since,
             admitted=max(released, record.admitted),
             attempts=record.attempts,
@@ -170,10 +171,10 @@ def _gathering(
     )
 
 
-def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> GangBackOff:
+def _give_back(observed: Observed, record: GangStatus, *, window: timedelta) -> GangBackOff:
     attempts = record.attempts + 1
     retry = _retry_time(observed, attempts, window)
-    return GangBackOff(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+    return GangBackOff(record=GangStatus(attempts=attempts, retry_time=retry), wait=SOON)
 
 
 def _retry_time(

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import Rejection
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.record import Rejection
 
 REASONS: Final = frozenset({"NoClusterFit", "Unschedulable", "SchedulerError"})
 STANDS: Final = timedelta(seconds=10)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.failure import follows
 
 LINES_TIME_LIMIT: Final = timedelta(seconds=10)
 """How long an end waits for the last lines of programs that are known to report."""
@@ -97,7 +98,7 @@ def _reachable(observed: Observed) -> set[str]:
 
 
 def _follows(failure: ContainerFailure | None) -> bool:
-    return failure is not None and failure.follows
+    return failure is not None and follows(failure)
 
 
 def unread(observed: Observed, members: Sequence[Member]) -> timedelta | None:

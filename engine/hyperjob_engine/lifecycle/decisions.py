@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from hyperjob_core.api.status import GangStatus
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import GangRecord
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.reason import Reason
 
@@ -43,7 +43,7 @@ class Restart:
     again: tuple[Recreation, ...] = ()
     spent: int = 0
     gives_back: bool = False
-    gang: GangRecord | None = None
+    gang: GangStatus | None = None
     handled: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -23,7 +23,7 @@ from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.quorum import trainers
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Observed
-from hyperjob_engine.reasons.failure import container_text
+from hyperjob_engine.reasons.failure import container_text, follows
 from hyperjob_engine.reasons.reason import Reason
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
@@ -200,7 +200,7 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
             at=at or datetime.max.replace(tzinfo=UTC),
             reason=Reason.JOB_FAILED,
             why=f"{child.name} is {child.phase}{where}" + (f": {words}" if words else ""),
-            follows=container is not None and container.follows,
+            follows=container is not None and follows(container),
         )
         return
     loss = losses.get(child.name)

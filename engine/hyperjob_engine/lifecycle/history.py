@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import may_run
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.record import Record
-from hyperjob_engine.model.runs import Run
-from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.failure import bounded, follows, in_short, one_line
 
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500
@@ -60,7 +59,7 @@ def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
     found = (observed.causes or {}).get(child.job.uid)
     if child.phase.is_failed:
         return found
-    own = found is not None and not found.follows and observed.hyperjob.quorum is None
+    own = found is not None and not follows(found) and observed.hyperjob.quorum is None
     return found if own and not child.is_terminal else None
 
 
@@ -101,7 +100,7 @@ def started(observed: Observed, child: Child, *, stops: bool = False) -> str:
 
 
 def run_over(
-    record: Record,
+    record: JobStatus,
     *,
     end: str,
     reason: str,
@@ -111,6 +110,7 @@ def run_over(
     failure: ContainerFailure | None = None,
 ) -> Run:
     """Return the run of a record, ended at `end`."""
+    failure = failure or record.failure
     return Run(
         attempt=record.attempt,
         cluster=record.cluster,
@@ -118,8 +118,8 @@ def run_over(
         end=end,
         phase=phase or record.phase,
         reason=reason,
-        message=message,
-        failure=failure or record.failure,
+        message=one_line(message),
+        failure=None if failure is None else bounded(failure),
     )
 
 
@@ -148,7 +148,7 @@ def _in_short(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
         [
             run
             if run.failure is None or run.end >= since
-            else replace(run, failure=run.failure.in_short())
+            else replace(run, failure=in_short(run.failure))
             for run in runs
         ]
         for runs in histories

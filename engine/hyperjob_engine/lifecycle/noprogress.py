@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.choices import OnNoProgress
+from hyperjob_core.api.training import StallStatus, Suspect
 from hyperjob_core.api.wire import count, rfc3339
 from hyperjob_core.text import listed
 from hyperjob_engine.lifecycle.decisions import (
@@ -21,15 +23,17 @@ from hyperjob_engine.lifecycle.decisions import (
 )
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import FailurePolicy, Observed
-from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall, StallRecord, parse_stall
+from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.stacks import Survey
 from hyperjob_engine.reasons.stall import no_steps_text
 
 _PATIENCES: Final = 3
+_SUSPECTS: Final = 16
 
 
-def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | None:
+def stall_of(observed: Observed, members: Sequence[Member]) -> StallStatus | None:
     """Return the stall of the present attempts; None while their programs make steps.
 
     The record in the status stays until a program makes a step: a controller that restarts has
@@ -44,7 +48,7 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallRecord | Non
     }
     if found:
         return _found_stall(observed, running, found, hang)
-    before = parse_stall(observed.hyperjob.status.get("stall"))
+    before = table.read(StallStatus, observed.hyperjob.status.get("stall"))
     if before is None or not set(before.jobs) <= running.keys():
         return None
     for name in before.jobs:
@@ -79,7 +83,7 @@ def unmoving(observed: Observed, members: Sequence[Member]) -> Restart | End | N
     where = f" on {first.cluster}" if first.cluster else ""
     since = f"since {rfc3339(stall.since)} (step {stall.step})"
     why = f"{first.name}{where} has reported no step {since}"
-    pods = [f"{pod.cluster}/{pod.name}" for pod in stall.suspects]
+    pods = [f"{each.cluster}/{each.pod}" for each in stall.suspects]
     if pods:
         why = f"the others wait for pod {listed(pods)}: no step {since}"
     blamed = {pod.job for pod in stall.suspects} & children.keys() or {*stall.jobs}
@@ -111,7 +115,7 @@ def _runs(child: Child) -> bool:
 
 def _found_stall(
     observed: Observed, running: Mapping[str, Child], found: Mapping[str, Stall], hang: Hang
-) -> StallRecord:
+) -> StallStatus:
     """Return the record of the stalls that the reader has found, by sub-job: of the latest one.
 
     It is `whole` if no other running sub-job reports progress.
@@ -126,7 +130,7 @@ def _found_stall(
     patience = max(stall.patience for stall in found.values())
     restarts = observed.hyperjob.on_no_progress is not OnNoProgress.NOTIFY
     jobs = tuple(sorted(found))
-    return StallRecord(
+    return StallStatus(
         since=last.since,
         step=last.step,
         jobs=jobs,
@@ -138,9 +142,15 @@ def _found_stall(
             usual=last.usual,
             survey=hang.survey,
         ),
-        suspects=hang.survey.suspects() if hang.survey is not None else (),
+        suspects=_suspects(hang.survey),
         restart_time=last.since + max(LEAST_RESTART, _PATIENCES * patience) if restarts else None,
     )
+
+
+def _suspects(survey: Survey | None) -> tuple[Suspect, ...]:
+    """Return the pods for which the others wait, at most as many as the status has."""
+    pods = survey.suspects()[:_SUSPECTS] if survey is not None else ()
+    return tuple(Suspect(cluster=pod.cluster, pod=pod.name, job=pod.job) for pod in pods)
 
 
 def _leave(moves: Mapping[str, str], child: Child) -> tuple[str, ...]:

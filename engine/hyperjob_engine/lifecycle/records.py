@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.duration import later
+from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
 from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
@@ -16,8 +17,6 @@ from hyperjob_engine.lifecycle.stops import cause_of, stopped
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
-from hyperjob_engine.model.record import Record
-from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
@@ -29,7 +28,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     """Return the observation as it is after the record of the restart."""
     hyperjob = observed.hyperjob
     chosen = {again.name: again for again in decided.again}
-    records: dict[str, Record] = dict(hyperjob.records)
+    records: dict[str, JobStatus] = dict(hyperjob.records)
     for sub_job, child in members:
         if child.name in chosen:
             again = chosen[child.name]
@@ -51,7 +50,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 
 
-def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation) -> Record:
+def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation) -> JobStatus:
     """Return the record of a sub-job that is created again, as its next attempt.
 
     The back-off counts from the start of the attempt before: its `retry_time`, or for the first one
@@ -70,7 +69,7 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
         until = later(observed.now, again.leave_for)
     if for_good == excluded:
         until, for_good = None, ()
-    return Record(
+    return JobStatus(
         name=child.name,
         replicated_job=sub_job.group.name,
         index=sub_job.index,
@@ -95,7 +94,7 @@ def _history(
 ) -> tuple[Run, ...]:
     """Return the ended runs of a recreated sub-job; a sub-job that never ran adds none."""
     report = child.report
-    record = child.record or Record(
+    record = child.record or JobStatus(
         name=child.name,
         replicated_job=sub_job.group.name,
         index=sub_job.index,
@@ -146,7 +145,9 @@ def _excluded(
     return tuple(excluded)
 
 
-def _for_good(excluded: tuple[str, ...], old: Record | None, again: Recreation) -> tuple[str, ...]:
+def _for_good(
+    excluded: tuple[str, ...], old: JobStatus | None, again: Recreation
+) -> tuple[str, ...]:
     """Return the excluded clusters without an end; no later end applies to them."""
     before = old.for_good if old is not None else ()
     return tuple(

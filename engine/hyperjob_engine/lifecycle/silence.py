@@ -23,12 +23,12 @@ from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import Silence
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import DeletionCause
-from hyperjob_engine.model.record import Silence
 
 TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""

@@ -15,11 +15,13 @@ from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.stops import StopStatus
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed, Stop
-from hyperjob_engine.model.training import JobTraining, latest_training
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
 
 LONGEST_GRACE: Final = 24 * 3600
@@ -124,7 +126,7 @@ def unopened(observed: Observed) -> timedelta | None:
         for name in stop.jobs
     ):
         return None
-    wait = stop.since + OPENED_WITHIN - observed.now
+    wait = (stop.since or stop.until) + OPENED_WITHIN - observed.now
     return wait if wait > timedelta() else None
 
 
@@ -142,14 +144,14 @@ def is_over(observed: Observed, members: Iterable[Member]) -> bool:
     return all(name not in by_name or _has_ended(observed, by_name[name]) for name in stop.jobs)
 
 
-def pods_of_stop(observed: Observed, stop: Stop) -> int | None:
+def pods_of_stop(observed: Observed, stop: StopStatus) -> int | None:
     """Return the pods that the members have of the stopped sub-jobs; None if any is not known."""
     found = [observed.pods_left.get(name) for name in stop.jobs]
     known_pods = [each for each in found if each is not None]
     return sum(known_pods) if len(known_pods) == len(found) or any(known_pods) else None
 
 
-def latest_reports(observed: Observed) -> dict[str, JobTraining]:
+def latest_reports(observed: Observed) -> dict[str, SubJobTraining]:
     """Return the last progress of each sub-job of the first replicatedJob that has any.
 
     `status.training` has the progress of the same replicatedJob, by `combined`. There a sub-job
@@ -159,7 +161,7 @@ def latest_reports(observed: Observed) -> dict[str, JobTraining]:
     from which they start. After such an end it does not count: a launcher such as torchrun may
     start the process that prints the lines in another sub-job each time.
     """
-    found: dict[str, JobTraining] = {}
+    found: dict[str, SubJobTraining] = {}
     group = ""
     for name, record in observed.hyperjob.records.items():
         read, before = observed.trainings.get(name), record.training
@@ -175,7 +177,7 @@ def latest_reports(observed: Observed) -> dict[str, JobTraining]:
 
 def _progress_at_stop(
     observed: Observed,
-    reports: Mapping[str, JobTraining],
+    reports: Mapping[str, SubJobTraining],
     names: Collection[str],
     cause: StopCause,
 ) -> Object:
@@ -203,7 +205,7 @@ def _progress_at_stop(
     return {**settled, "checkpoint": entry} if entry else settled
 
 
-def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
+def _settled(observed: Observed, reports: Mapping[str, SubJobTraining]) -> Object:
     """Return the status fields with the cost of the last stop, after a program has resumed.
 
     They are empty before that. Afterwards `checkpoint` has `resumeStep` alone, and `lostWork` the
@@ -222,7 +224,7 @@ def _settled(observed: Observed, reports: Mapping[str, JobTraining]) -> Object:
     return {"checkpoint": rest, "lostWork": lost}
 
 
-def _ended_silently(read: JobTraining, *, after: int) -> bool:
+def _ended_silently(read: SubJobTraining, *, after: int) -> bool:
     """Return whether a log of an attempt later than `after` has ended without a progress line."""
     return read.ended and not read.reported and read.attempt > after
 

@@ -31,15 +31,11 @@ from typing import Final
 
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import GangStatus
 from hyperjob_core.api.wire import integer, objects
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import (
-    Cluster,
-    GangRecord,
-    Observed,
-    QueueAdmission,
-)
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.items import items_of
@@ -60,7 +56,7 @@ def not_started(
     members: Sequence[Member],
     *,
     minimum: int,
-    next_try: Callable[[int, bool], GangRecord | None],
+    next_try: Callable[[int, bool], GangStatus | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that did not start in time; None if there is none.
 
@@ -83,7 +79,7 @@ def not_allowed(
     members: Sequence[Member],
     *,
     minimum: int,
-    next_try: Callable[[int, bool], GangRecord | None],
+    next_try: Callable[[int, bool], GangStatus | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that Volcano ended since their cluster refused all pods.
 
@@ -136,7 +132,7 @@ def _given_back(
     late: Mapping[str, Member],
     *,
     minimum: int,
-    next_try: Callable[[int, bool], GangRecord | None],
+    next_try: Callable[[int, bool], GangStatus | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that start too late; None if there is none.
 

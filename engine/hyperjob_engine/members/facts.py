@@ -15,6 +15,7 @@ import orjson
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_KIND
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import (
     at,
     condition,
@@ -31,7 +32,6 @@ from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trou
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_ports, parse_wants
-from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podgroup import Unschedulable, origin_of
 from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
 from hyperjob_engine.reasons.podtrouble import PodTrouble

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_engine.members.facts import (
     HyperNodeFact,
     MountFact,
@@ -24,7 +25,6 @@ from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
-from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import (
     at,
     integer,
@@ -13,7 +14,7 @@ from hyperjob_core.api.wire import (
     string,
     string_map,
 )
-from hyperjob_engine.reasons.failure import ContainerFailure
+from hyperjob_engine.reasons.failure import follows, lost_a_peer
 from hyperjob_engine.reasons.launchers import diagnosed
 
 _TASK: Final = "volcano.sh/task-spec"
@@ -37,8 +38,9 @@ def order(failure: ContainerFailure) -> tuple[int, str, str]:
     The kubelet writes whole seconds, and a failure ends other processes at once: those that lost a
     peer come after it, and those that got SIGTERM last.
     """
-    follows = int(failure.follows) + int(failure.follows and not failure.lost_a_peer)
-    return follows, failure.time or _LAST, failure.pod
+    later = int(follows(failure))
+    later += int(bool(later) and not lost_a_peer(failure))
+    return later, failure.time or _LAST, failure.pod
 
 
 def rank_of(pod: Object) -> int | None:

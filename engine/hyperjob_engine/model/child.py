@@ -9,8 +9,8 @@ from functools import cached_property
 
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.model.observed import Binding, Job, Observed, Ownership, Policy, ReportedStatus
-from hyperjob_engine.model.record import Record
 
 
 # Without slots: `cached_property` computes each answer once for all steps of a plan.
@@ -22,7 +22,7 @@ class Child:
     job: Job | None
     policy: Policy | None
     binding: Binding | None
-    record: Record | None
+    record: JobStatus | None
     left_behind: str = ""
     """Name of a ResourceBinding of this name that belongs to another object.
 

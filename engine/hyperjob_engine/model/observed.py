@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS
 from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
@@ -20,17 +20,17 @@ from hyperjob_core.api.choices import (
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import ContainerFailure, GangStatus, JobStatus
+from hyperjob_core.api.stops import StopStatus
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.record import Record
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.stalls import Hang
-from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.model.waits import WaitShare
-from hyperjob_engine.reasons.failure import ContainerFailure
 from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
@@ -126,16 +126,6 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """A planned stop in progress: the controller creates no sub-job until all `jobs` have ended."""
-
-    cause: StopCause
-    since: datetime
-    until: datetime
-    jobs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it."""
 
@@ -148,16 +138,6 @@ class ReplicatedJob:
     required: bool = False
     split: SplitPolicy | None = None
     depends_on: tuple[Dependency, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GangRecord:
-    """The last `status.gang` of a HyperJob whose gang is incomplete."""
-
-    incomplete_since: datetime | None = None
-    admitted: int = 0
-    attempts: int = 0
-    retry_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +163,7 @@ class HyperJob:
     min_available: int | None
     max_domains: int | None
     status: Object
-    records: Mapping[str, Record]
+    records: Mapping[str, JobStatus]
     annotations: Mapping[str, str] = field(default_factory=dict)
     suspend: bool = False
     failure_policy: FailurePolicy | None = None
@@ -194,9 +174,9 @@ class HyperJob:
     quorum: int | None = None  # fewest sub-jobs that train on without the others; None: all
     on_no_progress: OnNoProgress = OnNoProgress.NOTIFY
     checkpoint: Checkpoint | None = None
-    stop: Stop | None = None
+    stop: StopStatus | None = None
     resume_step: int | None = None  # the step from which all sub-jobs start; None: not known
-    gang: GangRecord | None = None
+    gang: GangStatus | None = None
 
     @property
     def key(self) -> str:
@@ -460,7 +440,7 @@ class Observed:
     unanswered: frozenset[str] = frozenset()  # sub-jobs whose release by Volcano Global is overdue
     forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: no splitter
-    trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # by sub-job, from logs
+    trainings: Mapping[str, SubJobTraining] = field(default_factory=dict)  # by sub-job, from logs
     waits: tuple[WaitShare, ...] = ()  # how long processes wait for others, from logs
     hang: Hang | None = None  # the programs that make no steps against their own pace
     stopped_by: TimeUse | None = None  # the use to which goodput counts the time of a restart

@@ -4,11 +4,12 @@ A malformed field of another author's object reads as absent and never raises. T
 the fields that a plan needs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
+from hyperjob_core.api import table
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
@@ -29,6 +30,8 @@ from hyperjob_core.api.names import (
     WORLD,
 )
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import GangStatus, JobStatus
+from hyperjob_core.api.stops import StopStatus
 from hyperjob_core.api.wire import (
     at,
     condition,
@@ -49,7 +52,6 @@ from hyperjob_engine.model.observed import (
     Dependency,
     FailurePolicy,
     FailureRule,
-    GangRecord,
     HyperJob,
     Job,
     Ownership,
@@ -58,14 +60,9 @@ from hyperjob_engine.model.observed import (
     ReplicatedJob,
     ReportedStatus,
     SplitPolicy,
-    Stop,
     SuccessPolicy,
     Task,
 )
-from hyperjob_engine.model.record import Record, Rejection, Silence
-from hyperjob_engine.model.runs import read_runs
-from hyperjob_engine.model.training import parse_training
-from hyperjob_engine.reasons.failure import read_failure
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -92,7 +89,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         min_available=integer(spec.get("minAvailable")),
         max_domains=integer(spec.get("maxDomains")),
         status=status,
-        records={record.name: record for record in _records(status)},
+        records=_records(status),
         annotations=string_map(metadata.get("annotations")),
         suspend=spec.get("suspend") is True,
         failure_policy=_failure_policy(spec.get("failurePolicy")),
@@ -105,16 +102,15 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         quorum=integer(spec.get("quorum")),
         on_no_progress=_on_no_progress(spec.get("onNoProgress")),
         checkpoint=_checkpoint(spec.get("checkpoint")),
-        stop=parse_stop(status.get("stop")),
+        stop=table.read(StopStatus, status.get("stop")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
-        gang=_gang(status.get("gang")),
+        gang=table.read(GangStatus, status.get("gang")),
     )
 
 
 def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
     """Return the HyperJob as it is after a write of this status."""
-    records = {record.name: record for record in _records(status)}
-    gang = _gang(status.get("gang"))
+    records, gang = _records(status), table.read(GangStatus, status.get("gang"))
     return with_fields(replace(hyperjob, records=records, gang=gang), status)
 
 
@@ -123,7 +119,7 @@ def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
     return replace(
         hyperjob,
         status=status,
-        stop=parse_stop(status.get("stop")),
+        stop=table.read(StopStatus, status.get("stop")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
     )
 
@@ -383,16 +379,6 @@ def _deadline(spec: Object) -> Deadline | None:
     return Deadline(seconds(limit), DeadlineMode(mode) if known else DeadlineMode.RUN_TIME)
 
 
-def parse_stop(raw: object) -> Stop | None:
-    """Parse `status.stop`, the planned stop in progress; None if there is none."""
-    stop = mapping(raw)
-    until, cause = timestamp(stop.get("until")), string(stop.get("cause"))
-    if until is None or cause not in set(StopCause):
-        return None
-    since, jobs = timestamp(stop.get("since")) or until, strings(stop.get("jobs"))
-    return Stop(cause=StopCause(cause), since=since, until=until, jobs=jobs)
-
-
 def _attempt(metadata: Object) -> int:
     """Return the attempt in an object's label or annotation; without them it is the first, 0.
 
@@ -413,63 +399,9 @@ def _split(raw: Object) -> SplitPolicy | None:
     return policy if given or policy.mode != "static" else None
 
 
-def _records(status: Object) -> Iterable[Record]:
-    """Yield the entries of `status.jobs` that have a name and an index."""
-    for item in objects(status.get("jobs")):
-        index = integer(item.get("index"))
-        if not string(item.get("name")) or index is None:
-            continue
-        yield Record(
-            name=string(item.get("name")),
-            replicated_job=string(item.get("replicatedJob")),
-            index=index,
-            cluster=string(item.get("cluster")),
-            accelerators=integer(item.get("accelerators")),
-            phase=string(item.get("phase")),
-            reason=string(item.get("reason")),
-            message=string(item.get("message")),
-            attempt=count(item.get("attempt")),
-            running=count(item.get("running")),
-            excluded_clusters=strings(item.get("excludedClusters")),
-            excluded_until=timestamp(item.get("excludedUntil")),
-            excluded_for_good=strings(item.get("excludedForGood")),
-            admitted=item.get("admitted") is True,
-            retry_time=timestamp(item.get("retryTime")),
-            rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),
-            silence=_silence(item.get("silence")),
-            start_time=string(item.get("startTime")),
-            failure=read_failure(item.get("failure")),
-            history=read_runs(item.get("history")),
-            training=parse_training(item.get("training")),
-            last_transition_time=string(item.get("lastTransitionTime")),
-        )
-
-
-def _rejection(raw: Object) -> Rejection:
-    return Rejection(
-        cluster=string(raw.get("cluster")),
-        times=count(raw.get("times")),
-        since=timestamp(raw.get("since")),
-        retry_time=timestamp(raw.get("retryTime")),
-    )
-
-
-def _silence(raw: object) -> Silence | None:
-    if not isinstance(raw, dict):
-        return None
-    return Silence(times=count(raw.get("times")), retry_time=timestamp(raw.get("retryTime")))
-
-
-def _gang(raw: object) -> GangRecord | None:
-    """Parse `status.gang`; None if it is absent."""
-    if not isinstance(raw, dict):
-        return None
-    return GangRecord(
-        incomplete_since=timestamp(raw.get("incompleteSince")),
-        admitted=count(raw.get("admitted")),
-        attempts=count(raw.get("attempts")),
-        retry_time=timestamp(raw.get("retryTime")),
-    )
+def _records(status: Object) -> dict[str, JobStatus]:
+    """Return the entries of `status.jobs` by name."""
+    return {record.name: record for record in table.read_all(JobStatus, status.get("jobs"))}
 
 
 def _aggregated(status: Object, cluster: str) -> Object:

@@ -9,12 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
-from hyperjob_core.api.wire import count, mapping, objects, string, strings, timestamp
-from hyperjob_engine.reasons.stacks import Pod, Survey
+from hyperjob_engine.reasons.stacks import Survey
 
-_SUSPECTS: Final = 16
 LEAST_RESTART: Final = timedelta(minutes=2)
 """A restart waits so long, or three times the patience, since the last step."""
 
@@ -41,57 +37,3 @@ class Hang:
 
     stalls: Mapping[str, Stall] = field(default_factory=dict)
     survey: Survey | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StallRecord:
-    """`status.stall`: the sub-jobs that make no steps, since when, and the pods they wait for.
-
-    `whole`: every sub-job that reports has stalled. With `restart_time` the controller restarts
-    them then, unless a program makes a step.
-    """
-
-    since: datetime
-    step: int
-    jobs: tuple[str, ...]
-    whole: bool
-    message: str
-    suspects: tuple[Pod, ...] = ()
-    restart_time: datetime | None = None
-
-    def to_object(self) -> Object:
-        """Return the field of the status."""
-        entry: Object = {
-            "since": micro_time(self.since),
-            "step": self.step,
-            "jobs": list(self.jobs),
-            "whole": self.whole,
-            "message": self.message,
-            "suspects": [
-                {"cluster": each.cluster, "pod": each.name, "job": each.job}
-                for each in self.suspects[:_SUSPECTS]
-            ],
-        }
-        if self.restart_time is not None:
-            entry["restartTime"] = micro_time(self.restart_time)
-        return {key: value for key, value in entry.items() if value not in ([], "")}
-
-
-def parse_stall(raw: object) -> StallRecord | None:
-    """Parse `status.stall`; None if there is none."""
-    fields = mapping(raw)
-    since = timestamp(fields.get("since"))
-    if since is None:
-        return None
-    return StallRecord(
-        since=since,
-        step=count(fields.get("step")),
-        jobs=strings(fields.get("jobs")),
-        whole=fields.get("whole") is True,
-        message=string(fields.get("message")),
-        suspects=tuple(
-            Pod(string(each.get("cluster")), string(each.get("pod")), string(each.get("job")))
-            for each in objects(fields.get("suspects"))
-        ),
-        restart_time=timestamp(fields.get("restartTime")),
-    )

@@ -18,9 +18,8 @@ from statistics import median
 from typing import Any, Final
 
 from hyperjob_core.api.lines import LogLine
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
-from hyperjob_core.api.wire import at, count, decoded, integer, mapping, string, timestamp
+from hyperjob_core.api.training import SubJobTraining
+from hyperjob_core.api.wire import at, decoded
 from hyperjob_core.text import printable, shortened
 
 MAX_LINE: Final = 16 * 1024
@@ -171,61 +170,23 @@ def _metrics(value: object) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobTraining:
-    """The progress of one sub-job.
+def time_of(training: SubJobTraining, step: int) -> datetime:
+    """Return when a program made a step, or will make it; at the earliest `started`.
 
-    `updated` is when the program reported `step`, `started` when it reported its first step since
-    its last start, `saved` when it saved the checkpoint of `saved_step`. Only a log has `steps`,
-    `steps_per_second`, `metrics`, `phase` and `waited`. `phase` is what the program has announced
-    to do instead of steps, `waited` the part of its time in which it waits for others, `resumed`
-    the time of its first step after it made none for long. `ends` is when the controller saw that
-    the sub-job has ended. `followed`: the controller has opened the logs of a stopping sub-job, and
-    `ended`: it has read the log of a stopping or ended sub-job to its end. `reported` is false
-    before the first progress line that the controller has read.
+    The estimate assumes a constant speed between start, checkpoint and last progress line, and the
+    average speed after that.
     """
-
-    step: int
-    updated: datetime
-    start_step: int
-    started: datetime
-    saved_step: int | None = None
-    saved: datetime | None = None
-    attempt: int = 0
-    uid: str = ""
-    steps: int | None = None
-    steps_per_second: float | None = None
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    phase: str = ""
-    waited: float | None = None
-    resumed: datetime | None = None
-    ends: datetime | None = None
-    followed: bool = False
-    ended: bool = False
-    reported: bool = True
-
-    @property
-    def kept_until(self) -> datetime:
-        """Return the time up to which the work would be kept if the sub-job stopped now."""
-        return self.started if self.saved is None else self.saved
-
-    def reached(self, step: int) -> datetime:
-        """Return when the program made a step, or will make it; at the earliest `started`.
-
-        The estimate assumes a constant speed between start, checkpoint and last progress line,
-        and the average speed after that.
-        """
-        points = [(self.start_step, self.started)]
-        if self.saved_step is not None and self.saved is not None:
-            points.append((self.saved_step, self.saved))
-        points.append((self.step, self.updated))
-        for before, after in pairwise(points):
-            if before[0] < after[0] and step <= after[0]:
-                return _between(before, after, step)
-        first, last = points[0], points[-1]
-        if first[0] < last[0] < step:
-            return _between(first, last, step)
-        return first[1] if step <= first[0] else last[1]
+    points = [(training.start_step, training.started)]
+    if training.saved_step is not None and training.saved is not None:
+        points.append((training.saved_step, training.saved))
+    points.append((training.step, training.updated))
+    for before, after in pairwise(points):
+        if before[0] < after[0] and step <= after[0]:
+            return _between(before, after, step)
+    first, last = points[0], points[-1]
+    if first[0] < last[0] < step:
+        return _between(first, last, step)
+    return first[1] if step <= first[0] else last[1]
 
 
 def _between(first: tuple[int, datetime], last: tuple[int, datetime], step: int) -> datetime:
@@ -316,10 +277,10 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     return track
 
 
-def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
+def training_of(track: Track, *, attempt: int, uid: str = "") -> SubJobTraining:
     """Return the training progress of a track."""
     step, updated = track.last
-    return JobTraining(
+    return SubJobTraining(
         step=step,
         updated=updated,
         start_step=track.start_step,
@@ -377,39 +338,9 @@ def _time_of_step(track: Track, step: int) -> datetime:
     return track.last[1]
 
 
-def parse_training(raw: object) -> JobTraining | None:
-    """Parse the training of a status or of a sub-job's entry; None if it is unusable."""
-    fields = mapping(raw)
-    updated, started = timestamp(fields.get("updateTime")), timestamp(fields.get("startTime"))
-    if updated is None or started is None:
-        return None
-    saved_step, saved = integer(fields.get("savedStep")), timestamp(fields.get("savedTime"))
-    return JobTraining(
-        step=count(fields.get("step")),
-        updated=updated,
-        start_step=count(fields.get("startStep")),
-        started=started,
-        saved_step=saved_step if saved is not None else None,
-        saved=saved if saved_step is not None else None,
-        attempt=count(fields.get("attempt")),
-        uid=string(fields.get("uid")),
-    )
-
-
-def training_object(training: JobTraining) -> Object:
-    """Return the fields that a sub-job's entry and the whole status share."""
-    entry: Object = {
-        "step": training.step,
-        "updateTime": micro_time(training.updated),
-        "startStep": training.start_step,
-        "startTime": micro_time(training.started),
-    }
-    if training.saved_step is not None and training.saved is not None:
-        entry |= {"savedStep": training.saved_step, "savedTime": micro_time(training.saved)}
-    return entry
-
-
-def latest_training(read: JobTraining | None, recorded: JobTraining | None) -> JobTraining | None:
+def latest_training(
+    read: SubJobTraining | None, recorded: SubJobTraining | None
+) -> SubJobTraining | None:
     """Return the progress that was read, else the recorded one.
 
     Progress without a checkpoint keeps the recorded checkpoint: a program that resumed and has not

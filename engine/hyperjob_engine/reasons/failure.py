@@ -2,11 +2,10 @@
 
 import re
 import signal
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import integer, string
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.text import printable, shortened
 from hyperjob_engine.reasons.reason import Reason
 
@@ -21,94 +20,39 @@ PEER: Final = re.compile(
     r"|Connection (?:closed|reset) by peer|NCCL (?:communicator|operation)|Broken pipe"
 )
 """How Python, gloo and NCCL say that another process is gone."""
-_OURS: Final = '{"hyperjob":'
 _DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerFailure:
-    """The first container of a sub-job that failed, as the kubelet of its cluster reported it.
-
-    `exit_code` is None if the pod failed as a whole, for example by an eviction. `message` has the
-    last lines of the log if the kubelet reports them. `in_log`: these are a launcher's own, and the
-    log may have the cause.
-    """
-
-    pod: str
-    task: str = ""
-    container: str = ""
-    exit_code: int | None = None
-    reason: str = ""
-    message: str = ""
-    time: str = ""
-    rank: int | None = None
-    in_log: bool = field(default=False, compare=False)
-
-    def is_same(self, other: "ContainerFailure | None") -> bool:
-        """Return whether both are about one end of one container, whose log may be read since."""
-        return other is not None and (self.pod, self.container, self.time) == (
-            other.pod,
-            other.container,
-            other.time,
-        )
-
-    @property
-    def lost_a_peer(self) -> bool:
-        """Return whether the last line of the log says that a connection to another rank ended."""
-        return PEER.search(self.last_line) is not None
-
-    @property
-    def follows(self) -> bool:
-        """Return whether another failure caused this one: it lost a peer, or got SIGTERM."""
-        return self.lost_a_peer or self.exit_code == _SIGNALLED + signal.SIGTERM
-
-    @property
-    def last_line(self) -> str:
-        """Return the last line of the message: in a traceback it has the exception.
-
-        Lines for the controller, such as the last progress of the program, are left out.
-        """
-        lines = reversed(self.message.splitlines())
-        return next((line for line in lines if line.strip() and _OURS not in line), "")
-
-    @property
-    def last_lines(self) -> tuple[str, ...]:
-        """Return the last lines of the log, such as a traceback; empty for a message of one."""
-        lines = self.message.splitlines()
-        return tuple(lines) if len(lines) > 1 else ()
-
-    def in_short(self) -> "ContainerFailure":
-        """Return the failure with the last line of its message alone."""
-        return replace(self, message=one_line(self.last_line))
-
-    def to_object(self) -> Object:
-        """Return the entry of the status."""
-        entry: Object = {
-            "pod": self.pod,
-            "task": self.task,
-            "container": self.container,
-            "reason": shortened(self.reason, _REASON_LIMIT),
-            "message": _last_lines(self.message),
-            "time": self.time,
-        }
-        given = {key: value for key, value in entry.items() if value}
-        numbers = {"exitCode": self.exit_code, "rank": self.rank}
-        return given | {key: value for key, value in numbers.items() if value is not None}
+def is_same(one: ContainerFailure, other: ContainerFailure | None) -> bool:
+    """Return whether both are about one end of one container, whose log may be read since."""
+    return other is not None and (one.pod, one.container, one.time) == (
+        other.pod,
+        other.container,
+        other.time,
+    )
 
 
-def read_failure(raw: object) -> ContainerFailure | None:
-    """Parse the failure of a container in the status; None if there is none."""
-    if not isinstance(raw, dict) or not string(raw.get("pod")):
-        return None
-    return ContainerFailure(
-        pod=string(raw.get("pod")),
-        task=string(raw.get("task")),
-        container=string(raw.get("container")),
-        exit_code=integer(raw.get("exitCode")),
-        reason=string(raw.get("reason")),
-        message=string(raw.get("message")),
-        time=string(raw.get("time")),
-        rank=integer(raw.get("rank")),
+def lost_a_peer(failure: ContainerFailure) -> bool:
+    """Return whether the last line of the log says that a connection to another rank ended."""
+    return PEER.search(failure.last_line) is not None
+
+
+def follows(failure: ContainerFailure) -> bool:
+    """Return whether another failure caused this one: it lost a peer, or got SIGTERM."""
+    return lost_a_peer(failure) or failure.exit_code == _SIGNALLED + signal.SIGTERM
+
+
+def in_short(failure: ContainerFailure) -> ContainerFailure:
+    """Return the failure with the last line of its message alone."""
+    return replace(failure, message=one_line(failure.last_line))
+
+
+def bounded(failure: ContainerFailure) -> ContainerFailure:
+    """Return the failure as the status has it: texts of bounded length, no control characters."""
+    return replace(
+        failure,
+        reason=shortened(failure.reason, _REASON_LIMIT),
+        message=_last_lines(failure.message),
     )
 
 

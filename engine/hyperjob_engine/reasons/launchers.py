@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hyperjob_engine.reasons.failure import PEER, ContainerFailure
+from hyperjob_core.api.status import ContainerFailure
+from hyperjob_engine.reasons.failure import PEER, lost_a_peer
 
 _PREFIX: Final = re.compile(
     r"\[rank(?P<torch>\d{1,6})\]: ?|\[[a-z]\w{0,30}\]: ?"
@@ -77,7 +78,7 @@ class _Verdict:
 
 def is_of_launcher(failure: ContainerFailure) -> bool:
     """Return whether a message is about a launcher, or a lost peer: the log may have the cause."""
-    return failure.lost_a_peer or failure.in_log
+    return lost_a_peer(failure) or failure.in_log
 
 
 def diagnosed(failure: ContainerFailure, log: str) -> ContainerFailure:

@@ -9,13 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.noprogress import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
-from hyperjob_engine.model.observed import GangRecord, Observed, QueueVerdict
+from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of
@@ -49,7 +51,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     stall = None if outlooks.end is not None else stall_of(observed, members)
     state = state_of(jobs, outlooks, previous=previous, stall=stall)
     clusters = _cluster_entries(jobs)
-    histories = kept([job.run.history for job in jobs])
+    histories = kept([job.history for job in jobs])
     status: Object = {
         "conditions": conditions_of(
             old, jobs, outlooks.end, generation=hyperjob.generation, now=now
@@ -58,7 +60,10 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
         "state": _state_entry(state, old, now),
-        "jobs": [job.to_object(history) for job, history in zip(jobs, histories, strict=True)],
+        "jobs": [
+            table.write(replace(job, history=tuple(history)), JobStatus)
+            for job, history in zip(jobs, histories, strict=True)
+        ],
         "clusters": clusters,
         "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
         "runningPods": sum(job.running for job in jobs),
@@ -68,7 +73,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     }
     status |= _occasional(old, outlooks, state, now)
     if stall is not None or "stall" in old:
-        status["stall"] = None if stall is None else stall.to_object()
+        status["stall"] = None if stall is None else table.write(stall)
     stops = going_on(observed, members)
     if state.phase.is_terminal and "stop" in stops:
         stops["stop"] = None
@@ -91,7 +96,7 @@ def _occasional(old: Object, outlooks: Outlooks, state: State, now: str) -> Obje
     if "requests" in old:
         found["requests"] = old["requests"]
     if outlooks.gang is not None or "gang" in old:
-        found["gang"] = None if outlooks.gang is None else _gang_entry(outlooks.gang)
+        found["gang"] = None if outlooks.gang is None else table.write(outlooks.gang)
     expected = _expected_start(state, outlooks.verdict)
     if expected is not None or "expectedStart" in old:
         found["expectedStart"] = expected
@@ -113,7 +118,7 @@ def _expected_start(state: State, verdict: QueueVerdict | None) -> Object | None
 
 def _ready_share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
     """Return the share, from 0 to 1, of the sub-jobs that train on without the others."""
-    training = [job for job in jobs if job.group in outlooks.trainers]
+    training = [job for job in jobs if job.replicated_job in outlooks.trainers]
     return sum(job.is_ready for job in training) / len(training) if training else 0.0
 
 
@@ -163,18 +168,6 @@ def _state_entry(state: State, old: Object, now: str) -> Object:
     }
 
 
-def _gang_entry(record: GangRecord) -> Object:
-    """Return `status.gang`."""
-    entry: Object = {"admitted": record.admitted, "attempts": record.attempts}
-    for name, moment in (
-        ("incompleteSince", record.incomplete_since),
-        ("retryTime", record.retry_time),
-    ):
-        if moment is not None:
-            entry[name] = rfc3339(moment)
-    return entry
-
-
 def _group_entries(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
     """Return `status.replicatedJobsStatus`: states of placed sub-jobs, and sums of their pods.
 
@@ -185,7 +178,7 @@ def _group_entries(observed: Observed, jobs: Sequence[JobState]) -> list[Object]
         old_states |= mapping(item.get("jobStates"))
     result = []
     for group in observed.hyperjob.replicated_jobs:
-        members = [job for job in jobs if job.group == group.name]
+        members = [job for job in jobs if job.replicated_job == group.name]
         entry: Object = {"name": group.name}
         states = {
             job.name: _vcjob_state(job, mapping(old_states.get(job.name)))

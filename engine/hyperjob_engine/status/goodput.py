@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.training import Reported, SubJobTraining
 from hyperjob_core.api.wire import count, mapping, string, timestamp
-from hyperjob_engine.model.training import JobTraining, parse_training, training_object
+from hyperjob_engine.model.training import time_of
 from hyperjob_engine.status.timeuse import LOST, time_use
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -32,7 +34,7 @@ class OpenStop:
     since: datetime
     kept_until: datetime
     cause: TimeUse
-    work: JobTraining | None = None
+    work: SubJobTraining | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +107,8 @@ class Moment:
     reason: str
     share: float = 0.0
     stopped_by: TimeUse | None = None
-    before: JobTraining | None = None
-    work: JobTraining | None = None
+    before: SubJobTraining | None = None
+    work: SubJobTraining | None = None
     steps: int | None = None
     stalled: datetime | None = None
     was_stalled: datetime | None = None
@@ -156,7 +158,9 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     return _with_reports(after, moment) if after.trains and after.stop is not None else after
 
 
-def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None) -> GoodputAccount:
+def finish(
+    account: GoodputAccount, work: SubJobTraining | None, steps: int | None
+) -> GoodputAccount:
     """Return the account without the time after the last step in its productive time.
 
     The controller may read the last lines of a program after its HyperJob has ended, and the
@@ -235,7 +239,7 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
             return _saved_while_stopping(account, stop, work)
         if not account.trains:
             return account  # the first line is earlier than the phase Running: wait for the phase
-        resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
+        resumed = time_of(stop.work, work.start_step) if stop.work is not None else stop.kept_until
         account = replace(_corrected(account, stop, kept=resumed), stop=None)
         return _loaded(account, work, moment.now)
     if moment.before is None:
@@ -248,27 +252,27 @@ def _with_reports(account: GoodputAccount, moment: Moment) -> GoodputAccount:
 
 
 def _saved_while_stopping(
-    account: GoodputAccount, stop: OpenStop, work: JobTraining
+    account: GoodputAccount, stop: OpenStop, work: SubJobTraining
 ) -> GoodputAccount:
     """Return the account after a run that began to report while it was being suspended.
 
     Its steps count as suspended time: only the next run shows what is kept of the run before it.
     """
-    resumed = stop.work.reached(work.start_step) if stop.work is not None else stop.kept_until
+    resumed = time_of(stop.work, work.start_step) if stop.work is not None else stop.kept_until
     counted = _corrected(account, stop, kept=resumed)
     at = work.updated
     ended = OpenStop(time=at, since=at, kept_until=at, cause=stop.cause, work=work)
     return replace(counted, stop=replace(ended, work=replace(work, resumed=None)))
 
 
-def _goes_on(before: JobTraining, work: JobTraining) -> bool:
+def _goes_on(before: SubJobTraining, work: SubJobTraining) -> bool:
     """Return whether the program did not restart, but only waited for the stopped sub-jobs."""
     if work.started <= before.started:
         return True
     return work.started < before.updated and work.step >= before.step
 
 
-def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> GoodputAccount:
+def _loaded(account: GoodputAccount, work: SubJobTraining, now: datetime) -> GoodputAccount:
     """Return the account with the time before a program's first line counted as Starting."""
     if account.state is not TimeUse.PRODUCTIVE or work.started <= account.since:
         return account
@@ -298,11 +302,11 @@ def _trained_before(
 
 
 def _restarted(
-    account: GoodputAccount, before: JobTraining, work: JobTraining, now: datetime
+    account: GoodputAccount, before: SubJobTraining, work: SubJobTraining, now: datetime
 ) -> GoodputAccount:
     """Return the account after a program restarted by itself: the repeated steps are lost."""
     began = max(account.since, min(work.started, now))
-    kept = min(before.reached(work.start_step), began)
+    kept = min(time_of(before, work.start_step), began)
     counted = account.until(began)
     stopped = before.updated if account.state is TimeUse.STALLED else began
     return counted.move(
@@ -387,7 +391,7 @@ def account_object(account: GoodputAccount, *, now: datetime) -> Object:
     if account.stop is not None:
         stop = account.stop
         entry["stopped"] = {
-            **({} if stop.work is None else training_object(stop.work)),
+            **({} if stop.work is None else table.write(stop.work, Reported)),
             "time": micro_time(stop.time),
             "since": micro_time(stop.since),
             "keptUntil": micro_time(stop.kept_until),
@@ -403,7 +407,7 @@ def _parse_stop(raw: Object) -> OpenStop | None:
     time, since, kept = times
     if time is None or since is None or kept is None or cause not in LOST:
         return None
-    work = parse_training(raw)
+    work = table.read(SubJobTraining, raw)
     return OpenStop(time=time, since=since, kept_until=kept, cause=TimeUse(cause), work=work)
 
 

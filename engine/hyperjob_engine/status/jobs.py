@@ -3,17 +3,17 @@
 An empty status of its vcjob keeps the last known phase.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus, Rejection
 from hyperjob_core.api.wire import rfc3339, string
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_opened, is_released
 from hyperjob_engine.lifecycle.history import (
-    PresentRun,
     failure_of,
     next_attempt,
     present_run,
@@ -26,11 +26,9 @@ from hyperjob_engine.lifecycle.unstarted import (
     unschedulable_in,
 )
 from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
-from hyperjob_engine.model.record import Record, Rejection, Silence
-from hyperjob_engine.model.runs import Run
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.model.training import JobTraining, latest_training, training_object
-from hyperjob_engine.reasons.failure import apply_failure, container_text
+from hyperjob_engine.model.training import latest_training
+from hyperjob_engine.reasons.failure import apply_failure, bounded, container_text
 from hyperjob_engine.reasons.podgroup import unschedulable_text
 from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
 from hyperjob_engine.reasons.reason import Reason
@@ -46,40 +44,19 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
-    """The fields of a sub-job's status entry.
+class JobState(JobStatus):
+    """A sub-job's entry in the status, and what other fields of the status need beside it.
 
     `is_next`: the sub-job waited for a dependency and has not run yet. `starts_again` is when the
     controller recreates it.
     """
 
-    name: str
-    group: str
-    index: int
-    cluster: str
     queue: str
-    accelerators: int | None
-    phase: str
     job_phase: JobPhase
-    reason: str
-    message: str
-    attempt: int
-    admitted: bool
-    running: int
-    pods: int
     report: ReportedStatus | None
-    last_transition_time: str
-    run: PresentRun
     lost: bool
     is_next: bool = False
     starts_again: str = ""
-    retry_time: str = ""
-    excluded_clusters: tuple[str, ...] = ()
-    excluded_until: str = ""
-    excluded_for_good: tuple[str, ...] = ()
-    rejections: tuple[Rejection, ...] = ()
-    silence: Silence | None = None
-    training: JobTraining | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -101,37 +78,6 @@ class JobState:
         """Return whether the sub-job is on a cluster, or was on one until its end."""
         return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
-    def to_object(self, history: Sequence[Run]) -> Object:
-        """Return the entry of `status.jobs`, with these runs as its history."""
-        entry: Object = {
-            "name": self.name,
-            "replicatedJob": self.group,
-            "index": self.index,
-            "phase": self.phase,
-        }
-        optional: Object = {
-            "cluster": self.cluster,
-            "accelerators": self.accelerators,
-            "reason": self.reason,
-            "message": self.message,
-            "attempt": self.attempt,
-            "admitted": self.admitted,
-            "running": self.running,
-            "pods": self.pods,
-            "excludedClusters": list(self.excluded_clusters),
-            "excludedUntil": self.excluded_until,
-            "excludedForGood": list(self.excluded_for_good),
-            "retryTime": self.retry_time,
-            "rejections": [_rejection_entry(item) for item in self.rejections],
-            "silence": _silence_entry(self.silence),
-            "startTime": self.run.start,
-            "failure": None if self.run.failure is None else self.run.failure.to_object(),
-            "history": [run.to_object() for run in history],
-            "training": _training_entry(self.training),
-            "lastTransitionTime": self.last_transition_time,
-        }
-        return entry | {key: value for key, value in optional.items() if value}
-
 
 def job_state(observed: Observed, outlook: Outlook) -> JobState:
     """Return the state of one sub-job."""
@@ -147,13 +93,18 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     excluded = record.excluded(observed.now) if record is not None else ()
     until = record.exclusion_end(observed.now) if record is not None and excluded else None
     again = outlook.blocked.until if outlook.blocked is not None else None
+    run = present_run(observed, child, reason=reason, message=message)
+    training = latest_training(
+        observed.trainings.get(child.name), record.training if record is not None else None
+    )
+    silent = outlook.silence is None or outlook.silence.retry_time is None
     return JobState(
         name=child.name,
-        group=outlook.sub_job.group.name,
+        replicated_job=outlook.sub_job.group.name,
         index=outlook.sub_job.index,
         cluster=outlook.cluster or child.cluster,
         queue=queue_of(outlook.sub_job.size.template),
-        accelerators=outlook.sub_job.size.accelerators,
+        accelerators=outlook.sub_job.size.accelerators or None,
         phase=phase,
         job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,
@@ -168,16 +119,16 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
         starts_again=rfc3339(again) if again is not None else "",
-        retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
+        retry_time=record.retry_time if record is not None else None,
         excluded_clusters=excluded,
-        excluded_until=rfc3339(until) if until is not None else "",
+        excluded_until=until,
         excluded_for_good=record.excluded_for_good if record is not None and until else (),
         rejections=outlook.rejections,
-        silence=outlook.silence,
-        run=present_run(observed, child, reason=reason, message=message),
-        training=latest_training(
-            observed.trainings.get(child.name), record.training if record is not None else None
-        ),
+        silence=None if silent else outlook.silence,
+        start_time=run.start,
+        failure=None if run.failure is None else bounded(run.failure),
+        history=run.history,
+        training=training if training is not None and training.reported else None,
     )
 
 
@@ -250,7 +201,7 @@ def pods_text(running: int, pods: int) -> str:
     return f"{running} of {pods} pods run"
 
 
-def _without_report(outlook: Outlook, record: Record) -> tuple[str, str]:
+def _without_report(outlook: Outlook, record: JobStatus) -> tuple[str, str]:
     """Return why the cluster of a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
     if outlook.loss is not None:
@@ -312,35 +263,6 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if outlook.unheard:
         return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
     return PLACED, Reason.DISPATCHING, "is being dispatched"
-
-
-def _rejection_entry(rejection: Rejection) -> Object:
-    """Return an entry of `status.jobs[].rejections`."""
-    entry: Object = {"cluster": rejection.cluster}
-    if rejection.times:
-        entry["times"] = rejection.times
-    if rejection.since is not None:
-        entry["since"] = rfc3339(rejection.since)
-    if rejection.retry_time is not None:
-        entry["retryTime"] = rfc3339(rejection.retry_time)
-    return entry
-
-
-def _silence_entry(silence: Silence | None) -> Object | None:
-    """Return `status.jobs[].silence`; None before the controller has acted on it."""
-    if silence is None or silence.retry_time is None:
-        return None
-    return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
-
-
-def _training_entry(training: JobTraining | None) -> Object | None:
-    """Return `status.jobs[].training`; None without a progress line."""
-    if training is None or not training.reported:
-        return None
-    return training_object(training) | {
-        "attempt": training.attempt,
-        "uid": training.uid,
-    }
 
 
 def _queued(observed: Observed, queue: str) -> tuple[Reason, str]:

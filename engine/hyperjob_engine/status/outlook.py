@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hyperjob_core.api.status import GangStatus, Rejection, Silence
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import GangRecord, QueueVerdict
-from hyperjob_engine.model.record import Rejection, Silence
+from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.reasons.reason import Blocked
 
@@ -61,4 +61,4 @@ class Outlooks:
     suspended: bool = False
     late: str = ""
     end: End | None = None
-    gang: GangRecord | None = None
+    gang: GangStatus | None = None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.training import StallStatus
 from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.model.stalls import StallRecord
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE
+from hyperjob_engine.reasons.failure import follows
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
 from hyperjob_engine.status.outlook import Outlooks
@@ -36,7 +37,7 @@ def state_of(
     outlooks: Outlooks,
     *,
     previous: str,
-    stall: StallRecord | None = None,
+    stall: StallStatus | None = None,
 ) -> State:
     """Return the state from all sub-jobs; `previous` is the phase in the stored status.
 
@@ -63,7 +64,7 @@ def state_of(
         return _state(Phase.RUNNING, _doubt(jobs) or Reason.JOBS_RUNNING, text)
     quorum = outlooks.quorum
     if quorum is not None:
-        training = [job for job in jobs if job.group in outlooks.trainers]
+        training = [job for job in jobs if job.replicated_job in outlooks.trainers]
         able = sum(job.is_ready for job in training)
         if able and (previous in _TRAINED or _is_back(previous, able, quorum)):
             return _with_quorum(jobs, failed, (able, len(training)), quorum)
@@ -230,8 +231,7 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
 
     A failure that another one caused comes after its cause.
     """
-    failure = job.run.failure
-    follows = failure is not None and failure.follows
+    later = job.failure is not None and follows(job.failure)
     need_help = (
         Reason.APPLY_FAILED,
         Reason.REFUSED_BY_CLUSTER,
@@ -242,9 +242,9 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
     )
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
     if job.reason in need_help:
-        return 0, follows, job.name
+        return 0, later, job.name
     patience = 2 + patient.index(Reason(job.reason)) if job.reason in patient else 1
-    return patience, follows, job.name
+    return patience, later, job.name
 
 
 def _each(jobs: Sequence[JobState]) -> str:

@@ -8,16 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
 from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stalls import StallRecord, parse_stall
-from hyperjob_engine.model.training import (
-    JobTraining,
-    latest_training,
-    parse_training,
-    training_object,
-)
+from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.model.waits import straggler
 from hyperjob_engine.status.goodput import (
     Moment,
@@ -42,7 +38,7 @@ class SubJobProgress:
 
     group: str
     attempt: int
-    training: JobTraining | None
+    training: SubJobTraining | None
 
 
 def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
@@ -50,7 +46,7 @@ def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | No
     return _training_object(
         observed,
         [
-            SubJobProgress(group=job.group, attempt=job.attempt, training=job.training)
+            SubJobProgress(group=job.replicated_job, attempt=job.attempt, training=job.training)
             for job in jobs
         ],
     )
@@ -75,7 +71,7 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
     account = parse_account(status.get("goodput"))
     if training is None or training == status.get("training") or account is None:
         return status
-    after = finish(account, parse_training(training), integer(training.get("steps")))
+    after = finish(account, table.read(SubJobTraining, training), integer(training.get("steps")))
     return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
@@ -92,7 +88,7 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
     if together is None:
         return old or None
     steps = together.steps if together.steps is not None else integer(old.get("steps"))
-    entry = training_object(together)
+    entry = table.write(together, Reported)
     entry["progress"] = f"step {together.step}"
     if steps:
         percent = min(100, 100 * together.step // steps)
@@ -113,7 +109,7 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
     return entry
 
 
-def combined(sub_jobs: Sequence[SubJobProgress]) -> JobTraining | None:
+def combined(sub_jobs: Sequence[SubJobProgress]) -> SubJobTraining | None:
     """Return the furthest step of the sub-jobs, and the last checkpoint that all of them have.
 
     Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
@@ -146,14 +142,17 @@ def goodput_status(
     training: Object | None,
     *,
     share: float = 0.0,
-    stall: StallRecord | None = None,
+    stall: StallStatus | None = None,
 ) -> Object:
     """Return `status.goodput`; the stored one if no transition occurred.
 
     `share` is the share of the sub-jobs that train while the HyperJob is Degraded, from 0 to 1.
     """
     hyperjob, now = observed.hyperjob, observed.now
-    old, was = mapping(hyperjob.status.get("goodput")), parse_stall(hyperjob.status.get("stall"))
+    old, was = (
+        mapping(hyperjob.status.get("goodput")),
+        table.read(StallStatus, hyperjob.status.get("stall")),
+    )
     moment = Moment(
         now=now,
         created=timestamp(hyperjob.created) or now,
@@ -161,8 +160,8 @@ def goodput_status(
         reason=state.reason,
         share=share,
         stopped_by=observed.stopped_by,
-        before=parse_training(hyperjob.status.get("training")),
-        work=_with_resumption(observed, parse_training(training)),
+        before=table.read(SubJobTraining, hyperjob.status.get("training")),
+        work=_with_resumption(observed, table.read(SubJobTraining, training)),
         steps=integer(mapping(training).get("steps")),
         stalled=stall.since if stall is not None and stall.whole else None,
         was_stalled=None if was is None or not was.whole else was.since,
@@ -174,14 +173,14 @@ def goodput_status(
     return old if unchanged else account_object(after, now=now)
 
 
-def _with_resumption(observed: Observed, work: JobTraining | None) -> JobTraining | None:
+def _with_resumption(observed: Observed, work: SubJobTraining | None) -> SubJobTraining | None:
     """Return the progress with the time of the first step after the programs made none."""
     times = [each.resumed for each in observed.trainings.values() if each.resumed is not None]
     return work if work is None or not times else replace(work, resumed=max(times))
 
 
 def _expected_end(
-    training: JobTraining, steps: int | None, speed: float, *, now: datetime, old: Object
+    training: SubJobTraining, steps: int | None, speed: float, *, now: datetime, old: Object
 ) -> datetime | None:
     """Return the expected time of the last step; the stored estimate if it is still good."""
     if not steps or training.step >= steps:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import ContainerFailure, Run
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.lifecycle.decisions import Restart
@@ -30,8 +32,7 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_engine.model.runs import read_runs
-from hyperjob_engine.reasons.failure import container_text, read_failure
+from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import has_lost, stop_text
 
@@ -110,11 +111,11 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:
     """Yield the Event about the first failed container of a sub-job, which the status now has."""
-    failure, cluster = read_failure(job.get("failure")), string(job.get("cluster"))
-    runs = read_runs(job.get("history"))
-    if runs and runs[-1:] != read_runs(earlier.get("history"))[-1:]:
+    failure, cluster = table.read(ContainerFailure, job.get("failure")), string(job.get("cluster"))
+    runs = table.read_all(Run, job.get("history"))
+    if runs and runs[-1:] != table.read_all(Run, earlier.get("history"))[-1:]:
         failure, cluster = runs[-1].failure, runs[-1].cluster  # recorded with the restart
-    if failure is not None and failure != read_failure(earlier.get("failure")):
+    if failure is not None and failure != table.read(ContainerFailure, earlier.get("failure")):
         where = f" on {cluster}" if cluster else ""
         yield Event(
             type="Warning",

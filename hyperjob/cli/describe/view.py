@@ -8,11 +8,12 @@ from rich.text import Text
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.client.durations import age, lasted
 from hyperjob.client.events import event_time
-from hyperjob.client.summary import SubJob, Summary, pods_text, read
+from hyperjob.client.summary import Summary, pods_text, read
 from hyperjob.client.training import goodput_of, training_of
 from hyperjob.table import indented, table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import mapping, objects, string, string_map, strings
 from hyperjob_core.text import once
 from hyperjob_engine.reasons.failure import container_text
@@ -154,7 +155,7 @@ def _replicated_jobs(spec: Object, summary: Summary) -> list[Text]:
         group = summary.group(string(item.get("name")))
         if group is None:
             continue
-        jobs = [job for job in summary.jobs if job.group == group.name]
+        jobs = [job for job in summary.jobs if job.replicated_job == group.name]
         clusters = [*(item.get("clusterNames") or ())]
         wanted = ",".join(map(str, clusters)) or "any"
         policy = f" ({item['clusterPolicy']})" if clusters and item.get("clusterPolicy") else ""
@@ -173,8 +174,8 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
             phase(job.phase or "Pending"),
             job.cluster or "-",
             f"{job.running}/{job.pods}",
-            str(job.attempt),
-            age(job.since, now) if job.since else "-",
+            str(job.number),
+            age(job.last_transition_time, now) if job.last_transition_time else "-",
             why,
         )
         for job, why in zip(
@@ -187,11 +188,15 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
     return [Text("Sub-jobs:"), *indented(table(header, rows))]
 
 
-def _why_text(job: SubJob) -> str:
+def _why_text(job: JobStatus) -> str:
     text = (
         container_text(job.failure) if job.failure is not None else job.message or job.reason or "-"
     )
-    return f"{text} (kept away from {', '.join(job.excluded)})" if job.excluded else text
+    return (
+        f"{text} (kept away from {', '.join(job.excluded_clusters)})"
+        if job.excluded_clusters
+        else text
+    )
 
 
 def _history(summary: Summary, now: datetime) -> list[Text]:

@@ -109,7 +109,7 @@ async def _jobs(kube: "Kube", access: Access, ctx: click.Context) -> Iterable[Of
     found: dict[str, str] = {}
     for summary in await _named_hyperjobs(kube, access, ctx):
         for job in summary.jobs:
-            found.setdefault(job.group, "replicated job")
+            found.setdefault(job.replicated_job, "replicated job")
             place = f" on {job.cluster}" if job.cluster else ""
             found[job.name.removeprefix(f"{summary.name}-")] = f"{job.phase}{place}"
     return sorted(found.items())

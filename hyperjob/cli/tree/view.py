@@ -10,8 +10,10 @@ from rich.text import Text
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
-from hyperjob.client.summary import SubJob, Summary, pods_text
+from hyperjob.client.summary import Summary, pods_text
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.text import once
 
@@ -47,7 +49,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
                 "jobs": [
                     _job_value(summary, job, vcjobs.get(job.name), pods.get(job.name))
                     for job in summary.jobs
-                    if job.group == name
+                    if job.replicated_job == name
                 ],
             }
             for name in summary.group_names
@@ -56,7 +58,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
 
 
 def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> TreeLine:
-    jobs = [job for job in summary.jobs if job.group == name]
+    jobs = [job for job in summary.jobs if job.replicated_job == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
     reasons = once([_why_not_running(job) for job in jobs])
@@ -67,20 +69,20 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     return TreeLine(head, children)
 
 
-def _why_not_running(job: SubJob) -> str:
+def _why_not_running(job: JobStatus) -> str:
     return "" if job.phase in ("Running", "Completed") else job.message or job.reason
 
 
 def _job(
-    summary: Summary, job: SubJob, why: str, vcjob: Object | None, pods: Sequence[Object] | None
+    summary: Summary, job: JobStatus, why: str, vcjob: Object | None, pods: Sequence[Object] | None
 ) -> TreeLine:
     """Return the line of a sub-job, with its cluster and below it the tasks and the pods."""
     head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
     accelerator, number = summary.accelerators(job)
     if number:
         head.append(f"  {number} {accelerator}", style="dim")
-    if job.attempt > 1:
-        head.append(f"  attempt {job.attempt}", style="magenta")
+    if job.number > 1:
+        head.append(f"  attempt {job.number}", style="magenta")
     if why:
         head.append(f"  {why}")
     if not job.cluster:
@@ -120,7 +122,7 @@ def _pod(pod: Object) -> TreeLine:
 
 
 def _job_value(
-    summary: Summary, job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None
+    summary: Summary, job: JobStatus, vcjob: Object | None, pods: Sequence[Object] | None
 ) -> Object:
     """Return a sub-job as JSON values; `pods` None where they were not read."""
     accelerator, number = summary.accelerators(job)
@@ -132,10 +134,10 @@ def _job_value(
         "cluster": job.cluster,
         "accelerator": accelerator,
         "accelerators": number,
-        "attempt": job.attempt,
-        "startTime": job.started,
-        "failure": None if job.failure is None else job.failure.to_object(),
-        "history": [run.to_object() for run in job.history],
+        "attempt": job.number,
+        "startTime": job.start_time,
+        "failure": None if job.failure is None else table.write(job.failure),
+        "history": [table.write(run) for run in job.history],
         "pods": pod_counts(job, vcjob),
         "tasks": tasks_of(vcjob),
     }

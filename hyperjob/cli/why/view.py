@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
-from hyperjob.client.expected import expected_start_value
+from hyperjob.client.expected import expected_start_value, expected_words
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
 from hyperjob_core.api.meta import Object
@@ -37,7 +37,7 @@ def lines(
         found += [Text(f"    | {line}", style="dim") for line in cause.log]
     expected = summary.expected_start
     if expected is not None:
-        found.append(Text(f"  {expected.words(now, namespace=summary.namespace)}"))
+        found.append(Text(f"  {expected_words(expected, now, namespace=summary.namespace)}"))
     training = training_of(summary.training)
     if training is not None:
         found.append(Text(f"  progress: {training.words(now)}", style="dim"))

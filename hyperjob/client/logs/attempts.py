@@ -11,16 +11,15 @@ from hyperjob.client.errors import ClientError
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import Line
 from hyperjob.client.selection import choose
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.failedlogs import FailedLog, config_map_name, read_logs
 from hyperjob_core.api.ownership import is_controlled
+from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, NotFound
 from hyperjob_core.kube.resources import CONFIG_MAPS
 from hyperjob_engine.members.podfailures import order
-from hyperjob_engine.model.runs import Run
-from hyperjob_engine.reasons.failure import ContainerFailure
 
 _TOGETHER: Final = 60.0
 """Seconds between the ends of sub-jobs that count as one failure."""
@@ -43,7 +42,7 @@ def last_failure(summary: Summary) -> LastLines | None:
     newest: dict[str, tuple[bool, str, Run, ContainerFailure]] = {}
     for job, run in _selected_runs(summary, Wanted()):
         if run.failure is not None and run.failure.message.strip():
-            present = job.failure is not None and run.attempt + 1 == job.attempt
+            present = job.failure is not None and run.attempt + 1 == job.number
             newest[job.name] = present, run.end, run, run.failure
     if not newest:
         return None
@@ -66,7 +65,7 @@ def _seconds_between(end: str, last: str) -> float:
 
 def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
     """Return whether an attempt, from 1, is the present one of every selected sub-job."""
-    return all(job.attempt == attempt for job in _selected_jobs(summary, wanted))
+    return all(job.number == attempt for job in _selected_jobs(summary, wanted))
 
 
 async def kept_logs(kube: Kube, summary: Summary) -> list[FailedLog]:
@@ -132,11 +131,11 @@ def _no_lines(summary: Summary, wanted: Wanted, attempt: int, *, others: Collect
     return f"{text}: kubectl hyperjob describe {summary.name} -n {summary.namespace}"
 
 
-def _selected_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
+def _selected_jobs(summary: Summary, wanted: Wanted) -> list[JobStatus]:
     return choose(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
 
 
-def _selected_runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[SubJob, Run]]:
+def _selected_runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[JobStatus, Run]]:
     """Yield the selected runs that are over, and the present failure of an ended sub-job."""
     for job in _selected_jobs(summary, wanted):
         present = job.failed_run

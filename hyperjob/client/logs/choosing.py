@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from hyperjob.client.errors import ClientError, NotYetError
 from hyperjob.client.pods import task_of
 from hyperjob.client.selection import choose, meant
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob_engine.members.podfailures import rank_of
 
@@ -55,13 +56,13 @@ class ContainerLog:
         return (self.uid, self.restarts) == (other.uid, other.restarts)
 
 
-def placed_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
+def placed_jobs(summary: Summary, wanted: Wanted) -> list[JobStatus]:
     """Return the selected sub-jobs that are on a cluster."""
     jobs = meant(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
     return [job for job in jobs if job.cluster and wanted.cluster in (None, job.cluster)]
 
 
-def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
+def require_placed(summary: Summary, wanted: Wanted) -> list[JobStatus]:
     """Return the selected sub-jobs on a cluster; NotYetError if there is none.
 
     ClientError when a selected name is not a sub-job.
@@ -76,7 +77,7 @@ def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
 
 def require_task(summary: Summary, wanted: Wanted) -> None:
     """Raise ClientError when no selected replicated job has the selected task."""
-    groups = {job.group for job in meant(summary, wanted.jobs)} if wanted.jobs else None
+    groups = {job.replicated_job for job in meant(summary, wanted.jobs)} if wanted.jobs else None
     known = dict.fromkeys(
         task for each in summary.groups if not groups or each.name in groups for task in each.tasks
     )
@@ -118,7 +119,7 @@ def require_ranks(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
 
 
 def sources(
-    jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
+    jobs: Sequence[JobStatus], pods: Mapping[str, Sequence[Object]], wanted: Wanted
 ) -> tuple[list[ContainerLog], dict[ContainerLog, str]]:
     """Return the logs to read, in order, and the reason for each log that cannot be read."""
     found: list[ContainerLog] = []

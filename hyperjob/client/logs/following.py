@@ -21,8 +21,9 @@ from hyperjob.client.logs.choosing import (
 from hyperjob.client.logs.reading import MOST_LOGS, Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.selection import choose, meant
-from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.following import states
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -58,7 +59,7 @@ class Following:
         self._changed = asyncio.Event()
         self._gone = False
         self._first = True
-        self._seen: dict[str, SubJob] = {}  # the sub-jobs at the last look
+        self._seen: dict[str, JobStatus] = {}  # the sub-jobs at the last look
         # Sub-jobs whose pods the next look lists again without a change of the sub-job.
         self._unsettled: set[str] = set()
         # Every log that was ever read, by its pod and container, in its latest run; a log that is

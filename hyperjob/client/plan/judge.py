@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hyperjob.client import summary
-from hyperjob.client.expected import ExpectedStart, expected_start
+from hyperjob.client.expected import expected_words
 from hyperjob.client.plan.pieces import Piece, pieces, places
 from hyperjob.client.plan.rehearsal import Answer, Rehearsal, rehearsing
 from hyperjob.client.plan.world import World
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import ExpectedStart
 from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import run
@@ -162,7 +164,8 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
         never = state.get("reason") in NEVER_RUNS
         verdict = Verdict.CANNOT_RUN if never else Verdict.WAITS
         message = string(state.get("message"))
-    expected = expected_start(decided.status or {}) if verdict is Verdict.WAITS else None
+    start = (decided.status or {}).get("expectedStart") if verdict is Verdict.WAITS else None
+    expected = table.read(ExpectedStart, start)
     return replace(
         judgement,
         verdict=verdict,
@@ -171,9 +174,9 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
         shares=shares,
         waits_in=line,
         expected=expected,
-        expectation=expected.words(world.now, namespace=judgement.namespace)
-        if expected is not None
-        else "",
+        expectation=""
+        if expected is None
+        else expected_words(expected, world.now, namespace=judgement.namespace),
         pieces=found,
     )
 

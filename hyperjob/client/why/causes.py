@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.client.durations import age
-from hyperjob.client.summary import SubJob
 from hyperjob.client.why.evidence import Cause, Evidence
 from hyperjob.client.why.next import LOGS, NEEDS_HELP, command
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, binding_name
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
@@ -106,7 +106,7 @@ def of_sub_jobs(evidence: Evidence) -> Iterator[Cause]:
     said = {summary.reason, *_WAITING} if any(of_hyperjob(evidence)) else set()
     shown = _LOST | _BY_PODS
     lost = [job for job in summary.jobs if not job.has_ended and job.reason in shown]
-    alike: dict[tuple[str, str], list[SubJob]] = {}
+    alike: dict[tuple[str, str], list[JobStatus]] = {}
     for job in dict.fromkeys([*evidence.unstarted(), *lost]):
         if job.reason and job.reason not in said:
             alike.setdefault((job.reason, job.message), []).append(job)
@@ -169,7 +169,7 @@ def in_members(evidence: Evidence) -> Iterator[Cause]:
 
     It reads no pods with `--members off`.
     """
-    seen: dict[PodTrouble, list[tuple[str, SubJob]]] = {}
+    seen: dict[PodTrouble, list[tuple[str, JobStatus]]] = {}
     for job in evidence.summary.jobs:
         for pod in evidence.pods.get(job.name, ()) if job.reason not in _BY_PODS else ():
             found = trouble_of(pod)
@@ -193,7 +193,7 @@ def _cause(
     evidence: Evidence,
     reason: str,
     message: str,
-    job: SubJob | None = None,
+    job: JobStatus | None = None,
     *,
     next_: str = "",
     needs_help: bool | None = None,

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob.client.reading import Reading, items
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_engine.reasons.podsrefused import PodsRefused
@@ -54,7 +55,7 @@ class Evidence:
         moment = timestamp(time)
         return moment is not None and self.now - moment > _PATIENCE
 
-    def created(self, job: SubJob) -> str:
+    def created(self, job: JobStatus) -> str:
         """Return when the vcjob of a sub-job was created; empty without a vcjob."""
         times = {
             each["metadata"]["name"]: each["metadata"].get("creationTimestamp")
@@ -62,7 +63,7 @@ class Evidence:
         }
         return string(times.get(job.name))
 
-    def unstarted(self) -> list[SubJob]:
+    def unstarted(self) -> list[JobStatus]:
         """Return the sub-jobs that neither run nor have ended."""
         started = ("Running", "Completing")
         return [job for job in self.summary.jobs if not job.has_ended and job.phase not in started]

@@ -7,10 +7,11 @@ from typing import Final
 from hyperjob.client.events import events_of
 from hyperjob.client.members import pods_of_all, refusals_of_all
 from hyperjob.client.reading import lease, listed
-from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.summary import Summary, read
 from hyperjob.client.why.evidence import Evidence
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
 
@@ -46,7 +47,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     )
 
 
-def _with_pods(summary: Summary) -> list[SubJob]:
+def _with_pods(summary: Summary) -> list[JobStatus]:
     """Return the few sub-jobs whose pods to read: those on a cluster, incomplete ones first."""
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]

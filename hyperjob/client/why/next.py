@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, binding_name
+from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 
 LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --job {job} --tail 50"
@@ -83,9 +84,9 @@ NEEDS_HELP: Final = NEVER_RUNS | {
 """Reasons that stay until a person acts; the others may end by themselves."""
 
 
-def command(summary: Summary, reason: str, job: SubJob | None, *, form: str = "") -> str:
+def command(summary: Summary, reason: str, job: JobStatus | None, *, form: str = "") -> str:
     """Return the command to type next for a reason of a HyperJob, or of one of its sub-jobs."""
-    group = summary.group(job.group) if job is not None else None
+    group = summary.group(job.replicated_job) if job is not None else None
     return (form or _NEXT.get(reason, _SEE)).format(
         name=summary.name,
         namespace=summary.namespace,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.client.summary import SubJob, pods_text
+from hyperjob.client.summary import pods_text
+from hyperjob_core.api.status import JobStatus
 from hyperjob_page.charts.timeline import timeline
 from hyperjob_page.render import render
 from hyperjob_page.rows import Row
@@ -104,7 +105,7 @@ class GroupNode:
     name: str
     queue: str
     pods: str
-    jobs: Sequence[SubJob]
+    jobs: Sequence[JobStatus]
     hidden: int
 
 
@@ -118,7 +119,7 @@ def tree(row: Row) -> list[GroupNode]:
     found = []
     for name in summary.group_names:
         group = summary.group(name)
-        jobs = [job for job in summary.jobs if job.group == name]
+        jobs = [job for job in summary.jobs if job.replicated_job == name]
         visible = [job for job in jobs if job.name in shown]
         found.append(
             GroupNode(

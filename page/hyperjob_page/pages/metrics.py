@@ -130,7 +130,7 @@ async def _read_present(
     kube: Kube, summary: Summary, ranks: Sequence[int], lines: _Lines, remarks: list[str]
 ) -> None:
     """Read the logs of the present pods."""
-    attempts = {job.name: job.attempt for job in summary.jobs}
+    attempts = {job.name: job.number for job in summary.jobs}
     left = _BYTES
     try:
         async with asyncio.timeout(_SECONDS):

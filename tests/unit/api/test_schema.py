@@ -1,10 +1,13 @@
 """The types, the generator and the committed CRDs say the same."""
 
+import collections.abc
 import copy
+import dataclasses
 import json
 import types
 import typing
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +18,7 @@ from pydantic.fields import FieldInfo
 from docs.generators import podschema
 from hyperjob_core.api import batch, corev1, schema, v1alpha1
 from hyperjob_core.api.model import Model
+from hyperjob_core.api.table import Table, camel
 from tests.support.structural import FOLDERS, ROOT, crds, schema_of
 
 Schema = dict[str, Any]
@@ -71,7 +75,7 @@ def unbounded(node: Schema, at: str) -> None:
 def disagreements(model: type[Model], node: Schema, at: str) -> list[str]:
     """Compare a type with a schema by their own words, not through the generator."""
     found: list[str] = []
-    fields = {info.alias: info for info in model.model_fields.values()}
+    fields = declared(model)
     if set(fields) != set(node["properties"]):
         found.append(f"{at}: {sorted(map(str, set(fields) ^ set(node['properties'])))}")
     required = {name for name, info in fields.items() if info.is_required()}
@@ -80,6 +84,20 @@ def disagreements(model: type[Model], node: Schema, at: str) -> list[str]:
     for name, info in fields.items():
         found += _compare(info, node["properties"][name], f"{at}.{name}")
     return found
+
+
+def declared(model: type[Any]) -> dict[str | None, FieldInfo]:
+    """Return the fields of a model or a table by their names in JSON."""
+    if issubclass(model, Model):
+        return {info.alias: info for info in model.model_fields.values()}
+    hints = typing.get_type_hints(model)
+    return {
+        each.metadata.get("alias") or camel(each.name): FieldInfo.from_annotated_attribute(
+            hints[each.name], each
+        )
+        for each in dataclasses.fields(model)
+        if "description" in each.metadata
+    }
 
 
 def _compare(info: FieldInfo, node: Schema, at: str) -> list[str]:
@@ -92,6 +110,9 @@ def _compare(info: FieldInfo, node: Schema, at: str) -> list[str]:
             found.append(f"{at}: default {info.default!r}")
     elif "default" in node and at not in VOLCANO_DEFAULTS:
         found.append(f"{at}: default {node['default']!r} is only in the schema")
+    extra = info.json_schema_extra
+    if isinstance(extra, dict) and "additionalProperties" in extra:
+        return found if node["additionalProperties"] == extra["additionalProperties"] else [at]
     return found + _compare_type(annotation, metadata, node, at)
 
 
@@ -117,13 +138,15 @@ def _compare_type(annotation: Any, metadata: list[Any], node: Schema, at: str) -
         if node["type"] != "array":
             found.append(f"{at}: not a list")
         return found + _compare_type(item, item_metadata, node["items"], f"{at}[]")
-    if origin is dict:
+    if origin in (dict, collections.abc.Mapping):
         value, value_metadata = _unwrap(arguments[1], [])
         return _compare_type(value, value_metadata, node["additionalProperties"], f"{at}{{}}")
-    if isinstance(annotation, type) and issubclass(annotation, Model):
+    if isinstance(annotation, type) and issubclass(annotation, (Model, Table)):
         return disagreements(annotation, node, at)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return [] if node["enum"] == [item.value for item in annotation] else [f"{at}: enum"]
+    if annotation is datetime:
+        return [] if node.get("format") == "date-time" else [f"{at}: no time"]
     if annotation is str:
         wanted = {"minLength": bounds.get("min"), "maxLength": bounds.get("max")}
         wanted["pattern"] = next(

@@ -7,10 +7,12 @@ import pytest
 
 from hyperjob.cli.kubectl.connection import Access
 from hyperjob.cli.why import view
-from hyperjob.client.expected import expected_start
+from hyperjob.client.expected import expected_words
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
+from hyperjob_core.api import table
 from hyperjob_core.api.names import QUEUE_ADMISSION
+from hyperjob_core.api.status import ExpectedStart
 from tests.unit.cli.objects import NOW, Object, hyperjob
 from tests.unit.client.test_why import FORBIDDEN, evidence, lease, waiting
 
@@ -115,12 +117,15 @@ def test_without_an_expected_start_no_time_is_said() -> None:
     ],
 )
 def test_an_expected_start_is_a_rough_length_of_time(time: str, namespace: str, words: str) -> None:
-    found = expected_start({"expectedStart": {"time": time, "after": "ml/a"}})
+    found = table.read(ExpectedStart, {"time": time, "after": "ml/a"})
     assert found is not None
     now = datetime.fromisoformat(NOW).astimezone(UTC)
-    assert found.words(now, namespace=namespace) == f"expected to start {words} (its estimate)"
+    assert (
+        expected_words(found, now, namespace=namespace)
+        == f"expected to start {words} (its estimate)"
+    )
 
 
-@pytest.mark.parametrize("status", [{}, {"expectedStart": None}, {"expectedStart": {"time": "x"}}])
-def test_what_is_no_time_is_no_expected_start(status: Object) -> None:
-    assert expected_start(status) is None
+@pytest.mark.parametrize("raw", [{}, None, {"time": "x", "after": "ml/a"}])
+def test_what_is_no_time_is_no_expected_start(raw: object) -> None:
+    assert table.read(ExpectedStart, raw) is None

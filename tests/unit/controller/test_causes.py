@@ -11,7 +11,9 @@ import orjson
 import pytest
 
 from hyperjob_controller.members.causes import CauseReader
+from hyperjob_core.api import table
 from hyperjob_core.api.ownership import ForeignObjectError
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
@@ -19,7 +21,7 @@ from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import Event, FailedJob, Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
+from hyperjob_engine.reasons.failure import container_text, lost_a_peer
 from tests.support.apiserver import refusal
 from tests.support.walls import unexpected
 from tests.unit.engine.builders import (
@@ -102,7 +104,7 @@ def test_a_failure_has_the_rank_of_its_pod() -> None:
     assert found is not None
     assert found.rank == 7
     assert container_text(found).startswith(f"pod {NAME}-worker-1 (rank 7), container main: ")
-    assert read_failure(found.to_object()) == found
+    assert table.read(ContainerFailure, table.write(found)) == found
 
 
 @pytest.mark.parametrize(("pods", "text"), FIRST.values(), ids=list(FIRST))
@@ -133,7 +135,7 @@ def test_of_failures_in_the_same_seconds_the_one_that_lost_no_peer_is_the_cause(
     assert stopped.exit_code == 143
     torch = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:4"
     assert first_failure([crash(0, 1, torch, ""), pods[1]]) is not None
-    assert ContainerFailure(pod="p", message=torch).lost_a_peer
+    assert lost_a_peer(ContainerFailure(pod="p", message=torch))
 
 
 def failed(index: int = 0, *, at: str = "2026-01-02T03:02:00Z") -> list[Object]:
@@ -170,7 +172,7 @@ def test_the_cause_is_in_the_status_in_its_messages_and_in_an_event() -> None:
     ends = plan(seen(*failed(), causes={UID: OOM}, policy=False))
     assert ends.status is not None
     (entry,) = ends.status["jobs"]
-    assert entry["failure"] == OOM.to_object()
+    assert entry["failure"] == table.write(OOM)
     assert container_text(OOM) in entry["message"]
     assert container_text(OOM) in ends.status["state"]["message"]
     assert [event.reason for event in ends.events] == ["Failed", "JobFailed"]

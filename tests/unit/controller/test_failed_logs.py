@@ -10,9 +10,9 @@ import pytest
 from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_core.api.failedlogs import read_logs
 from hyperjob_core.api.ownership import ForeignObjectError
+from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_engine.model.planned import FailedJob
-from hyperjob_engine.reasons.failure import ContainerFailure
 from tests.support.apiserver import refusal
 
 JOB = FailedJob(name="hj-t-0", uid="u1", cluster="a", attempt=1)

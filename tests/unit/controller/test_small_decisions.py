@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.memory.capacity import Capacity
+from hyperjob_core.api import table
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.model.training import JobTraining, parse_training
+from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import preempts, priority_of
 from hyperjob_engine.resources import fits, parse_resources
@@ -75,18 +77,18 @@ def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_defa
 
 def test_a_training_without_one_of_its_times_is_none() -> None:
     times = {"updateTime": "2026-01-02T03:04:05Z", "startTime": "2026-01-02T03:04:00Z"}
-    assert parse_training(times) is not None
+    assert table.read(SubJobTraining, times) is not None
     for name in times:
-        assert parse_training({**times, name: None}) is None
+        assert table.read(SubJobTraining, {**times, name: None}) is None
 
 
 def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:
-    slow_then_fast = JobTraining(
+    slow_then_fast = SubJobTraining(
         start_step=0, started=NOW, saved_step=10, saved=NOW + timedelta(seconds=100),
         step=110, updated=NOW + timedelta(seconds=200),
     )  # fmt: skip
-    assert slow_then_fast.reached(5) == NOW + timedelta(seconds=50)
-    assert slow_then_fast.reached(60) == NOW + timedelta(seconds=150)
+    assert time_of(slow_then_fast, 5) == NOW + timedelta(seconds=50)
+    assert time_of(slow_then_fast, 60) == NOW + timedelta(seconds=150)
 
 
 @pytest.mark.parametrize(

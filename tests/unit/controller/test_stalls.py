@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.training.watch import Source, Watch, watch
+from hyperjob_core.api import table
 from hyperjob_core.api.choices import OnNoProgress, TimeUse
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.training import StallStatus, SubJobTraining
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stalls import Hang, Stall, parse_stall
-from hyperjob_engine.model.training import JobTraining
+from hyperjob_engine.model.stalls import Hang, Stall
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack, survey_of
@@ -180,9 +181,9 @@ def test_the_pods_for_which_the_others_wait_are_those_elsewhere_and_those_withou
 # The plan.
 
 
-def training(step: int = 40, **fields: Any) -> JobTraining:
+def training(step: int = 40, **fields: Any) -> SubJobTraining:
     since = NOW - timedelta(minutes=10)
-    return JobTraining(step=step, updated=since, start_step=0, started=since, **fields)
+    return SubJobTraining(step=step, updated=since, start_step=0, started=since, **fields)
 
 
 def stall(minutes: float = 1, step: int = 40) -> Stall:
@@ -317,10 +318,10 @@ def test_after_the_last_restart_it_fails_with_the_reason() -> None:
 def test_the_record_reads_back() -> None:
     gone = Pod("b", "hj-trainer-1-worker-0", "hj-trainer-1", "worker")
     raw = status_of(running(0, 1, wish="Restart", silent=gone))["stall"]
-    found = parse_stall(raw)
+    found = table.read(StallStatus, raw)
     assert found is not None
-    assert found.to_object() == raw
-    assert parse_stall(None) is None
+    assert table.write(found) == raw
+    assert table.read(StallStatus, None) is None
     assert hyperjob_wish("Migrate") is OnNoProgress.MIGRATE
     assert hyperjob_wish("Explode") is OnNoProgress.NOTIFY
 

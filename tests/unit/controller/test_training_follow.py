@@ -2,8 +2,8 @@
 
 import pytest
 
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import JobTraining
 from tests.support.apiserver import refusal
 from tests.unit.controller.test_training_reader import KEY, Bench, seen, text
 from tests.unit.engine.builders import job
@@ -17,7 +17,7 @@ STOP = {
 }
 
 
-def known(bench: Bench) -> JobTraining:
+def known(bench: Bench) -> SubJobTraining:
     return bench.reader.trainings(KEY)["hj-trainer-0"]
 
 

@@ -25,11 +25,12 @@ from hyperjob_controller.training.watch import (
 )
 from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import MAX_LINE, JobTraining, ProgressLine, progress_lines
+from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
@@ -383,7 +384,7 @@ class Bench:
         """Report a pass whose plan, whatever it is, makes no difference to the reader."""
         self.reader.planned(observed, Plan())
 
-    def trainings(self) -> dict[str, JobTraining]:
+    def trainings(self) -> dict[str, SubJobTraining]:
         """Return the sub-jobs that have reported, or whose logs have ended."""
         found = self.reader.trainings(KEY)
         return {name: each for name, each in found.items() if each.reported or each.ended}

@@ -9,7 +9,8 @@ import pytest
 
 from hyperjob_controller.training.watch import Doing, Watch, sources_of, watch
 from hyperjob_core.api.lines import LogLine
-from hyperjob_engine.model.training import JobTraining, Track
+from hyperjob_core.api.training import SubJobTraining
+from hyperjob_engine.model.training import Track
 from hyperjob_engine.model.waits import WaitShare
 from tests.unit.controller.test_training_reader import T0, source, text
 from tests.unit.engine.builders import Object, binding, hyperjob, job, observed, owner, policy
@@ -199,7 +200,7 @@ def test_the_first_pod_of_a_stopping_sub_job_that_reports_has_its_progress() -> 
 
 
 def test_a_watch_from_the_status_goes_on_with_its_progress() -> None:
-    recorded = JobTraining(
+    recorded = SubJobTraining(
         step=7, updated=at(60), start_step=3, started=at(10), saved_step=5, saved=at(40)
     )
     made = watch(source(recorded=recorded))

@@ -24,7 +24,7 @@ OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podgroup.py": "Volcano puts the cause behind counts",
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/members/podtroubles.py": "no code for a missing object or claim",
-    "engine/hyperjob_engine/reasons/failure.py": "shows the last line of what a container printed",
+    "core/hyperjob_core/api/status.py": "shows the last line of what a container printed",
     "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
     "hyperjob/cli/plan/view.py": "leaves out of a table what the line above says already",
     "install/hyperjob_install/preflight/volcano.py": "no code for a webhook out of reach",

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
-from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     NOW,
@@ -151,7 +151,7 @@ def test_without_checkpoints_the_end_comes_first_and_then_the_stop_of_the_sub_jo
 
 
 def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_saved() -> None:
-    ran = JobTraining(
+    ran = SubJobTraining(
         step=90,
         updated=NOW,
         start_step=0,

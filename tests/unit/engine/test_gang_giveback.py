@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import SOON, backs_off
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -62,7 +62,7 @@ def look(
 
 def gang_of(decided: Plan) -> Object | None:
     assert decided.status is not None
-    HyperJobStatus.from_object({k: v for k, v in decided.status.items() if v is not None})
+    assert_status(decided.status)
     found: Object | None = decided.status.get("gang")
     return found
 

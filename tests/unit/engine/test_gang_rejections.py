@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
+from hyperjob_core.api.status import JobStatus, Rejection
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.gang.rejections import check_rejection
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.planned import Plan, Repin
-from hyperjob_engine.model.record import Record, Rejection
 from hyperjob_engine.plan import plan
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -49,7 +49,7 @@ def look(
 
 def rejections(decided: Plan) -> list[Object]:
     assert decided.status is not None
-    HyperJobStatus.from_object(decided.status)
+    assert_status(decided.status)
     found: list[Object] = decided.status["jobs"][0].get("rejections", [])
     return found
 
@@ -157,7 +157,9 @@ def test_why_a_member_does_not_take_a_vcjob(error: str, reason: str, message: st
 
 def test_a_cluster_that_karmada_schedules_on_after_all_is_no_longer_left_out() -> None:
     earlier = Rejection(cluster="a", times=3, retry_time=NOW + timedelta(minutes=5))
-    record = Record(name="hj-trainer-0", replicated_job="trainer", index=0, rejections=(earlier,))
+    record = JobStatus(
+        name="hj-trainer-0", replicated_job="trainer", index=0, rejections=(earlier,)
+    )
     seen = observed(hyperjob(), job(), policy(), binding(cluster="a"), clusters=(A, B))
     child = replace(child_of(seen, "hj-trainer-0"), record=record)
     assert check_rejection(child, now=NOW).rejections == ()

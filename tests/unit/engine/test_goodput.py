@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.model.training import JobTraining
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import (
     GoodputAccount,
@@ -40,7 +40,7 @@ class Look:
 
     second: float
     phase: Phase
-    work: JobTraining | None = None
+    work: SubJobTraining | None = None
     reason: str = ""
     by: TimeUse | None = None
     share: float = 0.0
@@ -49,7 +49,7 @@ class Look:
 
 
 def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, float] | None = None):
-    return JobTraining(
+    return SubJobTraining(
         start_step=start[0], started=at(start[1]), step=last[0], updated=at(last[1]),
         saved_step=saved and saved[0], saved=saved and at(saved[1]),
     )  # fmt: skip
@@ -58,7 +58,7 @@ def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, fl
 def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
     """Take an account through looks, by way of the wire each time."""
     account: GoodputAccount | None = None
-    before: JobTraining | None = None
+    before: SubJobTraining | None = None
     stalled: datetime | None = None
     for look in looks:
         moment = Moment(
@@ -322,7 +322,7 @@ STEPS = st.integers(0, 1000)
 def histories(draw: st.DrawFn) -> list[Look]:
     looks: list[Look] = []
     moment = 0.0
-    said: JobTraining | None = None
+    said: SubJobTraining | None = None
     for _ in range(draw(st.integers(1, 12))):
         moment += draw(st.integers(0, 100))
         if draw(st.booleans()):
@@ -372,7 +372,7 @@ def test_a_stop_loses_what_was_done_since_the_checkpoint_and_no_more() -> None:
 
 def test_what_is_heard_after_the_end_changes_nothing() -> None:
     """A HyperJob may fail while a stop is open, and a last line of it be read afterwards."""
-    before = JobTraining(step=5, updated=T0, start_step=0, started=T0 - timedelta(seconds=9))
+    before = SubJobTraining(step=5, updated=T0, start_step=0, started=T0 - timedelta(seconds=9))
     stop = OpenStop(time=T0, since=T0, kept_until=T0, cause=TimeUse.LOST_TO_FAILURES, work=before)
     spent = {TimeUse.PRODUCTIVE: 9000}
     ended = GoodputAccount(since=T0, state=None, spent=spent, stop=stop)
@@ -388,7 +388,7 @@ def test_what_is_heard_after_the_end_changes_nothing() -> None:
 
 
 def test_only_the_account_of_a_hyperjob_that_has_ended_is_finished_and_once() -> None:
-    done = JobTraining(step=9, updated=T0 - timedelta(seconds=4), start_step=0, started=T0)
+    done = SubJobTraining(step=9, updated=T0 - timedelta(seconds=4), start_step=0, started=T0)
     spent = {TimeUse.PRODUCTIVE: 9000}
     runs = GoodputAccount(since=T0, state=TimeUse.PRODUCTIVE, spent=spent)
     assert finish(runs, done, 9) is runs

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.reasons.failure import ContainerFailure, container_text
+from hyperjob_core.api.status import ContainerFailure
+from hyperjob_engine.reasons.failure import container_text
 from hyperjob_engine.reasons.launchers import diagnosed, is_of_launcher
 
 RAISED = """Traceback (most recent call last):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_engine.model.observed import Cluster, QueueAdmission
 from hyperjob_engine.model.planned import OpenGate, Plan
 from hyperjob_engine.plan import plan
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -56,7 +56,7 @@ def replay(
         )
         decided = plan(seen)
         assert decided.status is not None
-        HyperJobStatus.from_object(decided.status)
+        assert_status(decided.status)
         status = decided.status
         yield decided
 

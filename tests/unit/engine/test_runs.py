@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api import table
+from hyperjob_core.api.status import ContainerFailure, Run
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.model.planned import CreateChild
-from hyperjob_engine.model.runs import Run, read_runs
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.failure import ContainerFailure, container_text, read_failure
+from hyperjob_engine.reasons.failure import bounded, container_text
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
@@ -209,9 +210,9 @@ def test_runs_and_failures_read_back_as_they_were_written() -> None:
         pod="p", task="worker", container="c", exit_code=0, reason="Error", time=ENDED
     )
     written = replace(run(ENDED), failure=failure)
-    assert read_runs([written.to_object()]) == (written,)
-    assert read_failure({"exitCode": 3}) is None
-    assert read_runs("nothing") == ()
+    assert table.read_all(Run, [table.write(written)]) == (written,)
+    assert table.read(ContainerFailure, {"exitCode": 3}) is None
+    assert table.read_all(Run, "nothing") == ()
 
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: no data\n'
@@ -219,16 +220,16 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3\nValu
 
 def test_the_last_lines_of_a_failure_are_kept_bounded_and_printable() -> None:
     failure = ContainerFailure(pod="p", reason="R" * 999, message="\x1b[2J" + "a\n b" * 999)
-    kept_text = failure.to_object()
+    kept_text = table.write(bounded(failure))
     assert len(kept_text["reason"]) == 64
     assert len(kept_text["message"]) == 2048
     assert kept_text["message"].endswith("a\n b"), "the end of a log says why its program ended"
-    assert "\x1b" not in ContainerFailure(pod="p", message="\x1b[2J").to_object()["message"]
+    assert "\x1b" not in bounded(ContainerFailure(pod="p", message="\x1b[2J")).message
 
 
 def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> None:
     failure = ContainerFailure(pod="p", container="main", exit_code=1, message=TRACEBACK)
-    read = read_failure(failure.to_object())
+    read = table.read(ContainerFailure, table.write(bounded(failure)))
     assert read is not None
     assert read.last_lines == tuple(TRACEBACK.splitlines())
     assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"

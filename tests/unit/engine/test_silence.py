@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.silence import FEW, TIMES, UNCOUNTED
 from hyperjob_engine.model.observed import Observed
@@ -16,6 +15,7 @@ from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, 
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.podsrefused import no_pod_text
 from hyperjob_engine.status.transitions import action_events
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -73,7 +73,7 @@ def world(
 def entry(decided: Plan) -> Object:
     """Give what the status is to say of the sub-job."""
     assert decided.status is not None
-    HyperJobStatus.from_object(decided.status)
+    assert_status(decided.status)
     found: Object = decided.status["jobs"][0]
     return found
 

@@ -3,13 +3,13 @@ from typing import Literal
 
 import pytest
 
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, OpenGate, Repin, Resize
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.status.transitions import action_events, pass_events, status_events
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -32,7 +32,7 @@ FULL = cluster("a", 0, total=100)
 def derived(raw: Object, *objects: Object, **options: object) -> Object:
     status = plan(observed(raw, *objects, **options)).status  # type: ignore[arg-type]
     assert status is not None
-    HyperJobStatus.from_object(status)
+    assert_status(status)
     return status
 
 

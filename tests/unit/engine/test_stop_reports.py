@@ -1,9 +1,12 @@
 """Which progress of the sub-jobs counts for the step from which all start again."""
 
+from dataclasses import replace
+
 import pytest
 
+from hyperjob_core.api import table
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.lifecycle.stops import latest_reports
-from hyperjob_engine.model.training import JobTraining, training_object
 from tests.unit.engine.test_stops import NAMES, records, said, world
 
 SILENT = {"ended": True, "reported": False}
@@ -21,10 +24,10 @@ SILENT = {"ended": True, "reported": False}
     ],
 )
 def test_a_report_counts_until_a_later_attempt_has_ended_without_one(
-    read: JobTraining | None, step: int | None
+    read: SubJobTraining | None, step: int | None
 ) -> None:
     entries = records(attempt=1)
-    entries[0]["training"] = {**training_object(said(90, 80)), "attempt": 1}
+    entries[0]["training"] = table.write(replace(said(90, 80), attempt=1))
     seen = world({} if read is None else {NAMES[0]: read}, status={"jobs": entries})
     found = {name: each.step for name, each in latest_reports(seen).items()}
     assert found == ({} if step is None else {NAMES[0]: step})

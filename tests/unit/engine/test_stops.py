@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY, OPENED_WITHIN
 from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
-from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import AT_ONCE, plan
 from hyperjob_engine.reasons.stop import stop_text
 from tests.support.podenv import pods_of
@@ -48,9 +48,9 @@ def said(
     began: datetime = BEGAN,
     at: datetime = NOW,
     **fields: Any,
-) -> JobTraining:
+) -> SubJobTraining:
     """What a program said: it makes one step a second."""
-    return JobTraining(
+    return SubJobTraining(
         step=step,
         updated=at,
         start_step=start,
@@ -61,7 +61,7 @@ def said(
     )
 
 
-def both(first: JobTraining, second: JobTraining | None = None) -> dict[str, JobTraining]:
+def both(first: SubJobTraining, second: SubJobTraining | None = None) -> dict[str, SubJobTraining]:
     return {NAMES[0]: first, NAMES[1]: second or first}
 
 
@@ -80,7 +80,7 @@ def records(phase: str = "Running", attempt: int = 0, **fields: Any) -> list[Obj
 
 
 def world(
-    trainings: Mapping[str, JobTraining] | None = None,
+    trainings: Mapping[str, SubJobTraining] | None = None,
     *,
     jobs: bool = True,
     status: Object | None = None,
@@ -433,7 +433,7 @@ ENDED = both(said(194, 194, ended=True))
 def test_a_planned_stop_is_over_when_no_pod_is_left_and_the_last_lines_are_read(
     pods: Mapping[str, int | None],
     later: float,
-    trainings: Mapping[str, JobTraining],
+    trainings: Mapping[str, SubJobTraining],
     creates: bool,
 ) -> None:
     decided = plan(ending(pods, later=later, trainings=trainings))

@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.training import (
     MAX_LINE,
     MAX_METRICS,
     MAX_STEP,
-    JobTraining,
     ProgressLine,
     Track,
     advance,
     progress_lines,
     speed,
+    time_of,
     training_of,
 )
 from hyperjob_engine.model.training import parse as parse_line
@@ -249,8 +250,8 @@ def test_a_track_is_bounded_and_in_order(points: list[tuple[float, int, int]]) -
     assert told.steps_per_second is None or told.steps_per_second > 0
 
 
-def job(start: int, saved: int | None, step: int) -> JobTraining:
-    return JobTraining(
+def job(start: int, saved: int | None, step: int) -> SubJobTraining:
+    return SubJobTraining(
         start_step=start, started=at(start), step=step, updated=at(step),
         saved_step=saved, saved=None if saved is None else at(saved),
     )  # fmt: skip
@@ -261,9 +262,9 @@ def test_the_moment_of_a_step_is_on_the_line(start: int, a: int, b: int, step: i
     training = job(start, start + min(a, b), start + max(a, b))
     if training.step > start:
         wanted = at(max(step, start))
-        assert abs(training.reached(step) - wanted) < timedelta(milliseconds=1)
+        assert abs(time_of(training, step) - wanted) < timedelta(milliseconds=1)
     else:
-        assert training.reached(step) == training.started
+        assert time_of(training, step) == training.started
 
 
 def test_a_line_is_read_up_to_its_longest_length() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import JobTraining
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stop import has_lost, stop_text
 from hyperjob_engine.status.training import with_last_lines
@@ -27,13 +27,13 @@ from tests.unit.engine.builders import (
 BEGAN = NOW - timedelta(minutes=5)
 
 
-def said(step: int, **fields: Any) -> JobTraining:
-    return JobTraining(
+def said(step: int, **fields: Any) -> SubJobTraining:
+    return SubJobTraining(
         step=step, updated=NOW, start_step=0, started=BEGAN, uid="uid-hj-trainer-0", **fields
     )
 
 
-def seen(read: JobTraining | None, **status: Any) -> Observed:
+def seen(read: SubJobTraining | None, **status: Any) -> Observed:
     """Observe a HyperJob of one sub-job that runs."""
     jobs = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}]
     raw = hyperjob(group(replicas=1), status={"jobs": jobs, **status})
@@ -41,7 +41,7 @@ def seen(read: JobTraining | None, **status: Any) -> Observed:
     return replace(found, trainings={} if read is None else {"hj-trainer-0": read})
 
 
-def told(read: JobTraining | None, **status: Any) -> Object:
+def told(read: SubJobTraining | None, **status: Any) -> Object:
     decided = plan(seen(read, **status)).status
     assert decided is not None
     found: Object = decided.get("training") or {}
@@ -164,7 +164,7 @@ def test_the_last_lines_are_added_when_the_hyperjob_has_ended() -> None:
     ids=["no log", "no word", "no account", "an account that cannot be read"],
 )
 def test_nothing_is_added_without_new_lines_or_an_account(
-    training: JobTraining | None, status: Object
+    training: SubJobTraining | None, status: Object
 ) -> None:
     assert with_last_lines(seen(training, **status), status) is status
 
@@ -238,7 +238,7 @@ def test_an_end_is_expected_only_while_steps_are_made(
     assert decided["training"]["step"] == 10
 
 
-def ended(read: JobTraining, *, seconds: float = 1) -> Plan:
+def ended(read: SubJobTraining, *, seconds: float = 1) -> Plan:
     """Plan a HyperJob whose only sub-job has completed so many seconds ago."""
     jobs = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}]
     raw = hyperjob(group(replicas=1), status={"jobs": jobs})

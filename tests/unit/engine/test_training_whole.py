@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from hyperjob_engine.model.training import JobTraining
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.training import SubJobProgress, combined
 from tests.unit.engine.builders import NOW, binding, hyperjob, job, observed
 
 
-def said(step: int, *, minute: int = 0, **fields: Any) -> JobTraining:
+def said(step: int, *, minute: int = 0, **fields: Any) -> SubJobTraining:
     at = NOW + timedelta(minutes=minute)
     given = {"updated": at, "start_step": 0, "started": at, **fields}
-    return JobTraining(step=step, **given)
+    return SubJobTraining(step=step, **given)
 
 
-def voice(training: JobTraining | None, *, group: str = "a", attempt: int = 0) -> SubJobProgress:
+def voice(training: SubJobTraining | None, *, group: str = "a", attempt: int = 0) -> SubJobProgress:
     return SubJobProgress(group=group, attempt=attempt, training=training)
 
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.names import LABEL_ATTEMPT
-from hyperjob_core.api.v1alpha1 import HyperJobStatus
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.members.facts import refusal_fact
@@ -22,6 +21,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.resources import parse_resources
+from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -83,7 +83,7 @@ def look(
 def status_of(decided: Plan) -> Object:
     assert decided.status is not None
     told = {key: value for key, value in decided.status.items() if value is not None}
-    HyperJobStatus.from_object(told)
+    assert_status(told)
     return told
 
 

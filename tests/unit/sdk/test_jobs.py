@@ -260,7 +260,7 @@ async def test_a_restart_and_a_move_wait_for_the_controller_and_for_running_sub_
     job: AsyncJob, fleet: Fleet
 ) -> None:
     controller(fleet, attempt=2)
-    assert [each.attempt for each in (await job.restart("trainer-1")).jobs] == [3, 3]
+    assert [each.number for each in (await job.restart("trainer-1")).jobs] == [3, 3]
     value = fleet.stored()["metadata"]["annotations"][RESTART_REQUEST]
     assert value.split()[1:] == ["llm-trainer-1"]
     await job.migrate(cluster="east", wait=False)
