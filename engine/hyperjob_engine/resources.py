@@ -71,11 +71,6 @@ def subtract(left: Resources, right: Resources) -> dict[str, int]:
     return result
 
 
-def positive(vector: Resources) -> dict[str, int]:
-    """Return the amounts above zero."""
-    return {name: amount for name, amount in vector.items() if amount > 0}
-
-
 def largest(left: Resources, right: Resources) -> dict[str, int]:
     """Return the greater amount per name."""
     return {name: max(left.get(name, 0), right.get(name, 0)) for name in {*left, *right}}

@@ -15,8 +15,6 @@ from tests.decisions.stage import RESTART, Stage, Story, envelope, play, reviewe
 
 MODES = entry.MODES
 DAYS, ROUNDS, CONTESTS = 6, 4, 14
-IN_VAIN = {8: "one of two HyperJobs that make way for a head of line goes on running"}
-"""Contests in which a HyperJob is stopped in vain."""
 STOPPED = re.compile(r"(?:makes way for|is preempted by) default/(\w+)")
 WORDS = re.compile(r"status\.(state\.message|jobs\[.*\]\.message|expectedStart)")
 """What a waiting HyperJob says: a controller repeats it when it begins."""
@@ -53,15 +51,7 @@ def starts(rows: list[Row], name: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(each, marks=pytest.mark.xfail(reason=IN_VAIN[each]))
-        if each in IN_VAIN
-        else each
-        for each in range(CONTESTS)
-    ],
-)
+@pytest.mark.parametrize("number", range(CONTESTS))
 def test_nobody_is_stopped_in_vain(number: int) -> None:
     rows = contest(number).plane.rows
     for moment, about, fact in rows:
