@@ -36,7 +36,7 @@ from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.training import MAX_LINE, announced, progress_lines
 from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.placement.ground import Ground
-from hyperjob_engine.queueing import claims, stopped
+from hyperjob_engine.queueing import stopped
 from hyperjob_engine.queueing.queues import Tree, closed_queue, parse_queue
 from hyperjob_engine.queueing.quota import charge_of
 from hyperjob_engine.reasons.stacks import Pod, is_stack, parse_stack
@@ -99,14 +99,7 @@ def logged(raw: Object) -> object:
 def annotated(raw: Object) -> object:
     """Read an object as the annotations of the Lease."""
     text = orjson.dumps(raw).decode()
-    return (
-        claims.from_text(text),
-        claims.from_text(f'{{"at":"","on":{text}}}'),
-        (
-            stopped.from_text(text),
-            stopped.from_text(f"[{text}]"),
-        ),
-    )
+    return stopped.from_text(text), stopped.from_text(f"[{text}]")
 
 
 READERS: Final[dict[Resource, Sequence[Callable[[Object], object]]]] = {
