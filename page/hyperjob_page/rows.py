@@ -7,11 +7,13 @@ from typing import Final
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.tally import waits
 from hyperjob.client.training import training_of
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus, Run
-from hyperjob_core.api.wire import at, integer, mapping, string, string_map
+from hyperjob_core.api.training import TrainingStatus
+from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
@@ -38,25 +40,6 @@ _NOT_IN_LINE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of a training; `percent` is None where the number of steps is unknown.
-
-    `phase` is what the program does instead of steps, `waits_for` the pod for which others wait.
-    """
-
-    text: str
-    percent: int | None
-    step: int
-    steps: int | None
-    saved_step: int | None
-    speed: str
-    finished_by: str
-    metrics: Mapping[str, str]
-    phase: str = ""
-    waits_for: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
     """A failed run of a sub-job, and the container that failed, where known."""
 
@@ -78,7 +61,8 @@ class Row:
     """A HyperJob; `search` is the text for searches, in lower case.
 
     `waits_in` is the queue in which the HyperJob waits, else empty. `accelerators` are the numbers
-    by resource, summed over all sub-jobs. `version` changes with each change of the HyperJob.
+    by resource, summed over all sub-jobs. `slow_pod` says for which pod the others wait. `version`
+    changes with each change of the HyperJob.
     """
 
     summary: Summary
@@ -88,7 +72,8 @@ class Row:
     accelerators: Mapping[str, int]
     search: str
     version: str
-    progress: Progress | None = None
+    progress: TrainingStatus | None = None
+    slow_pod: str = ""
     started: str = ""
     ended: str = ""
     failures: Sequence[FailedRun] = ()
@@ -125,6 +110,7 @@ def row_of(hyperjob: Object) -> Row:
         accelerators=_accelerators(summary),
         search=" ".join(words).lower(),
         progress=_progress(status),
+        slow_pod=_slow_pod(summary),
         started=string(status.get("startTime")),
         ended=string(status.get("completionTime")),
         failures=_failures(summary),
@@ -132,32 +118,26 @@ def row_of(hyperjob: Object) -> Row:
     )
 
 
-def _progress(status: Object) -> Progress | None:
+def _progress(status: Object) -> TrainingStatus | None:
     """Return the progress of the training; None where its program reports none."""
-    training = mapping(status.get("training"))
-    if not training:
+    found = table.read(TrainingStatus, status.get("training")) if status.get("training") else None
+    if found is None:
         return None
-    metrics = string_map(training.get("metrics"))
-    return Progress(
-        text=shortened(string(training.get("progress")), _WORD),
-        percent=integer(training.get("percent")),
-        step=integer(training.get("step")) or 0,
-        steps=integer(training.get("steps")),
-        saved_step=integer(training.get("savedStep")),
-        speed=shortened(string(training.get("stepsPerSecond")), _WORD),
-        finished_by=string(training.get("estimatedCompletionTime")),
+    return replace(
+        found,
+        progress=shortened(found.progress, _WORD),
+        steps_per_second=shortened(found.steps_per_second, _WORD),
+        phase=shortened(found.phase, _WORD),
         metrics={
             shortened(name, _WORD): shortened(value, _WORD)
-            for name, value in list(metrics.items())[:_METRICS]
+            for name, value in list(found.metrics.items())[:_METRICS]
         },
-        phase=shortened(string(training.get("phase")), _WORD),
-        waits_for=_waits_for(training),
     )
 
 
-def _waits_for(training: Object) -> str:
-    """Return the pod for which the others wait; empty if there is none."""
-    found = training_of(training)
+def _slow_pod(summary: Summary) -> str:
+    """Return the pod for which the others wait, in words; empty if there is none."""
+    found = training_of(summary.training)
     slow = found.straggler if found is not None else None
     return shortened(slow.words(), _MESSAGE_LIMIT) if slow is not None else ""
 

@@ -273,10 +273,10 @@ def test_the_page_shows_what_a_program_does_instead_of_steps_and_for_which_pod_o
         "phase": "evaluate",
         "straggler": slow,
     }
-    found = row_of(raw).progress
-    assert found is not None
-    assert found.phase == "evaluate"
-    assert found.waits_for == (
+    row = row_of(raw)
+    assert row.progress is not None
+    assert row.progress.phase == "evaluate"
+    assert row.slow_pod == (
         "the others wait for pod j-0-worker-0 in west 45% of the time, 0.9 s of each step"
     )
 
