@@ -76,11 +76,6 @@ def largest(left: Resources, right: Resources) -> dict[str, int]:
     return {name: max(left.get(name, 0), right.get(name, 0)) for name in {*left, *right}}
 
 
-def least(left: Resources, right: Resources) -> dict[str, int]:
-    """Return the smaller amount of each resource that both have."""
-    return {name: min(amount, right[name]) for name, amount in left.items() if name in right}
-
-
 def fits(demand: Resources, free: Resources) -> bool:
     """Return whether `free` has every resource of `demand` in full.
 
