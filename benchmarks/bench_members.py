@@ -211,7 +211,7 @@ async def served(options: argparse.Namespace) -> AsyncIterator[tuple[Path, async
         port = int(await process.stdout.readline())
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "kubeconfig"
-            path.write_bytes(_kubeconfig(port))
+            path.write_bytes(kubeconfig(port))
             yield path, process.stdin
     finally:
         process.kill()
@@ -317,7 +317,7 @@ def _task(name: str, pods: int, gpus: int) -> Object:
     return {"name": name, "replicas": pods, "template": {"spec": {"containers": [container]}}}
 
 
-def _kubeconfig(port: int) -> bytes:
+def kubeconfig(port: int) -> bytes:
     cluster: Mapping[str, Any] = {"server": f"http://127.0.0.1:{port}"}
     return orjson.dumps(
         {

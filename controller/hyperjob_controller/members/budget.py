@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final, Protocol
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""About 200,000 pods and nodes; the most pods of a cluster in Kubernetes, 150,000, have less.
+"""About 170,000 pods and nodes; the most pods of a cluster in Kubernetes, 150,000, have less.
 
 While members are listed again, what was kept of them before takes as much once more.
 """
