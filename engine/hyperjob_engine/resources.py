@@ -4,8 +4,8 @@ Amounts are integers in nano-units, which every Kubernetes quantity fits without
 malformed quantity reads as absent and never raises.
 """
 
-import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -145,9 +145,10 @@ def _rounded(name: str, amount: int) -> str:
     """Return an amount with three digits, in the unit in which people write it."""
     units = _BINARY_UNITS if name in _BINARY else _DECIMAL_UNITS
     unit, size = [(unit, size) for unit, size in units if size <= abs(amount)][-1]
-    number = amount / size
-    digits = max(0, 2 - int(math.log10(abs(number))))
-    text = f"{number:.{digits}f}"
+    number = Decimal(amount) / size  # a float has no room for an amount that a user may write
+    if number.adjusted() > _LETTERS:
+        return f"{number:.2E}{unit}"
+    text = f"{number:.{max(0, 2 - number.adjusted())}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
 
 
