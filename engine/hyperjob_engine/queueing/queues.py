@@ -25,7 +25,11 @@ PREEMPTION: Final = "training.volcano.sh/preemption"
 ESTIMATE: Final = "training.volcano.sh/running-estimate"
 """Annotation of a Queue: how long its HyperJobs run that have no estimate of their own."""
 
+PATIENCE: Final = "training.volcano.sh/patience"
+"""Annotation of a Queue: how long its head waits before it has a turn; `disabled`: it has none."""
+
 DISABLED: Final = "disabled"
+_USUAL_PATIENCE: Final = timedelta(hours=6)
 _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
 
 
@@ -33,7 +37,8 @@ _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
 class Queue:
     """One Queue object; resources that `capability` does not name are not limited.
 
-    Of `whole` the capability is no limit of the Queue but all that the clusters have.
+    Of `whole` the capability is no limit of the Queue but all that the clusters have. With
+    `patience` None its head never has a turn.
     """
 
     name: str
@@ -44,6 +49,7 @@ class Queue:
     reclaimable: bool = False
     preemption: bool = True
     estimate: timedelta | None = None
+    patience: timedelta | None = _USUAL_PATIENCE
     state: str = ""
     capability: Resources = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
@@ -54,6 +60,8 @@ class Queue:
 def parse_queue(raw: Object) -> Queue:
     """Parse a Queue; a field that the CRD's schema would refuse reads as absent."""
     name = string(at(raw, "metadata", "name"))
+    annotations = string_map(at(raw, "metadata", "annotations"))
+    patience = annotations.get(PATIENCE)
     return Queue(
         name=name,
         parent="" if name == ROOT else string(at(raw, "spec", "parent")) or ROOT,
@@ -61,8 +69,9 @@ def parse_queue(raw: Object) -> Queue:
         priority=count(at(raw, "spec", "priority")),
         fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
         reclaimable=at(raw, "spec", "reclaimable") is True,
-        preemption=string_map(at(raw, "metadata", "annotations")).get(PREEMPTION) != DISABLED,
-        estimate=estimate(at(raw, "metadata", "annotations", ESTIMATE)),
+        preemption=annotations.get(PREEMPTION) != DISABLED,
+        estimate=estimate(annotations.get(ESTIMATE)),
+        patience=None if patience == DISABLED else estimate(patience) or _USUAL_PATIENCE,
         state=string(at(raw, "status", "state")),
         capability=parse_resources(at(raw, "spec", "capability")),
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),

@@ -12,7 +12,11 @@ from hyperjob_engine.queueing.workload import Entry
 
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
-    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
+    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster.
+
+    What is kept for a head of line is like a sub-job without pods, except for a HyperJob whose
+    queue has a guarantee: that precedes the head.
+    """
     found: dict[str, list[PlacementRequest]] = {}
     entries, counts = state.entries, state.settings.counts
     for key in state.index.missing:
@@ -23,7 +27,18 @@ def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]
         for name, cluster in entry.reserved_clusters.items():
             if not counts(namespace + name):
                 found.setdefault(cluster, []).append(holding[name][0].request)
+    known, last = entries.get(but), state.last
+    if last.kept_for != but and not (known is not None and _has_guarantee(state, known)):
+        for cluster, kept in last.kept.items():
+            request = PlacementRequest(name=last.kept_for, group="", demand=kept)
+            found.setdefault(cluster, []).append(request)
     return found
+
+
+def _has_guarantee(state: QueueState, entry: Entry) -> bool:
+    tree = state.usage.tree
+    paths = (tree.path(queue) for queue in entry.queues)
+    return any(tree.queues[name].guarantee for path in paths for name in path)
 
 
 def reserve(state: QueueState, space: Space) -> None:

@@ -1,7 +1,8 @@
 """The free resources of the clusters during one round, without those kept for a head of line.
 
 While others make way for a head, everything is kept for it that it could use on any cluster: no
-HyperJob that starts meanwhile can then delay it.
+HyperJob that starts meanwhile can then delay it. For a head that has waited long no more is kept
+than its gang needs.
 """
 
 from collections import Counter
@@ -15,7 +16,14 @@ from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.search import assign
 from hyperjob_engine.placement.slots import Slots
-from hyperjob_engine.resources import Resources, fits, scale, total
+from hyperjob_engine.resources import (
+    Resources,
+    fits,
+    measure_of,
+    scale,
+    subtract,
+    total,
+)
 
 Standing: TypeAlias = Sequence[tuple[str, str]]
 """The sub-jobs that stay where they are, as (group, cluster)."""
@@ -193,23 +201,32 @@ class Space:
                 found[name] = used
         return found
 
-    def keep(self, wants: Mapping[str, Resources]) -> None:
-        """Reserve these resources, as far as they are free, for the rest of the round.
+    def keep(
+        self, wants: Mapping[str, Resources], *, most: Resources | None = None
+    ) -> dict[str, Resources]:
+        """Take these resources, as far as they are free, for the rest of the round.
 
-        Copies of a room share the amounts of a cluster: a changed cluster gets a new map. `sum` has
-        the positive free amounts of all clusters, and changes with each of them.
+        At most `most` of all clusters together, from those first that have the largest part of what
+        is wanted of them: there it is complete first. Return what was taken of each cluster.
         """
-        for name, wanted in wants.items():
-            free, left = self.free[name], None
-            for each, amount in wanted.items():
-                now = free.get(each, 0)
-                if now > 0:
-                    if left is None:
-                        left = dict(free)
-                    left[each] = max(0, now - amount)
-                    self.sum[each] -= now - left[each]
+        taken: dict[str, Resources] = {}
+        left = dict(most) if most is not None else None
+        free = {
+            name: {
+                each: max(0, min(amount, self.free[name].get(each, 0)))
+                for each, amount in wanted.items()
+            }
+            for name, wanted in wants.items()
+        }
+        for name in sorted(free, key=lambda n: (-free[n].get(measure_of(wants[n]), 0), n)):
+            found = free[name]
             if left is not None:
-                self.free[name] = left
+                found = {each: min(amount, left.get(each, 0)) for each, amount in found.items()}
+                left = subtract(left, found)
+            if any(found.values()):
+                self.take(name, found)
+                taken[name] = found
+        return taken
 
 
 def _together(held: Mapping[str, int], used: Collection[str], further: int | None) -> int:

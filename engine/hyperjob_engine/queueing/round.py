@@ -2,7 +2,10 @@
 
 Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
 A HyperJob that fits starts, also before the head of its line: a head that waits for room keeps none
-free. Only while others make way for a head, by reclaim or by preemption, is room kept for it.
+free. Room is kept for a head only while others make way for it, by reclaim or by preemption, and
+for one at a time that has waited long: small ones would else pass a large HyperJob without end.
+After such a turn all that fit start again, for nine times as long: at most a tenth of the time goes
+to turns, however many heads have waited long.
 
 A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`), and lets others
 make way for heads of lines (`_lead`, `_evict`).
@@ -15,6 +18,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api.duration import later
+from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.admit import (
@@ -57,10 +62,16 @@ from hyperjob_engine.queueing.workload import (
     PlacementNeeds,
     QueuedSubJob,
     Shape,
+    Turn,
 )
-from hyperjob_engine.resources import Resources, fits
+from hyperjob_engine.resources import Resources, fits, measure_of, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_LONGEST_WAIT: Final = 6
+"""How many times the patience of its queue a head waits at most before it may have its turn."""
+_BETWEEN_TURNS: Final = 9
+"""How many times as long as the last turn all that fit start, before the next turn begins."""
 
 InTurn = Callable[[str], AbstractContextManager[object]]
 """Returns the context in which a round works on the HyperJob of a key."""
@@ -197,6 +208,7 @@ class _Round:
         """
         state, most = self.state, self.state.settings.most_in_flight
         self._resume_eviction()
+        self._resume_turn()
         # Candidates by queue, as heaps: the first HyperJob of every shape that has no block yet.
         # Behind it in its shape no other one can start first.
         ahead = {queue: state.lines.firsts(queue) for queue in state.lines.queues()}
@@ -228,6 +240,25 @@ class _Round:
         with working_on(known.head), self.in_turn(known.head):
             if not self._consider(waiting, []) and waiting.queue not in self.led:
                 self.state.eviction = None  # its queue was closed, or its cluster was lost
+
+    def _resume_turn(self) -> None:
+        """Go on with the head for which room is kept, and end its turn once it needs no more.
+
+        A more urgent HyperJob in its line ends the turn too.
+        """
+        state, turn = self.state, self.state.turn
+        if not turn.head or state.last.kept_for not in ("", turn.head):
+            return
+        entry = state.entries.get(turn.head)
+        waiting = entry.waiting if entry is not None and not entry.rests_until else None
+        if waiting is not None and (waiting.queue, waiting.shape) not in self.blocks:
+            first = state.lines.line(waiting.queue)[0]
+            if first.urgency == waiting.order.urgency:
+                with working_on(turn.head), self.in_turn(turn.head):
+                    self._consider(waiting, [])
+        if state.last.kept_for != turn.head:
+            took = self.now - (turn.began or self.now)
+            state.turn = Turn(following=later(self.now, _BETWEEN_TURNS * took))
 
     def _demand_of_next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return the demand of the first HyperJob of a line."""
@@ -340,10 +371,11 @@ class _Round:
     def _lead(self, waiting: Pending, block: Block) -> None:
         """Let the first of a line that can ever start be its head, whose queue is then in `led`.
 
-        Room is kept for a head only while others make way for it, quota also while it waits for
-        quota. Both come after its own trial: it must not be refused for what is its own.
+        Room is kept for a head only while others make way for it or in its turn, quota while others
+        make way for it or it waits for quota. Both come after its own trial: it must not be refused
+        for what is its own.
         """
-        queue, needs, last = waiting.queue, waiting.shape.needs, self.state.last
+        queue, needs = waiting.queue, waiting.shape.needs
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return
         gang = gang_of(waiting.parts, needs, self.state.usage)
@@ -352,13 +384,50 @@ class _Round:
         self.led.add(queue)
         makes_way = self._evict(waiting, gang)
         if makes_way:
-            last.room.keep(self._wants(waiting))
-            last.kept_for = waiting.order.key
+            self._keep(waiting)
         elif block.code is WaitCode.CAPACITY:
             self._expect(waiting)
+            self._take_turn(waiting)
         if makes_way or block.code is WaitCode.LIMIT:
             for name, asked in charges_of(gang, self.state.usage).items():
                 self.state.usage.claim(name, asked)
+
+    def _take_turn(self, waiting: Pending) -> None:
+        """Keep room for a head that has waited long, unless it is the turn of another one."""
+        state, key, turn = self.state, waiting.order.key, self.state.turn
+        rests = turn.following is not None and self.now < turn.following
+        if not turn.head and not rests and self._has_waited_long(waiting):
+            turn.head, turn.began = key, self.now
+        if turn.head == key and not state.last.kept_for:
+            self._keep(waiting, most=waiting.shape.needs.floor)
+
+    def _has_waited_long(self, waiting: Pending) -> bool:
+        """Return whether a head has waited for the patience of its queue, times a factor.
+
+        The less of its room is free the longer it waits, since the more would be idle in its turn:
+        the factor is 2 where half is free, and at most `_LONGEST_WAIT`.
+        """
+        queue = self.state.usage.tree.queues.get(waiting.queue)
+        patience = queue.patience if queue is not None else None
+        created = timestamp(waiting.order.created)
+        if created is None or patience is None or later(created, patience) > self.now:
+            return False
+        floor, free = waiting.shape.needs.floor, self.state.last.open.free
+        measure, wants = measure_of(floor), self._wants(waiting)
+        room = sum(
+            max(0, min(wanted.get(measure, 0), free[name].get(measure, 0)))
+            for name, wanted in wants.items()
+        )
+        waited, most = self.now - created, patience * _LONGEST_WAIT
+        enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
+        return waited >= most or enough
+
+    def _keep(self, waiting: Pending, *, most: Resources | None = None) -> None:
+        """Keep for a head what it could use of each cluster, at most `most` of all together."""
+        last = self.state.last
+        for name, taken in last.room.keep(self._wants(waiting), most=most).items():
+            last.kept[name] = total((last.kept.get(name, {}), taken))
+        last.kept_for = waiting.order.key
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
         """Return the resources that a head could use, by cluster."""
@@ -387,8 +456,8 @@ class _Round:
         room is enough for a head that else would stop others.
         """
         state, key = self.state, waiting.order.key
-        moment = may_evict_from(state, now=self.now)
-        if moment is not None and moment <= self.now and state.last.kept_for in ("", key):
+        moment, kept_for = may_evict_from(state, now=self.now), state.last.kept_for
+        if moment and moment <= self.now and kept_for in ("", key, state.turn.head):
             self.holders = self.holders or holders_of(state)
             victims = victims_for(state, waiting, gang, self.holders, now=self.now)
             if victims is not None and not victims:

@@ -43,6 +43,7 @@ from hyperjob_engine.queueing.workload import (
     QueuedSubJob,
     Shape,
     Shapes,
+    Turn,
 )
 from hyperjob_engine.resources import Resources
 
@@ -125,15 +126,16 @@ class LastRound:
     """The result of the last round.
 
     `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
-    is kept for `kept_for`, the head of line for which others make way. `starts` are the expected
-    starts of heads.
-    `blocks` has why the HyperJobs of a queue and a shape wait.
+    is `kept`, by cluster, for `kept_for`: the head of line for which others make way, or that has
+    waited long. `starts` are the expected starts of heads. `blocks` has why the HyperJobs of a
+    queue and a shape wait.
     """
 
     at: datetime | None = None
     room: Space = field(default_factory=lambda: Space((), {}))
     open: Space = field(default_factory=lambda: Space((), {}))
     kept_for: str = ""
+    kept: dict[str, Resources] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
 
@@ -191,6 +193,7 @@ class QueueState:
     occupancy: Occupancy = field(default_factory=lambda: Occupancy(lag=timedelta()))
     ending: list[EndingPods] = field(default_factory=list)
     eviction: Eviction | None = None
+    turn: Turn = field(default_factory=Turn)
     last: LastRound = field(default_factory=LastRound)
     later: Mapping[str, Start] = field(default_factory=dict)
     forecast_at: datetime | None = None

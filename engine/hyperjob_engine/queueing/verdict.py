@@ -17,7 +17,7 @@ from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, fits_never, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, is_preempted
+from hyperjob_engine.queueing.evict import evicted_for, evicted_head, is_preempted
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
@@ -159,6 +159,8 @@ def _wait_of(
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")
+    if _has_turn(state, key):
+        making_way = ["it has waited long and has its turn: what becomes free is kept for it"]
     if making_way:
         text = f"{text}; {' and '.join(making_way)}"
     return Wait(
@@ -347,8 +349,15 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
     name, queue = name_for(state, own, head), entry.waiting.queue
     hidden = name != head and queue != waiting.queue
     line = f"queue {queue}" if queue != IMPLICIT and not hidden else "line"
-    kept = f"it is kept for {name}, first in {line}, for which others make way"
-    return f"there is room, but {kept}"
+    waits = "for which others make way"
+    if _has_turn(state, head):
+        waits = "which has waited long and has its turn"
+    return f"there is room, but it is kept for {name}, first in {line}, {waits}"
+
+
+def _has_turn(state: QueueState, key: str) -> bool:
+    """Return whether room is kept for a head only since it has waited long."""
+    return key == state.turn.head == state.last.kept_for and evicted_head(state) != key
 
 
 def _placement(state: QueueState, waiting: Pending) -> Placement:

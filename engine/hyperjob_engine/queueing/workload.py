@@ -204,6 +204,18 @@ class ExpectedEnd:
     overdue: bool = False
 
 
+@dataclass(slots=True)
+class Turn:
+    """The turn of the head of a line, from `began` on: what becomes free is kept for `head`.
+
+    Without `head` no head has its turn, and the next turn begins at `following` at the earliest.
+    """
+
+    head: str = ""
+    began: datetime | None = None
+    following: datetime | None = None
+
+
 class StaleMessage(NamedTuple):
     """A HyperJob whose message is out of date, and for how long it may stay so.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
+from hyperjob_engine.queueing.queues import DISABLED, PATIENCE, PREEMPTION
 from hyperjob_sandbox.simulate.workload import Scenario, Submission
 
 OURS: Final = "hyperjob"
@@ -26,7 +26,8 @@ def _best_effort(scenario: Scenario) -> Scenario:
 
 def _one_cluster(scenario: Scenario) -> Scenario:
     """Return the scenario with each job on one cluster, as in MultiKueue."""
-    return _with_jobs(scenario, lambda spec: {**spec, "maxDomains": 1})
+    one = _with_jobs(scenario, lambda spec: {**spec, "maxDomains": 1})
+    return replace(one, queues=[_marked(queue, {PATIENCE: DISABLED}) for queue in one.queues])
 
 
 def _fifo(scenario: Scenario) -> Scenario:
@@ -34,7 +35,7 @@ def _fifo(scenario: Scenario) -> Scenario:
     queue: Object = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
-        "metadata": {"name": _LINE, "annotations": {PREEMPTION: DISABLED}},
+        "metadata": {"name": _LINE, "annotations": {PREEMPTION: DISABLED, PATIENCE: DISABLED}},
         "spec": {"weight": 1, "reclaimable": False, "dequeueStrategy": "fifo"},
         "status": {"state": "Open"},
     }
@@ -69,11 +70,13 @@ def _in_line(spec: Object) -> Object:
 
 
 def _yielding(queue: Object) -> Object:
-    """Return a queue that neither takes back what it lent nor stops a job for a more urgent one."""
+    """Return a queue that takes back nothing, stops no job for another and keeps no room."""
+    made = _marked(queue, {PREEMPTION: DISABLED, PATIENCE: DISABLED})
+    return {**made, "spec": {**queue["spec"], "reclaimable": False}}
+
+
+def _marked(queue: Object, marks: Mapping[str, str]) -> Object:
+    """Return a queue with more annotations."""
     metadata = queue["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), PREEMPTION: DISABLED}
-    return {
-        **queue,
-        "metadata": {**metadata, "annotations": annotations},
-        "spec": {**queue["spec"], "reclaimable": False},
-    }
+    annotations = {**(metadata.get("annotations") or {}), **marks}
+    return {**queue, "metadata": {**metadata, "annotations": annotations}}

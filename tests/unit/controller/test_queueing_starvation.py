@@ -35,7 +35,7 @@ def pass_time(world: GangWorld) -> None:
 
 def submit(world: GangWorld, number: int, shape: Any) -> None:
     raw = made(number, shape)
-    raw["metadata"]["creationTimestamp"] = f"2026-01-01T00:{number:02}:00Z"
+    raw["metadata"]["creationTimestamp"] = f"2026-01-02T02:{number:02}:00Z"
     world.submit(raw)
 
 

@@ -67,7 +67,7 @@ def unit(
     return QueuedHyperJob(
         key=f"ns/{name}",
         uid=f"uid of {name}",
-        created=f"2026-01-01T00:{age // 60:02}:{age % 60:02}Z",
+        created=f"2026-01-02T02:{age // 60:02}:{age % 60:02}Z",
         priority=priority,
         minimum=len(parts) if minimum is None else minimum,
         max_domains=max_domains,

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from hyperjob_core.virtualtime import run
-from hyperjob_engine.queueing.queues import DISABLED, PREEMPTION
+from hyperjob_engine.queueing.queues import DISABLED, PATIENCE, PREEMPTION
 from hyperjob_sandbox.simulate.breakage import Breakage
 from hyperjob_sandbox.simulate.policies import POLICIES
 from hyperjob_sandbox.simulate.workload import Failures, Outage, Scenario, Submission
 
+NOTHING_FOR_OTHERS = {PREEMPTION: DISABLED, PATIENCE: DISABLED}
 TEMPLATE = {"queue": "a", "priorityClassName": "high", "runningEstimate": "1h", "tasks": []}
 JOB = {
     "metadata": {"namespace": "ml", "name": "x"},
@@ -48,8 +49,8 @@ def test_hyperjobs_own_policy_changes_nothing() -> None:
 
 def test_best_effort_neither_preempts_nor_reclaims_and_one_cluster_splits_nothing() -> None:
     first, second = changed("best-effort").queues
-    assert first["metadata"]["annotations"] == {"k": "v", PREEMPTION: DISABLED}
-    assert second["metadata"]["annotations"] == {PREEMPTION: DISABLED}
+    assert first["metadata"]["annotations"] == {"k": "v", **NOTHING_FOR_OTHERS}
+    assert second["metadata"]["annotations"] == NOTHING_FOR_OTHERS
     assert first["spec"] == {"weight": 3, "reclaimable": False}
     assert second["spec"] == {"reclaimable": False}
     assert spec("one-cluster") == {**JOB["spec"], "maxDomains": 1}
@@ -60,7 +61,7 @@ def test_first_in_first_out_has_one_queue_without_priorities() -> None:
     name = queue["metadata"]["name"]
     assert template("fifo") == {"queue": name, "runningEstimate": "1h", "tasks": []}
     assert queue["spec"] == {"weight": 1, "reclaimable": False, "dequeueStrategy": "fifo"}
-    assert queue["metadata"]["annotations"] == {PREEMPTION: DISABLED}
+    assert queue["metadata"]["annotations"] == NOTHING_FOR_OTHERS
     assert queue["status"] == {"state": "Open"}
 
 

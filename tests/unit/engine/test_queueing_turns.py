@@ -1,0 +1,272 @@
+"""The turn of a head of line that has waited long: what becomes free is kept for it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.queueing.queues import Queue, parse_queue
+from hyperjob_engine.queueing.reserve import reserved
+from hyperjob_engine.queueing.room import Space
+from tests.unit.engine.builders import GPU, cluster
+from tests.unit.engine.queueworld import QueueWorld, queue, unit
+
+HOUR = timedelta(hours=1)
+LONG = 3 * HOUR
+PATIENCE = LONG / 6
+"""A head waits for at most six times the patience of its queue."""
+
+
+def patient(*queues: Queue, patience: timedelta | None = PATIENCE, **gpus: int) -> QueueWorld:
+    """Make a world whose heads wait for `patience` before anything is kept for them."""
+    made = QueueWorld(gpus)
+    made.set_queues(*(replace(each, patience=patience) for each in queues or (queue("default"),)))
+    return made
+
+
+def busy(made: QueueWorld, *, small: int, every: timedelta) -> None:
+    """Let small HyperJobs of an hour come at this pace, until nothing is free any more."""
+    for number in range(small):
+        made.submit(unit(f"old-{number}", 8, age=number))
+        made.lengths[f"old-{number}"] = round(3600 + number * every.total_seconds())
+    made.decide()
+
+
+def play(made: QueueWorld, hours: int) -> None:
+    """Submit a small HyperJob at the end of every other one, and play a round, for some hours."""
+    until = made.now + timedelta(hours=hours)
+    while made.now < until:
+        for _ in made.advance():
+            number = len(made.started)
+            made.submit(unit(f"small-{number}-{len(made.units)}", 8, age=1000 + number))
+        made.decide()
+
+
+def test_a_large_one_starts_although_small_ones_come_all_the_time() -> None:
+    """Of 4 small ones one ends each quarter of an hour: never are 32 GPUs free at once."""
+    made = patient(a=32)
+    busy(made, small=4, every=HOUR / 4)
+    made.submit(replace(unit("large", 32), created=rfc3339(made.now)))
+    came = made.now
+    play(made, hours=1)
+    assert "large" not in made.running(), "all that fit pass it before it has waited long"
+    assert len(made.running()) == 4
+    play(made, hours=4)
+    waited = made.started["ns/large"] - came
+    assert LONG / 2 <= waited <= LONG + HOUR
+
+
+def test_after_a_turn_all_that_fit_start_for_nine_times_as_long() -> None:
+    """Both heads have waited long, and the second one needs all GPUs."""
+    made = patient(a=32)
+    busy(made, small=4, every=HOUR / 4)
+    made.submit(unit("first", 16, age=100), unit("second", 32, age=101))
+    made.lengths |= {"first": 30 * 3600, "second": 3600}
+    made.now += LONG
+    for key in made.ends:
+        made.ends[key] += LONG
+    began = made.now
+    made.decide()
+    play(made, hours=40)
+    turn, rest = made.started["ns/first"] - began, made.started["ns/first"]
+    assert turn >= HOUR
+    assert made.started["ns/second"] >= rest + 9 * turn
+    passed = [at for at in made.started.values() if rest < at < rest + 9 * turn]
+    assert passed, "small ones pass the second head"
+
+
+def test_no_more_is_kept_than_the_gang_needs() -> None:
+    """In either cluster 12 of 16 GPUs are free, and the head needs 16 in one of them."""
+    made = patient(a=16, b=16)
+    made.foreign |= {"a": 4, "b": 4}
+    made.submit(unit("on-a", 2, only_on=("a",)), unit("on-b", 2, only_on=("b",)))
+    made.foreign.clear()
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 16, age=1), *(unit(f"s{n}", 2, age=2 + n) for n in range(14)))
+    made.decide()
+    kept = made.state.last.kept
+    assert {name: each[GPU] // NANO for name, each in kept.items()} == {"a": 14, "b": 2}
+    assert len(made.running()) == 2 + 6
+
+
+@given(
+    free=st.lists(st.integers(-3, 20), min_size=1, max_size=5),
+    wants=st.lists(st.integers(0, 20), min_size=5, max_size=5),
+    most=st.none() | st.integers(0, 60),
+)
+@settings(max_examples=60)
+def test_a_room_never_keeps_more_than_is_free_wanted_and_needed(
+    free: list[int], wants: list[int], most: int | None
+) -> None:
+    space = Space([cluster(f"c{index}", gpus) for index, gpus in enumerate(free)], {})
+    before = {name: each.get(GPU, 0) for name, each in space.free.items()}
+    wanted = {name: {GPU: amount * NANO} for name, amount in zip(space.free, wants, strict=False)}
+    taken = space.keep(wanted, most=None if most is None else {GPU: most * NANO})
+    for name, was in before.items():
+        amount = taken.get(name, {}).get(GPU, 0)
+        assert space.free[name].get(GPU, 0) == was - amount
+        assert 0 <= amount <= max(0, min(was, wanted[name][GPU]))
+    possible = sum(max(0, min(was, wanted[name][GPU])) for name, was in before.items())
+    together = sum(each[GPU] for each in taken.values())
+    assert together == (possible if most is None else min(possible, most * NANO))
+    assert space.sum.get(GPU, 0) == sum(max(0, each.get(GPU, 0)) for each in space.free.values())
+
+
+def test_the_pass_of_another_hyperjob_leaves_what_is_kept() -> None:
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs"}
+    assert [each.demand[GPU] for each in reserved(made.state, but="ns/small")["a"]] == [24 * NANO]
+    assert not reserved(made.state, but="ns/head")
+
+
+def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.message("head").endswith(
+        "; it has waited long and has its turn: what becomes free is kept for it"
+    )
+    assert made.message("small").endswith(
+        "there is room, but it is kept for ns/head, first in queue default, which has waited long"
+        " and has its turn"
+    )
+
+
+def test_a_guarantee_precedes_a_turn() -> None:
+    made = patient(queue("x"), queue("y", guarantee=8), a=32)
+    made.submit(unit("runs", 8, queue="x"))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 24, queue="x", age=1))
+    made.submit(unit("other", 4, queue="x", age=2), unit("mine", 8, queue="y", age=3))
+    made.decide()
+    assert made.running() == {"runs", "mine"}
+    assert "ns/head" not in {each.name for each in reserved(made.state, but="ns/mine").get("a", ())}
+
+
+@pytest.mark.parametrize(
+    ("free", "patiences"), [(32, 0), (31, 1.1), (24, 1.4), (16, 2.05), (8, 4.05), (4, 6), (0, 6)]
+)
+def test_a_head_waits_longer_the_less_of_its_room_is_free(free: int, patiences: float) -> None:
+    """It needs 32 GPUs; accelerators that are free already are idle for the whole of its turn."""
+    made = patient(a=32)
+    made.submit(*(unit("runs", 32 - free) for _ in range(free < 32)))
+    made.decide()
+    runs, head = made.running(), unit("head", 32)
+    made.submit(replace(head, created=rfc3339(made.now)))
+    before = made.now + (patiences - 0.1) * PATIENCE
+    for at in (before, made.now + patiences * PATIENCE) if patiences else (made.now,):
+        assert not made.state.turn.head
+        made.now = at
+        made.decide()
+    assert (made.running(), made.state.turn.head) == (
+        ({"head"}, "") if free == 32 else (runs, "ns/head")
+    )
+
+
+@pytest.mark.parametrize("how", ["more urgent", "gone", "admitted"])
+def test_a_turn_ends_and_what_was_kept_is_free(how: str) -> None:
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs"}
+    made.now += HOUR
+    if how == "more urgent":
+        made.submit(unit("urgent", 16, priority=1, age=3))
+    else:
+        made.end("ns/head" if how == "gone" else "ns/runs")
+    made.decide()
+    expected = {
+        "more urgent": {"runs", "urgent", "small"},
+        "gone": {"runs", "small"},
+        "admitted": {"head"},
+    }
+    assert made.running() == expected[how]
+    assert not made.state.turn.head
+
+
+def test_another_head_takes_back_its_share_during_a_turn() -> None:
+    made = patient(queue("x"), queue("y"), queue("z", reclaimable=True), a=32)
+    made.submit(unit("lent", 24, queue="z"), unit("runs", 4, queue="x"))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("large", 32, queue="x", age=1), unit("owner", 8, queue="y", age=2))
+    made.decide()
+    made.decide()
+    assert made.reclaimed == ["lent"]
+    assert "owner" in made.running()
+
+
+def test_a_new_leader_goes_on_with_the_turn() -> None:
+    """The age of the HyperJob is in its object: no state of the last leader is needed."""
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    again = patient(a=32)
+    again.now = made.now
+    again.submit(*made.units.values())
+    again.decide()
+    assert again.running() == {"runs"}
+    assert again.state.last.kept_for == "ns/head"
+
+
+def test_one_that_can_never_run_has_no_turn() -> None:
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("never", 64, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs", "small"}
+    known = replace(made.units["ns/never"])
+    made.gpus["b"] = 32
+    made.submit(known)
+    made.decide()
+    assert not made.state.turn.head, "64 GPUs of one sub-job are in no cluster"
+
+
+@pytest.mark.parametrize(
+    ("text", "patience"),
+    [
+        (None, 6 * HOUR),
+        ("90m", 1.5 * HOUR),
+        ("0s", 6 * HOUR),
+        ("a day", 6 * HOUR),
+        ("disabled", None),
+    ],
+)
+def test_a_queue_says_how_long_its_head_waits_before_its_turn(
+    text: str | None, patience: timedelta | None
+) -> None:
+    marks = {} if text is None else {"training.volcano.sh/patience": text}
+    found = parse_queue({"metadata": {"name": "x", "annotations": marks}})
+    assert found.patience == patience
+
+
+def test_the_head_of_a_queue_without_turns_keeps_nothing() -> None:
+    made = patient(patience=None, a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += 1000 * HOUR
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs", "small"}
