@@ -1,7 +1,8 @@
 """Code of the product that nothing but tests uses: `python -m tests.tools.deadcode`.
 
 Vulture looks at the product and at the generators of its pages. It does not know what Jinja reads
-in a template, what pydantic reads of a model, and the few names below that libraries read.
+in a template, what pydantic and the table of the status read of a type, and the few names below
+that libraries read.
 """
 
 import re
@@ -68,6 +69,7 @@ def _wire_names() -> Iterator[str]:
     for module in (batch, status, stops, training, v1alpha1):
         for kind in vars(module).values():
             yield from getattr(kind, "model_fields", ())
+            yield from getattr(kind, "__dataclass_fields__", ())
             yield from getattr(kind, "__members__", ())
     yield from (*ObjectMeta.model_fields, *OwnerReference.model_fields)
 

@@ -15,8 +15,8 @@ KEPT = 16
 """Entries that a container may have more than before, of the latest events."""
 BOUNDED = {
     "_bindings._known": 1024,
-    "_recorder._series": 4096,
-    "_recorder._buckets": 4096,
+    "recorder._series": 4096,
+    "recorder._buckets": 4096,
     "._young": 8192,
     "._old": 8192,
 }

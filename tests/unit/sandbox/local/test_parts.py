@@ -172,11 +172,12 @@ def options(**more: Any) -> list[str]:
 def test_the_command_of_the_control_plane_has_the_options_that_are_given() -> None:
     plain = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--bare"]
     plain += ["--clusters", "c.yaml", "--directory", "d"]
-    assert options() == [*plain, "--port", "0"]
-    assert options(port=5443)[-2:] == ["--port", "5443"]
+    ready = ["--ready-file", plane.PLANE_FILE]
+    assert options() == [*plain, "--port", "0", *ready]
+    assert options(port=5443)[-4:] == ["--port", "5443", *ready]
     assert options(volcano_global=True)[-1] == "--volcano-global"
     assert options(volcano_global=False)[-1] == "--no-volcano-global"
-    assert options(pods="processes", images={"a": "b", "c": "d"}, speed=0.5)[12:] == [
+    assert options(pods="processes", images={"a": "b", "c": "d"}, speed=0.5)[14:] == [
         *("--pods", "processes", "--image", "a=b", "--image", "c=d", "--speed", "0.5")
     ]
 
