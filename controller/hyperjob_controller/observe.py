@@ -152,7 +152,7 @@ class Observer:
         recorded = hyperjob.namespace, hyperjob.records
         return replace(
             seen,
-            pods_left=members.pods_left(*recorded, seen.now),
+            pods_left=members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout),
             pods_refused=members.refused(*recorded),
             unschedulable=members.unschedulable(*recorded, seen.now),
             pod_troubles=members.troubles(*recorded, seen.now),

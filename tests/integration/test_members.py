@@ -231,9 +231,10 @@ async def test_a_list_of_several_pages_is_whole(
     await until(lambda: world.free("west") == {"west-1": 3})
 
 
-def left(world: World, cluster: str = "east") -> int | None:
+def left(world: World, cluster: str = "east", lost: timedelta = timedelta(minutes=5)) -> int | None:
     record = JobStatus(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
-    return world.reader.pods_left("default", {"hj-a-0": record}, world.now()).get("hj-a-0")
+    found = world.reader.pods_left("default", {"hj-a-0": record}, world.now(), lost=lost)
+    return found.get("hj-a-0")
 
 
 def stands(world: World, *, cluster: str = "east", made: bool = True) -> Observed:
@@ -289,6 +290,17 @@ async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World
     assert left(world) == 0
     assert world.woken == ["default/hj"]
     world.reader.forget("default/hj")
+
+
+async def test_pods_on_a_cluster_that_counts_as_lost_are_not_waited_for(world: World) -> None:
+    await until(lambda: world.free("east"))
+    await make(world.there["east"], PODS, on("w-0", "east-1", job="hj-a-0"))
+    await until(lambda: left(world) == 1)
+    gone = with_conditions({}, now=wire_now(), Ready=("False", "ClusterNotReachable", "no answer"))
+    body = {"status": gone}
+    await world.kube.patch(CLUSTERS, "east", body, kind=PatchType.MERGE, subresource="status")
+    await until(lambda: not left(world, lost=timedelta()))
+    assert left(world) == 1, "it may come back, and its pods with it"
 
 
 async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(

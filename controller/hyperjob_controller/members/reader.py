@@ -29,6 +29,7 @@ from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.placement.capacity import not_ready_since
 from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podsrefused import PodsRefused
 from hyperjob_engine.reasons.podtrouble import PodsTrouble
@@ -139,9 +140,12 @@ class Members:
         return found
 
     def pods_left(
-        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
+        self, namespace: str, records: Mapping[str, JobStatus], now: datetime, *, lost: timedelta
     ) -> dict[str, int | None]:
         """Return the pods of sub-jobs that have not ended, by name, on all members.
+
+        Pods on a Cluster that has not been Ready for the time `lost` do not count: nobody can end
+        them, or see their end.
 
         None: the member of the sub-job's cluster is not known; without a cluster, any member is
         not. None, too, while a member without pods of the last vcjob may show its changes late: it
@@ -153,10 +157,20 @@ class Members:
             if record.cluster not in known and (record.cluster or len(known) < len(self._members)):
                 continue
             job = f"{namespace}/{name}"
-            pods = sum(each.fold.jobs.get(job, 0) for each in known.values())
+            pods = sum(
+                each.fold.jobs[job]
+                for where, each in known.items()
+                if job in each.fold.jobs and not self._is_lost(where, now - lost)
+            )
             if pods or self._is_shown(job, known):
                 found[name] = pods
         return found
+
+    def _is_lost(self, cluster: str, before: datetime) -> bool:
+        """Return whether a Cluster has not been Ready since a time or longer."""
+        raw = self._clusters.get(cluster) or {}
+        since = not_ready_since(mapping(raw.get("status")))
+        return since is not None and since <= before
 
     def pods_of(self, cluster: str, job: str) -> int | None:
         """Return the pods of a vcjob that have not ended in a member; None if it is not known."""

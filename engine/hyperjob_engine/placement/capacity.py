@@ -106,7 +106,7 @@ def summarise(raw: Object) -> Cluster:
         provider=string(spec.get("provider")),
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(strings(spec.get("zones"))),
-        not_ready_since=_not_ready_since(status),
+        not_ready_since=not_ready_since(status),
         unscheduled=room.unscheduled if room.allocatable else None,
     )
 
@@ -208,7 +208,7 @@ def _trouble(raw: Object) -> Trouble | None:
     return None
 
 
-def _not_ready_since(status: Object) -> datetime | None:
+def not_ready_since(status: Object) -> datetime | None:
     """Return since when a Cluster is not Ready; None if it is Ready or has no condition Ready."""
     ready = condition(status, "Ready")
     if ready.get("status") not in ("False", "Unknown"):
