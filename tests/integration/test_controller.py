@@ -12,7 +12,7 @@ from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.microtime import utc_now
-from hyperjob_core.api.names import CLAIMS, CONTROLLER_SETTINGS, ENDING_PODS, LEASE_NAME
+from hyperjob_core.api.names import CONTROLLER_SETTINGS, ENDING_PODS, LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.resources import (
@@ -490,7 +490,7 @@ async def test_of_two_controllers_one_works_and_the_other_takes_over(
         assert standby_started.is_set()
 
 
-@pytest.mark.parametrize("name", [ENDING_PODS, CLAIMS, CONTROLLER_SETTINGS])
+@pytest.mark.parametrize("name", [ENDING_PODS, CONTROLLER_SETTINGS])
 @pytest.mark.parametrize("text", ["[" * 50_000, '{"on":' * 2_000 + "1" + "}" * 2_000, "9" * 5_000])
 async def test_no_annotation_of_the_lease_ends_the_next_leader(
     control_plane: ControlPlane, kube: Kube, namespace: str, name: str, text: str

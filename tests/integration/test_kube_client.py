@@ -1,8 +1,6 @@
 """The client, informer, elector and recorder against a whole API server over real TLS."""
 
 import asyncio
-import gc
-from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -49,13 +47,6 @@ def hyperjob(namespace: str, name: str) -> dict[str, Any]:
             ]
         },
     }
-
-
-async def test_a_connection_takes_little_memory(kube: Kube) -> None:
-    await kube.list(NAMESPACES)
-    found = [each for each in gc.get_objects() if type(each) is SSLProtocol]
-    assert found
-    assert {len(each._ssl_buffer) for each in found} == {2**16}
 
 
 async def test_an_object_lives_and_dies(kube, namespace):

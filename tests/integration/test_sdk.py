@@ -236,7 +236,7 @@ def test_a_dead_rank_fails_the_training_while_the_other_runs_on(client: Client) 
 def test_a_dead_rank_restarts_all_ranks(client: Client) -> None:
     job = client.train(one_of_two_dies, clusters=2, replicas=4, max_restarts=1)
     job.wait("Completed", timeout=60)
-    assert [each.attempt for each in job.status.jobs] == [2, 2]
+    assert [each.number for each in job.status.jobs] == [2, 2]
     ended(job)
 
 

@@ -86,7 +86,7 @@ def test_an_unknown_cluster_is_named_while_the_hyperjob_waits(system, project):
     system.apply(project, yaml.safe_load(text))
     waiting = system.until_phase(project, "lost", "Queued")
     assert "nowhere" in waiting["status"]["state"]["message"]
-    assert waiting["status"]["state"]["reason"] == "ExceedsClusters"
+    assert waiting["status"]["state"]["reason"] == "NoMatchingNode"
     assert {job["reason"] for job in waiting["status"]["jobs"]} == {"WaitingForQueue"}
 
 

@@ -181,7 +181,7 @@ async def test_lines_that_do_not_end_count_as_kept_of_their_member(tmp_path: Pat
             yield page()
             return
         yield OK + CHUNKED + chunk(b" " * 3 * MIB)
-        await asyncio.sleep(SECONDS)
+        await asyncio.Event().wait()
 
     async with (
         asyncio.timeout(SECONDS),

@@ -144,7 +144,7 @@ class Members:
     ) -> dict[str, int | None]:
         """Return the pods of sub-jobs that have not ended, by name, on all members.
 
-        Pods on a Cluster that has not been Ready for the time `lost` do not count: nobody can end
+        Pods on a Cluster that has not been Ready for the time `lost` do not count: no one can end
         them, or see their end.
 
         None: the member of the sub-job's cluster is not known; without a cluster, any member is

@@ -68,7 +68,7 @@ from hyperjob_engine.resources import Resources, fits, measure_of, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_LONGEST_WAIT: Final = 6
+_LONGEST_WAIT: Final = 3
 """How many times the patience of its queue a head waits at most before it may have its turn."""
 _BETWEEN_TURNS: Final = 9
 """How many times as long as the last turn all that fit start, before the next turn begins."""

@@ -99,6 +99,7 @@ def runner(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
     fleet.serve(monkeypatch, Access)
 
     def run(*words: str) -> Result:
+        fleet.kube = Kube(fleet, namespace="ml")  # each command has an event loop of its own
         return CliRunner().invoke(main, list(words), env={"COLUMNS": "300"})
 
     return run

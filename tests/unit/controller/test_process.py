@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,6 +69,20 @@ def test_a_signal_stops_it_and_lets_it_end_in_order(
     assert ended == [3, "in order"]
     assert prepared == [{"format": "json", "level": "warning"}, "garbage"]
     assert [each.getMessage() for each in caplog.records] == ["Stopping"]
+
+
+def test_its_tls_connections_take_a_quarter_of_the_usual_memory(
+    monkeypatch: pytest.MonkeyPatch, prepared: list[Any]
+) -> None:
+    monkeypatch.setattr(SSLProtocol, "max_size", SSLProtocol.max_size)
+    sizes: list[int] = []
+
+    async def body(_options: Options) -> None:
+        sizes.append(SSLProtocol.max_size)
+
+    runs(monkeypatch, body)
+    assert process.main([]) == 0
+    assert sizes == [2**16]
 
 
 def test_what_ends_by_itself_is_no_failure(

@@ -1,11 +1,9 @@
 """Small decisions whose other side no story reaches: absent values, equal limits, ends."""
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
-from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_core.api import table
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.expansion.expand import expand
@@ -142,35 +140,3 @@ def test_a_restarted_hyperjob_trains_again_with_its_quorum_while_others_wait() -
     decided = plan(observed(raw, runs, policy(), clusters=(cluster("a", 0),)))
     assert decided.status is not None
     assert decided.status["state"]["phase"] == "Degraded"
-
-
-class Waits:
-    """Reservations of which one thing changes after 5 s, and another after 3 s or never."""
-
-    def __init__(self, eventual: timedelta | None) -> None:
-        self._eventual = eventual
-
-    def next_change(self, *, now: datetime) -> timedelta:
-        return timedelta(seconds=5)
-
-    def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
-        return self._eventual
-
-
-class NoClusters:
-    """An informer that has nothing."""
-
-    def add_handler(self, handler: Any) -> None:
-        pass
-
-
-@pytest.mark.parametrize(("eventual", "seconds"), [(timedelta(seconds=3), 3), (None, 5)])
-def test_capacity_changes_with_the_first_of_the_reservations(
-    eventual: timedelta | None, seconds: int
-) -> None:
-    capacity = Capacity(
-        NoClusters(),  # type: ignore[arg-type]  # what is used of one
-        Waits(eventual),  # type: ignore[arg-type]  # what is used of them
-        now=lambda: NOW,
-    )
-    assert capacity.changes_in(now=NOW) == timedelta(seconds=seconds)
