@@ -219,9 +219,6 @@ class Scenario:
         }
         await self.kube.create(PRIORITY_CLASSES, made)
         try:
-            if self.world.settings.embedded:
-                yield name
-                return
             async with self._copied(made):
                 yield name
         finally:
