@@ -9,7 +9,7 @@ from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
-from hyperjob_engine.resources import Resources
+from hyperjob_engine.resources import Resources, subtract
 
 
 def grown_name(name: str) -> str:
@@ -39,5 +39,4 @@ def growth(observed: Observed, sub_job: SubJob, child: Child) -> PlacementReques
 
 
 def _beyond(wanted: Resources, live: Resources) -> dict[str, int]:
-    more = {name: amount - live.get(name, 0) for name, amount in wanted.items()}
-    return {name: amount for name, amount in more.items() if amount > 0}
+    return {name: amount for name, amount in subtract(wanted, live).items() if amount > 0}

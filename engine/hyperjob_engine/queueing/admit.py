@@ -77,7 +77,7 @@ def gang_of(
     for part in _smallest_first(waiting):
         if len(gang) == needs.needed:
             break
-        path, demand = tree.path(part.queue), usage.charge(part.queue, part.request)
+        path, demand = tree.path(part.queue), usage.charge(part)
         if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):
             for name in path:
                 accumulate(sums.setdefault(name, {}), demand, 1)
@@ -89,7 +89,7 @@ def charges_of(gang: Iterable[QueuedSubJob], usage: QueueUsage) -> Mapping[str, 
     """Return what the sub-jobs of a gang count in each queue."""
     by_queue: dict[str, list[Resources]] = {}
     for part in gang:
-        by_queue.setdefault(part.queue, []).append(usage.charge(part.queue, part.request))
+        by_queue.setdefault(part.queue, []).append(usage.charge(part))
     return {queue: total(demands) for queue, demands in by_queue.items()}
 
 
@@ -163,7 +163,7 @@ def _within_limits(
     block: Block | None = None
     asked: dict[str, int] = {}
     for part in waiting:
-        demand, charge = part.request.demand, usage.charge(part.queue, part.request)
+        demand, charge = part.request.demand, usage.charge(part)
         limit = usage.limit(part.queue, charge)
         if limit is not None:
             block = block or Block(code=WaitCode.LIMIT, limit=limit)
@@ -183,7 +183,7 @@ def _within_limits(
         asked = trial
         allowed.append(part)
     for part in allowed:
-        usage.add(part.queue, usage.charge(part.queue, part.request), -1)
+        usage.count(part, -1)
     if block is not None and block.limit is not None:
         used = usage.used(block.limit.queue).get(block.limit.resource, 0)
         block = replace(block, limit=replace(block.limit, used=used))

@@ -243,19 +243,15 @@ def _lenders(
     tree, path = usage.tree, usage.tree.path(queue)
     if not tree.lends:
         return frozenset()
-    demands = [
-        (part.queue, usage.charge(part.queue, part.request))
-        for e in preempted
-        for part, _ in e.holding.values()
-    ]
-    for each, freed in demands:
-        usage.add(each, freed, -1)
+    freed = [part for entry in preempted for part, _ in entry.holding.values()]
+    for part in freed:
+        usage.count(part, -1)
     found: set[str] = set()
     if any(usage.is_within_share(branch, demand) for branch in path[1:]):
         names = {name for queues in holders.by_queues for name in queues}
         found = {name for name in names if usage.has_borrowed_from(name, queue, demand)}
-    for each, freed in demands:
-        usage.add(each, freed)
+    for part in freed:
+        usage.count(part)
     return frozenset(found)
 
 
@@ -288,5 +284,5 @@ class _Trial:
     def _move(self, entry: Entry, sign: int) -> None:
         namespace = entry.unit.key.partition("/")[0]
         for part, cluster in entry.holding.values():
-            self.usage.add(part.queue, self.usage.charge(part.queue, part.request), sign)
+            self.usage.count(part, sign)
             self._space.leave(part.request, cluster, f"{namespace}/{part.name}", -sign)

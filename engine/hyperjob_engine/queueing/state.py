@@ -375,7 +375,7 @@ def _count_all(state: QueueState) -> None:
     """Add what all HyperJobs hold to a usage that is new and lacks them."""
     for entry in state.entries.values():
         for part, _ in entry.holding.values():
-            state.usage.add(part.queue, state.usage.charge(part.queue, part.request))
+            state.usage.count(part)
     for pods in state.ending:
         state.usage.add_ending(pods.queue, pods.demand)
     lines, others = state.lines, state.shares.others
@@ -419,7 +419,7 @@ def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: 
     if grace > timedelta():
         part, cluster = entry.holding[name]
         until, key = later(now, grace), entry.unit.key
-        demand = state.usage.charge(part.queue, part.request)
+        demand = state.usage.charge(part)
         count_ending(state, EndingPods(until, part.queue, demand, key, name, cluster))
 
 
@@ -459,10 +459,10 @@ def _count(
     state.index.jobs -= {f"{namespace}/{name}" for name in before}
     state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
     for part, cluster in before.values():
-        state.usage.add(part.queue, state.usage.charge(part.queue, part.request), -1)
+        state.usage.count(part, -1)
         state.occupancy.drop(cluster, part.request.demand)
     for part, cluster in after.values():
-        state.usage.add(part.queue, state.usage.charge(part.queue, part.request))
+        state.usage.count(part)
         state.occupancy.hold(cluster, part.request.demand)
 
 

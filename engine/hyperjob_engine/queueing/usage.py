@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.confirm import Confirmer, Holds
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
+from hyperjob_engine.queueing.workload import QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
 
@@ -106,17 +106,22 @@ class QueueUsage:
         for name in self.tree.path(queue):
             accumulate(self._ending.setdefault(name, {}), demand, sign)
 
-    def charge(self, queue: str, request: PlacementRequest) -> Resources:
+    def charge(self, part: QueuedSubJob) -> Resources:
         """Return what a sub-job counts in its queue: under a capability all of its pods.
 
         In a member no one holds back the pods beyond `minAvailable`: with them the queue would use
         more than its capability. Of a queue without one they count when they exist.
         """
+        queue, request = part.queue, part.request
         if not request.everything:
             return request.demand
         path = map(self.tree.queues.__getitem__, self.tree.path(queue))
         capped = any(each.capability.keys() - each.whole for each in path)
         return request.everything if capped else request.demand
+
+    def count(self, part: QueuedSubJob, sign: int = 1) -> None:
+        """Add `sign` times what a sub-job counts to its queue and to all parents of that."""
+        self.add(part.queue, self.charge(part), sign)
 
     def claim(self, queue: str, demand: Resources) -> None:
         """Keep quota under the capabilities for a head of line, for the rest of the round."""
