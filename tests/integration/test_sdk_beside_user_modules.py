@@ -14,21 +14,12 @@ import pytest
 import yaml
 
 from hyperjob.sdk import Client
+from tests.support.rooms import BELOW
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = (
-    "controller",
-    "webhook",
-    "certs",
-    "trainjobs",
-    "core",
-    "engine",
-    "rules",
-    "install",
-    "sandbox",
-)
+MODULES = (*BELOW, "sandbox")
 EXAMPLE = next(
     block
     for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

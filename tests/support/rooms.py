@@ -4,15 +4,22 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
+BELOW: Final = (
+    "page",
+    "core",
+    "engine",
+    "rules",
+    "install",
+    "webhook",
+    "controller",
+    "certs",
+    "trainjobs",
+)
+"""The rooms that `hyperjob`, the room of what a person types, imports."""
+ROOMS: Final = ("hyperjob", *BELOW)
 PACKAGES: Final = {
     "hyperjob": ROOT / "hyperjob",
-    **{
-        f"hyperjob_{room}": ROOT / room / f"hyperjob_{room}"
-        for room in (
-            *("page", "core", "engine", "rules", "install", "webhook", "controller", "certs"),
-            "trainjobs",
-        )
-    },
+    **{f"hyperjob_{room}": ROOT / room / f"hyperjob_{room}" for room in BELOW},
 }
 
 

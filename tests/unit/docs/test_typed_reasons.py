@@ -5,19 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.rooms import ROOMS
+
 ROOT = Path(__file__).parents[3]
-FOLDERS = (
-    "certs",
-    "controller",
-    "core",
-    "engine",
-    "hyperjob",
-    "install",
-    "page",
-    "rules",
-    "trainjobs",
-    "webhook",
-)
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
     "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
@@ -147,7 +137,7 @@ def matches(source: str) -> list[int]:
 def test_no_code_matches_on_the_text_of_a_message() -> None:
     found = {
         str(path.relative_to(ROOT)): lines
-        for folder in FOLDERS
+        for folder in ROOMS
         for path in sorted((ROOT / folder).rglob("*.py"))
         if (lines := matches(path.read_text()))
     }
