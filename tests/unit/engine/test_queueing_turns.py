@@ -12,19 +12,31 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, cluster
 from tests.unit.engine.queueworld import QueueWorld, queue, unit
 
 HOUR = timedelta(hours=1)
 LONG = 3 * HOUR
-PATIENCE = LONG / 6
-"""A head waits for at most six times the patience of its queue."""
+PATIENCE = LONG / 3
+"""A head waits for at most three times the patience of its queue."""
 
 
 def patient(*queues: Queue, patience: timedelta | None = PATIENCE, **gpus: int) -> QueueWorld:
     """Make a world whose heads wait for `patience` before anything is kept for them."""
     made = QueueWorld(gpus)
     made.set_queues(*(replace(each, patience=patience) for each in queues or (queue("default"),)))
+    return made
+
+
+def after_long(head: QueuedHyperJob) -> QueueWorld:
+    """Let a head and a small HyperJob wait beside one that has run for long, 24 of 32 GPUs free."""
+    made = patient(a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += LONG
+    made.submit(head, unit("small", 8, age=2))
+    made.decide()
     return made
 
 
@@ -118,24 +130,14 @@ def test_a_room_never_keeps_more_than_is_free_wanted_and_needed(
 
 
 def test_the_pass_of_another_hyperjob_leaves_what_is_kept() -> None:
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("head", 32, age=1))
     assert made.running() == {"runs"}
     assert [each.demand[GPU] for each in reserved(made.state, but="ns/small")["a"]] == [24 * NANO]
     assert not reserved(made.state, but="ns/head")
 
 
 def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("head", 32, age=1))
     assert made.message("head").endswith(
         "; it has waited long and has its turn: what becomes free is kept for it"
     )
@@ -179,12 +181,7 @@ def test_a_head_waits_longer_the_less_of_its_room_is_free(free: int, patiences: 
 
 @pytest.mark.parametrize("how", ["more urgent", "gone", "admitted"])
 def test_a_turn_ends_and_what_was_kept_is_free(how: str) -> None:
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("head", 32, age=1))
     assert made.running() == {"runs"}
     made.now += HOUR
     if how == "more urgent":
@@ -215,12 +212,7 @@ def test_another_head_takes_back_its_share_during_a_turn() -> None:
 
 def test_a_new_leader_goes_on_with_the_turn() -> None:
     """The age of the HyperJob is in its object: no state of the last leader is needed."""
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("head", 32, age=1))
     again = patient(a=32)
     again.now = made.now
     again.submit(*made.units.values())
@@ -230,12 +222,7 @@ def test_a_new_leader_goes_on_with_the_turn() -> None:
 
 
 def test_one_that_can_never_run_has_no_turn() -> None:
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("never", 64, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("never", 64, age=1))
     assert made.running() == {"runs", "small"}
     known = replace(made.units["ns/never"])
     made.gpus["b"] = 32
