@@ -168,6 +168,7 @@ def test_the_remedy_for_a_definition_of_another_works_as_it_is_printed(
         run("install", *address)
         plane.kubectl("delete", "crd", "hyperjobs.training.volcano.sh")
         plane.kubectl("create", "-f", "-", stdin=json.dumps(definition))
+        plane.kubectl("wait", "--for=condition=Established", "-f", str(crd), "--timeout=30s")
         found = remedy(run("preflight", "-o", "json", code=1), "hyperjob-definition")
         assert "is older than this release and lacks spec.quorum" in found["message"]
         done = CliRunner().invoke(main, shlex.split(found["remedy"])[1:])
