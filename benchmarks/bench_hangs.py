@@ -19,8 +19,8 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -287,6 +287,18 @@ async def measure(world: World, folder: Path, options: argparse.Namespace) -> li
     return [*faults, *well]
 
 
+@contextmanager
+def reading_world() -> Iterator[tuple[World, Path]]:
+    """Yield two clusters of processes whose logs the controller reads, and a folder."""
+    with tempfile.TemporaryDirectory(prefix="hyperjob-bench-") as name:
+        folder = Path(name)
+        clusters = folder / "clusters.yaml"
+        clusters.write_text(CLUSTERS_FILE)
+        reading = ["--members=logs", f"--progress-interval={INTERVAL}"]
+        with open_process_world(Settings(), folder, clusters=clusters, controller=reading) as world:
+            yield world, folder
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -296,14 +308,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hangs")))
-        clusters = folder / "clusters.yaml"
-        clusters.write_text(CLUSTERS_FILE)
-        reading = ["--members=logs", f"--progress-interval={INTERVAL}"]
-        world = stack.enter_context(
-            open_process_world(Settings(), folder, clusters=clusters, controller=reading)
-        )
+    with reading_world() as (world, folder):
         report(asyncio.run(measure(world, folder, options)))
 
 

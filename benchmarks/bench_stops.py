@@ -13,17 +13,13 @@ import argparse
 import asyncio
 import math
 import random
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.bench_hangs import CLUSTERS_FILE, INTERVAL, ROOT
-from e2e.support.settings import Settings
-from e2e.support.training import open_process_world
+from benchmarks.bench_hangs import ROOT, reading_world
 from e2e.support.world import World
 from hyperjob.sdk import progress
 from hyperjob_core.api.meta import Object
@@ -195,14 +191,7 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stops")))
-        clusters = folder / "clusters.yaml"
-        clusters.write_text(CLUSTERS_FILE)
-        reading = ["--members=logs", f"--progress-interval={INTERVAL}"]
-        world = stack.enter_context(
-            open_process_world(Settings(), folder, controller=reading, clusters=clusters)
-        )
+    with reading_world() as (world, folder):
         report(asyncio.run(measure(world, folder, options)))
 
 
