@@ -7,7 +7,6 @@ JSON by orjson, and every patch has its content type.
         job = await kube.get(HYPERJOBS, "llm", namespace="default")
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,
+    Decoding,
     ObjectList,
     Turns,
     object_of,
@@ -87,10 +87,10 @@ class Kube:
         time_limit: float = TIME_LIMIT,
         namespace: str = config.DEFAULT_NAMESPACE,
         bounds: Bounds = Bounds(),
-        decoding: asyncio.Lock | None = None,
+        decoding: Decoding | None = None,
     ) -> None:
         self.namespace = namespace
-        self._decoding = decoding or asyncio.Lock()
+        self._decoding = decoding or Decoding()
         self._bounds = bounds
         self._transport = transport
         self._time_limit = time_limit
