@@ -7,7 +7,7 @@ from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SPEC_BYTES, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.amounts import try_parse
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, TOO_LONG, Report, rule
+from hyperjob_rules.validation.rules import INVALID, TOO_LONG, Report, rule
 from hyperjob_rules.validation.size import bytes_of
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
@@ -35,13 +35,6 @@ GRACE = rule(
     " is suspended or deleted",
     "use a shorter period, or raise max-grace-period of the webhook",
 )
-CLAIMS = rule(
-    "X19.claims",
-    FORBIDDEN,
-    "devices of resource claims are counted by no queue and no placement of HyperJobs",
-    "pods get devices by resource claims, which no queue of HyperJobs counts",
-    "request the devices in `resources` of the containers",
-)
 
 
 def validate_bounds(
@@ -57,10 +50,12 @@ def validate_bounds(
             pod = pod_spec_of(task)
             _add_requests(pods_by_amount, pod, pods=pods)
             grace = pod.get("terminationGracePeriodSeconds")
-            if pod.get("resourceClaims") or (grace is not None and grace > most_grace):
+            if grace is not None and grace > most_grace:
                 tasks_at = at.index(index).child("templateSpec", "tasks")
                 path = tasks_at.index(number).child("template", "spec")
-                _refuse_pod(pod, path, report, most_grace=most_grace)
+                report.add(
+                    GRACE, path.child("terminationGracePeriodSeconds"), grace, most=most_grace
+                )
     for name, total in sorted(_sums(pods_by_amount).items()):
         if total > MAX:
             report.add(SUM, at, total // NANO, name=name)
@@ -134,11 +129,3 @@ def _sums(pods_by_amount: dict[tuple[str, str | int], int]) -> dict[str, int]:
             if 0 < nano <= MAX:
                 sums[name] = sums.get(name, 0) + pods * nano
     return sums
-
-
-def _refuse_pod(pod: Object, path: Path, report: Report, *, most_grace: int) -> None:
-    grace = pod.get("terminationGracePeriodSeconds")
-    if grace is not None and grace > most_grace:
-        report.add(GRACE, path.child("terminationGracePeriodSeconds"), grace, most=most_grace)
-    if pod.get("resourceClaims"):
-        report.add(CLAIMS, path.child("resourceClaims"))

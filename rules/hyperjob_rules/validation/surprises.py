@@ -50,6 +50,15 @@ SPREAD = rule(
     "the pods have a topology spread constraint with whenUnsatisfiable: DoNotSchedule",
     "set ScheduleAnyway; for one pod a node, require podAntiAffinity by kubernetes.io/hostname",
 )
+CLAIMS = rule(
+    "X20.resource-claims",
+    WARNING,
+    "is counted by no queue and no placement of HyperJob: which cluster has the devices, and how"
+    " many are free, is not known before Volcano looks for nodes there",
+    "the pods get devices by resource claims",
+    "name the clusters that have the devices in clusterNames, and let Volcano's queues there count"
+    " them (capability deviceclass/NAME, Volcano 1.14)",
+)
 NEAR = rule(
     "X20.pod-affinity",
     WARNING,
@@ -71,6 +80,8 @@ def warn_of_task(task: Object, path: Path, report: Report) -> None:
         warn_of_policies(task["policies"], [task], path.child("policies"), report)
     if spec.get("schedulingGates"):
         report.warn(GATED, at.child("schedulingGates"))
+    if spec.get("resourceClaims"):
+        report.warn(CLAIMS, at.child("resourceClaims"))
     if spec.get("nodeName"):
         report.warn(NODE_NAME, at.child("nodeName"), name=spec["nodeName"])
     spread = spec.get("topologySpreadConstraints") or ()

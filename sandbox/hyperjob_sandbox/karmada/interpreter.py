@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.kube.resources import QUEUES, VCJOBS
+from hyperjob_core.kube.resources import QUEUES, RESOURCE_CLAIMS, VCJOBS
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.jobstate import TERMINAL, job_phase
 
@@ -69,6 +69,7 @@ def replicas_of(template: Object, *, hooks: frozenset[str]) -> Object:
 def dependencies_of(job: Object) -> list[Object]:
     """Return references to what the pods of a vcjob name, each once, in their order."""
     found: list[tuple[str, str]] = []
+    claims: list[tuple[str, str]] = []
     for task in job["spec"].get("tasks") or ():
         spec = (task.get("template") or {}).get("spec") or {}
         if (account := spec.get("serviceAccountName")) not in (None, "", "default"):
@@ -76,6 +77,14 @@ def dependencies_of(job: Object) -> list[Object]:
         found += [("Secret", each["name"]) for each in spec.get("imagePullSecrets") or ()]
         for part in ("initContainers", "containers", "volumes"):
             found += _named(spec.get(part))
+        claims += [
+            (
+                "ResourceClaimTemplate" if "resourceClaimTemplateName" in each else "ResourceClaim",
+                name,
+            )
+            for each in spec.get("resourceClaims") or ()
+            if (name := each.get("resourceClaimTemplateName") or each.get("resourceClaimName"))
+        ]
     found += [
         ("PersistentVolumeClaim", volume["volumeClaimName"])
         for volume in job["spec"].get("volumes") or ()
@@ -83,8 +92,9 @@ def dependencies_of(job: Object) -> list[Object]:
     ]
     namespace = job["metadata"]["namespace"]
     return [
-        {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}
-        for kind, name in dict.fromkeys(found)
+        {"apiVersion": version, "kind": kind, "namespace": namespace, "name": name}
+        for version, references in (("v1", found), (RESOURCE_CLAIMS.api_version, claims))
+        for kind, name in dict.fromkeys(references)
     ]
 
 

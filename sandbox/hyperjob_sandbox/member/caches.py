@@ -15,6 +15,8 @@ from hyperjob_core.kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
@@ -25,7 +27,14 @@ from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
 from hyperjob_sandbox.objects import annotations_of, phase_of
 
-DEPENDENCIES: Final = (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
+DEPENDENCIES: Final = (
+    CONFIG_MAPS,
+    SECRETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SERVICE_ACCOUNTS,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+)
 """The kinds that follow a vcjob whose pods name them."""
 BY_JOB: Final = "job"
 BY_GROUP: Final = "group"

@@ -189,8 +189,14 @@ def with_volumes(name: str, *volumes: Any) -> Any:
     return found
 
 
-def reference(kind: str, name: str) -> Any:
-    return {"apiVersion": "v1", "kind": kind, "namespace": "ml", "name": name}
+def with_claims(name: str, *claims: Any) -> Any:
+    found = task(name, 1, {})
+    found["template"]["spec"]["resourceClaims"] = list(claims)
+    return found
+
+
+def reference(kind: str, name: str, version: str = "v1") -> Any:
+    return {"apiVersion": version, "kind": kind, "namespace": "ml", "name": name}
 
 
 CODE = {"name": "code", "configMap": {"name": "code"}}
@@ -207,6 +213,21 @@ DEPENDENCIES = {
     "a claim that the job mounts": (
         vcjob(volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]),
         [reference("PersistentVolumeClaim", "data")],
+    ),
+    "claims of devices, and templates of them": (
+        vcjob(
+            with_claims("a", {"name": "x", "resourceClaimTemplateName": "gpus"}),
+            with_claims(
+                "b",
+                {"name": "x", "resourceClaimTemplateName": "gpus"},
+                {"name": "y", "resourceClaimName": "link"},
+                {"name": "z"},
+            ),
+        ),
+        [
+            reference("ResourceClaimTemplate", "gpus", "resource.k8s.io/v1"),
+            reference("ResourceClaim", "link", "resource.k8s.io/v1"),
+        ],
     ),
     "but not one that it makes": (
         vcjob(volumes=[{"mountPath": "/d", "volumeClaimName": "d", "volumeClaim": {"x": 1}}]),

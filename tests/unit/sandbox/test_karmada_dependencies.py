@@ -63,6 +63,10 @@ def test_everything_that_a_pod_can_name_follows_it_once():
             },
             {"name": "5", "emptyDir": {}},
         ],
+        "resourceClaims": [
+            {"name": "x", "resourceClaimTemplateName": "i"},
+            {"name": "y", "resourceClaimName": "j"},
+        ],
     }
     found = interpreter.dependencies_of(job(everything, everything))
     assert ids(found) == [
@@ -76,7 +80,10 @@ def test_everything_that_a_pod_can_name_follows_it_once():
         "Secret|ns/f",
         "PersistentVolumeClaim|ns/g",
         "ConfigMap|ns/h",
+        "ResourceClaimTemplate|ns/i",
+        "ResourceClaim|ns/j",
     ]
+    assert [each["apiVersion"] for each in found[-3:]] == ["v1", *["resource.k8s.io/v1"] * 2]
 
 
 def test_the_default_account_and_claims_that_volcano_makes_stay():
