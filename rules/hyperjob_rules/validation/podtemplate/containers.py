@@ -46,7 +46,7 @@ def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) ->
         report.unsupported(RESIZE_ENUM, at, name, RESIZED)
     if restart not in RESTARTS:
         report.unsupported(RESIZE_ENUM, at, restart, RESTARTS)
-    elif pod.restart_policy == "Never" and restart != "NotRequired":
+    if pod.restart_policy == "Never" and restart != "NotRequired":
         report.add(RESIZE_NEVER, at, restart)
 
 
