@@ -24,4 +24,4 @@ def test_ports_that_are_taken_meanwhile_are_replaced(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(plane, "_free_ports", lately_taken)
         with Client.local() as client:
             assert client.list() == []
-    assert len(chosen) == 2
+    assert len(chosen) > 1

@@ -16,7 +16,7 @@ from tests.support.processes import wait_for
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(120)]
 
-SECONDS = 3
+SECONDS = 60
 
 SCRIPT = """
 import os
@@ -166,7 +166,7 @@ def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
             text += os.read(terminal, 1024)
         ports = listening(processes(folder))
         os.close(terminal)
-        client.wait(30)
+        client.wait(SECONDS)
         wait_for(  # a process that ends closes its sockets after it has left the list
             lambda: not (processes(folder) or [*folder.iterdir()] or ports & sockets()),
             what="the end of all processes, folders and ports",
