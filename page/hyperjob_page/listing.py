@@ -160,7 +160,7 @@ _Value: TypeAlias = int | str | OrderInQueue
 _SortKey: TypeAlias = tuple[_Value, str]
 OrderOf: TypeAlias = Callable[[Row], OrderInQueue]
 """Returns the place of a HyperJob in its queue."""
-_LAST: Final = OrderInQueue(1 << 40, "", "")
+_LAST: Final = OrderInQueue(1 << 40, True, "", "")
 
 
 class Listing:

@@ -16,7 +16,7 @@ from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
 from hyperjob_engine.queueing.priority import value_of
-from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
+from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
 from hyperjob_engine.reasons.reason import Reason
 
 _MESSAGE_LIMIT: Final = 4096
@@ -178,10 +178,11 @@ def _failure(job: JobStatus, run: Run) -> FailedRun:
 
 
 def order_of(row: Row, classes: Mapping[str, Object]) -> OrderInQueue:
-    """Return the sort key of a HyperJob in its queue: priority, then age."""
+    """Return the sort key of a HyperJob in its queue, as the engine has it."""
     names = {group.priority_class for group in row.summary.groups}
     priority = max((value_of(name, classes) for name in names), default=0)
-    return order_in_queue(priority=priority, created=row.summary.created, key=row.key)
+    again = has_made_way(row.summary.jobs)
+    return OrderInQueue(-priority, again, row.summary.created, row.key)
 
 
 def _line_of(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""The restart of a HyperJob that makes way for its lender, or for a HyperJob of higher priority.
+"""The restart of a HyperJob that makes way for its lender, or for another one of its queue.
 
 It spends no restart of `maxRestarts`, because no sub-job has failed.
 """
@@ -19,7 +19,7 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     why = f"makes way for {other}, whose queue takes back what it lent"
     if verdict.preempted:
         reason = Reason.PREEMPTED
-        why = f"is preempted by {other}, which has a higher priority"
+        why = f"is preempted by {other}, which {verdict.preempted}"
     again = tuple(
         Recreation(name=child.name, reason=reason, why=why)
         for _, child in members

@@ -113,12 +113,13 @@ class Checkpoint:
     """Where the program saves its checkpoints; `directory` is a path or URL for the program.
 
     `claim` is the PersistentVolumeClaim that is mounted there; empty: none. A pod has
-    `grace_seconds` from SIGTERM to its end.
+    `grace_seconds` from SIGTERM to its end. `interval_seconds` is the expected time between saves.
     """
 
     directory: str
     claim: str = ""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
+    interval_seconds: int | None = None
 
     def grace_of(self, template: Object) -> int:
         """Return the longest grace period of the pods of a sub-job, in seconds."""
@@ -402,8 +403,8 @@ class QueueVerdict:
     reason: str = ""
     wait: Wait | None = None
     reclaimed_for: str = ""
-    preempted: bool = False
-    """The HyperJob makes way for a HyperJob of higher priority in its own queue."""
+    preempted: str = ""
+    """Why the HyperJob makes way for another one of its queue, which; empty if it does not."""
     message_facts: MessageFacts | None = None
 
     @property

@@ -367,6 +367,7 @@ def _checkpoint(raw: object) -> Checkpoint | None:
         directory=place,
         claim=claim,
         grace_seconds=count(raw.get("gracePeriodSeconds")) or DEFAULT_GRACE_SECONDS,
+        interval_seconds=count(raw.get("intervalSeconds")) or None,
     )
 
 

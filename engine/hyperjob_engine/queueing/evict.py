@@ -1,9 +1,11 @@
-"""Eviction: which HyperJobs make way for a head of line, by reclaim and by preemption.
+"""Eviction: which HyperJobs make way for a head of line, by reclaim, preemption, or for its age.
 
 Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
-priority in its own queue. A HyperJob is stopped as a whole, and only if the head can then start.
-The choice is tried on copies of the usage and of the space.
+priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
+more urgent and lose little: each once, and only where all of them together lose little beside what
+the head has waited. A HyperJob is stopped as a whole, and only if the head can then start. The
+choice is tried on copies of the usage and of the space.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -33,15 +35,26 @@ _MOST: Final = 64  # at most so many HyperJobs make way for one
 _MOST_LAGS: Final = 64  # the longest wait for the next eviction
 _MOST_LOSS: Final = timedelta(hours=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_LITTLE: Final = timedelta(minutes=30)
+"""The most work that a HyperJob may lose for a head that has waited long."""
+_PART_OF_WAIT: Final = 24
+"""All of them lose at most this part of the accelerator time for which the head has waited."""
 
 
-def evict(state: QueueState, head: str, victims: Iterable[str], *, now: datetime) -> None:
+def evict(
+    state: QueueState,
+    head: str,
+    victims: Iterable[str],
+    *,
+    now: datetime,
+    for_late: bool = False,
+) -> None:
     """Start an eviction; the next one for the same head may start after a longer time each."""
     entry = state.entries[head]
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    state.eviction = Eviction(head=head, victims=set(victims), until=until)
+    state.eviction = Eviction(head, set(victims), until, for_late=for_late)
 
 
 def evicted_head(state: QueueState) -> str:
@@ -55,10 +68,15 @@ def evicted_for(state: QueueState, key: str) -> str:
     return known.head if known is not None and key in known.victims else ""
 
 
-def is_preempted(state: QueueState, key: str) -> bool:
-    """Return whether a HyperJob makes way for one of higher priority in its own queue."""
-    head = evicted_for(state, key)
-    return bool(head) and may_preempt(state.entries[head], state.entries[key], state.usage.tree)
+def preempted_since(state: QueueState, key: str) -> str:
+    """Return why a HyperJob makes way for one of its own queue, which; empty if it does not."""
+    head, known = evicted_for(state, key), state.eviction
+    if not head or known is None:
+        return ""
+    if known.for_late:
+        return "has waited long for its room"
+    preempts = may_preempt(state.entries[head], state.entries[key], state.usage.tree)
+    return "has a higher priority" if preempts else ""
 
 
 def may_evict_from(state: QueueState, *, now: datetime) -> datetime | None:
@@ -106,20 +124,22 @@ def victims_for(
     holders: Holders,
     *,
     now: datetime,
+    late: bool = False,
 ) -> Sequence[str] | None:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or the
-    summaries may count so much too much that another choice is right.
+    summaries may count so much too much that another choice is right. `late`: those that lose
+    little make way too.
     """
     space = room_after_ends(state)
-    found = _victims(state, waiting, gang, holders, space, now=now)
+    found = _victims(state, waiting, gang, holders, space, now=now, late=late)
     doubts = [each for each in space.clusters if each.view is None and any(each.doubtful.values())]
     if not doubts:
         return found
     for cluster in doubts:
         space.take(cluster.name, cluster.doubtful, -1)
-    other = _victims(state, waiting, gang, holders, space, now=now)
+    other = _victims(state, waiting, gang, holders, space, now=now, late=late)
     if other is None or (found is not None and set(found) == set(other)):
         return found
     return ()
@@ -133,6 +153,7 @@ def _victims(
     space: Space,
     *,
     now: datetime,
+    late: bool,
 ) -> Sequence[str] | None:
     """Return the fewest HyperJobs that must make way in a room after all ends.
 
@@ -145,6 +166,9 @@ def _victims(
     ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
     own = holders.by_queues.get(frozenset((waiting.queue,)), ())
+    if late:
+        trial = _Trial(waiting, holders.usage.copy(), space.copy())
+        return _that_lose_little(head, waiting, own, trial, now=now, tree=tree)
     known = [entry for entry in own if may_preempt(head, entry, tree)]
     lenders = _lenders(queue, demand, holders, preempted=known)
     for queues, entries in holders.by_queues.items():
@@ -170,6 +194,45 @@ def _victims(
     return _fewest(taken, trial) if trial.is_enough() else None
 
 
+def _that_lose_little(
+    head: Entry,
+    waiting: Pending,
+    own: Sequence[Entry],
+    trial: "_Trial",
+    *,
+    now: datetime,
+    tree: Tree,
+) -> Sequence[str] | None:
+    """Return the fewest HyperJobs of its queue that make way for a head that has waited long.
+
+    None: they do not give enough room, or lose too much. The widest come first: fewer are stopped.
+    A HyperJob runs on if it has made way before, or has waited as long for its own start.
+    """
+    created = timestamp(head.unit.created) or now
+    patience = tree.queues[waiting.queue].patience or timedelta()
+
+    def may_stop(entry: Entry) -> bool:
+        unit, since = entry.unit, timestamp(entry.unit.since)
+        if since is None or entry.granted or unit.again or unit.priority > head.unit.priority:
+            return False
+        waited = since - (timestamp(unit.created) or since)
+        return waited < patience and _unsaved(entry, now=now) <= _LITTLE
+
+    able = [entry for entry in own if entry is not head and may_stop(entry)]
+    able.sort(key=lambda entry: (-_width(entry), loss_of(entry, now=now), entry.unit.key))
+    taken = able[:_MOST]
+    for entry in taken:
+        trial.stop(entry)
+    if not trial.is_enough():
+        return None
+    found = frozenset(_fewest(taken, trial))
+    lost = sum(loss_of(entry, now=now) for entry in taken if entry.unit.key in found)
+    floor = waiting.shape.needs.floor
+    asked = floor.get(accelerator_of(floor) or "", NANO)
+    waits = (now - created) // _MICROSECOND * asked // 10**6
+    return sorted(found) if lost * _PART_OF_WAIT <= waits else None
+
+
 def room_after_ends(state: QueueState) -> Space:
     """Return the room after the end of all pods that are about to end."""
     return state.last.open.ended()
@@ -178,16 +241,27 @@ def room_after_ends(state: QueueState) -> Space:
 def loss_of(entry: Entry, *, now: datetime) -> int:
     """Return the loss of a HyperJob that stops now, in accelerator-seconds and nano-units.
 
-    The seconds count from its last checkpoint, else from its start, and at most one hour counts:
-    silence about checkpoints must not spare a HyperJob more than an hour of work would. A HyperJob
-    without accelerators counts as one accelerator.
+    The seconds count from its last checkpoint, else from its start, and then no more than the time
+    between checkpoints that it declares. At most one hour counts: silence about checkpoints must
+    not spare a HyperJob more than an hour of work would.
     """
-    kept = timestamp(entry.unit.kept or _since(entry))
-    lost = _MOST_LOSS if kept is None else min(_MOST_LOSS, max(timedelta(), now - kept))
+    lost = min(_MOST_LOSS, _unsaved(entry, now=now))
+    return lost // _MICROSECOND * _width(entry) // 10**6
+
+
+def _unsaved(entry: Entry, *, now: datetime) -> timedelta:
+    """Return the time whose work a HyperJob loses if it stops now."""
+    unit = entry.unit
+    kept = timestamp(unit.kept or _since(entry))
+    lost = _MOST_LOSS if kept is None else max(timedelta(), now - kept)
+    return lost if unit.kept or unit.saves is None else min(lost, unit.saves)
+
+
+def _width(entry: Entry) -> int:
+    """Return the accelerators of a HyperJob in nano-units; one if it has none."""
     held = total(part.request.demand for part, _ in entry.holding.values())
     measure = accelerator_of(held)
-    width = held[measure] if measure is not None else NANO
-    return lost // _MICROSECOND * width // 10**6
+    return held[measure] if measure is not None else NANO
 
 
 def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:

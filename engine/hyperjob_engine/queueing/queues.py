@@ -29,7 +29,7 @@ PATIENCE: Final = "training.volcano.sh/patience"
 """Annotation of a Queue: how long its head waits before it has a turn; `disabled`: it has none."""
 
 DISABLED: Final = "disabled"
-_USUAL_PATIENCE: Final = timedelta(hours=24)
+_USUAL_PATIENCE: Final = timedelta(hours=12)
 _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
 
 

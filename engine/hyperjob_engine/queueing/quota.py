@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from hyperjob_core.api.wire import at, count, mapping, string
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.workload import OrderInQueue, order_in_queue
 from hyperjob_engine.resources import Resources, accumulate, parse_resources
 
 
@@ -107,8 +106,8 @@ def forecast_dispatch(
     return Forecast(released=frozenset(released), passed_over=frozenset(passed_over))
 
 
-def _order(charge: Charge, priority: int) -> OrderInQueue:
-    return order_in_queue(priority=priority, created=charge.created, key=charge.sub_job)
+def _order(charge: Charge, priority: int) -> tuple[int, str, str]:
+    return -priority, charge.created, charge.sub_job
 
 
 def charge_of(binding: Mapping[str, object], *, queue: str, sub_job: str) -> Charge:

@@ -43,7 +43,7 @@ from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of, queue_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
-from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob, has_made_way
 
 _DEFAULT_QUEUE: Final = "default"
 _LEAST_GRACE: Final = 2
@@ -99,6 +99,8 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
         kept=_saved_until(observed),
+        saves=_saves(hyperjob),
+        again=has_made_way(hyperjob.records.values()),
         estimate=_estimate(hyperjob),
         grace=_grace(children),
     )
@@ -213,6 +215,13 @@ def _saved_until(observed: Observed) -> str:
     return min(
         (micro_time(each.kept_until) for each in latest_reports(observed).values()), default=""
     )
+
+
+def _saves(hyperjob: HyperJob) -> timedelta | None:
+    """Return the time between checkpoints of `spec.checkpoint`; None without one."""
+    checkpoint = hyperjob.checkpoint
+    every = checkpoint.interval_seconds if checkpoint is not None else None
+    return seconds(every) if every is not None else None
 
 
 def _estimate(hyperjob: HyperJob) -> timedelta | None:

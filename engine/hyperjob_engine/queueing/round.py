@@ -68,8 +68,8 @@ from hyperjob_engine.resources import Resources, fits, measure_of, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_LONGEST_WAIT: Final = 3
-"""How many times the patience of its queue a head waits at most before it may have its turn."""
+_LONGEST_WAIT: Final = 4
+"""How many times the patience of its queue a head waits at most before others stop for it."""
 _BETWEEN_TURNS: Final = 9
 """How many times as long as the last turn all that fit start, before the next turn begins."""
 
@@ -393,24 +393,27 @@ class _Round:
                 self.state.usage.claim(name, asked)
 
     def _take_turn(self, waiting: Pending) -> None:
-        """Keep room for a head that has waited long, unless it is the turn of another one."""
+        """Keep room for a head that has waited longest, unless it is the turn of another one."""
         state, key, turn = self.state, waiting.order.key, self.state.turn
         rests = turn.following is not None and self.now < turn.following
-        if not turn.head and not rests and self._has_waited_long(waiting):
+        if not turn.head and not rests and self._has_waited_long(waiting, longest=True):
             turn.head, turn.began = key, self.now
         if turn.head == key and not state.last.kept_for:
             self._keep(waiting, most=waiting.shape.needs.floor)
 
-    def _has_waited_long(self, waiting: Pending) -> bool:
+    def _has_waited_long(self, waiting: Pending, *, longest: bool = False) -> bool:
         """Return whether a head has waited for the patience of its queue, times a factor.
 
-        The less of its room is free the longer it waits, since the more would be idle in its turn:
-        the factor is 2 where half is free, and at most `_LONGEST_WAIT`.
+        The less of its room is free the longer it waits, since the more others stop for it: the
+        factor is 2 where half is free, and at most `_LONGEST_WAIT`, which it is for the `longest`.
+        A HyperJob that made way for another has had its turn.
         """
         queue = self.state.usage.tree.queues.get(waiting.queue)
         patience = queue.patience if queue is not None else None
         created = timestamp(waiting.order.created)
         if created is None or patience is None or later(created, patience) > self.now:
+            return False
+        if waiting.order.again:
             return False
         floor, free = waiting.shape.needs.floor, self.state.last.open.free
         measure, wants = measure_of(floor), self._wants(waiting)
@@ -420,7 +423,7 @@ class _Round:
         )
         waited, most = self.now - created, patience * _LONGEST_WAIT
         enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
-        return waited >= most or enough
+        return waited >= most or (enough and not longest)
 
     def _keep(self, waiting: Pending, *, most: Resources | None = None) -> None:
         """Keep for a head what it could use of each cluster, at most `most` of all together."""
@@ -460,10 +463,13 @@ class _Round:
         if moment and moment <= self.now and kept_for in ("", key, state.turn.head):
             self.holders = self.holders or holders_of(state)
             victims = victims_for(state, waiting, gang, self.holders, now=self.now)
+            late = victims is None and self._has_waited_long(waiting)
+            if late:
+                victims = victims_for(state, waiting, gang, self.holders, now=self.now, late=True)
             if victims is not None and not victims:
                 return True
             if victims:
-                evict(state, key, victims, now=self.now)
+                evict(state, key, victims, now=self.now, for_late=late)
                 self.evicted |= dict.fromkeys(victims)
             elif evicted_head(state) == key:
                 state.eviction = None  # no choice of victims gives it enough room any more

@@ -114,11 +114,15 @@ class Index:
 
 @dataclass(slots=True)
 class Eviction:
-    """`victims` make way for the head of a line; the next eviction starts at `until`."""
+    """`victims` make way for the head of a line; the next eviction starts at `until`.
+
+    `for_late`: they are in its own queue, and it has waited long.
+    """
 
     head: str
     victims: set[str]
     until: datetime
+    for_late: bool = False
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, fits_never, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, evicted_head, is_preempted
+from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
 from hyperjob_engine.queueing.room import Space
@@ -70,7 +70,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     """
     entry = state.entries.get(key)
     reclaimed_for = name_for(state, key, evicted_for(state, key))
-    preempted = is_preempted(state, key)
+    preempted = preempted_since(state, key)
     if entry is None or entry.waiting is None:
         return QueueVerdict(
             admitted=admitted(state, key),
@@ -300,7 +300,7 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     reclaims_from: list[str] = []
     victims = sorted(known.victims) if known is not None and known.head == key else ()
     for other in victims:
-        names = preempts if is_preempted(state, other) else reclaims_from
+        names = preempts if preempted_since(state, other) else reclaims_from
         names.append(name_for(state, key, other))
     return preempts, reclaims_from
 

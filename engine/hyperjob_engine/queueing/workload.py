@@ -3,17 +3,20 @@
 The values hold no template, to save memory: ten thousand HyperJobs may wait.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
+from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.model.line import MessageFacts
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, total
 
+_MADE_WAY: Final = frozenset({Reason.PREEMPTED, Reason.RECLAIMED})
 _FIRST_REFRESH: Final = timedelta(seconds=1)
 NONE: Final[frozenset[str]] = frozenset()
 """One object for all HyperJobs, to save memory: each empty set of its own has 216 bytes."""
@@ -23,9 +26,13 @@ _LAST_FAR_REFRESH: Final = timedelta(seconds=512)
 
 
 class OrderInQueue(NamedTuple):
-    """The sort key of a HyperJob in its line: higher priority first, then age, then the key."""
+    """The sort key of a HyperJob in its line: higher priority first, then age, then the key.
+
+    A HyperJob that made way is behind the others of its priority: it has run already.
+    """
 
     urgency: int  # the negated priority
+    again: bool
     created: str
     key: str
 
@@ -52,7 +59,9 @@ class QueuedHyperJob:
     `held` are the sub-jobs that hold a share of their queue, existing or about to be recreated.
     `preempts`: it may stop HyperJobs of lower priority. `since` is its last start, RFC 3339. `kept`
     is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
-    matters only to the choice of HyperJobs that make way. `estimate` is its estimated running time.
+    matters only to the choice of HyperJobs that make way. `saves` is the time between checkpoints
+    that its program is expected to save. `again`: it ran and made way for another HyperJob.
+    `estimate` is its estimated running time.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     """
 
@@ -70,13 +79,15 @@ class QueuedHyperJob:
     preempts: bool = True
     since: str = ""
     kept: str = field(default="", compare=False)
+    saves: timedelta | None = None
+    again: bool = False
     estimate: timedelta | None = None
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
 
     @property
     def order(self) -> OrderInQueue:
         """Return the sort key of the HyperJob in its line: priority, then age."""
-        return order_in_queue(priority=self.priority, created=self.created, key=self.key)
+        return OrderInQueue(-self.priority, self.again, self.created, self.key)
 
     def renewed(self, other: "QueuedHyperJob") -> "QueuedHyperJob":
         """Return this HyperJob with those fields of an equal HyperJob that `==` leaves out.
@@ -88,12 +99,9 @@ class QueuedHyperJob:
         return replace(self, kept=other.kept, grace=other.grace)
 
 
-def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
-    """Return the sort key in a line: higher priority first, then the older HyperJob.
-
-    Volcano Global sorts the vcjobs of a queue in the same order.
-    """
-    return OrderInQueue(-priority, created, key)
+def has_made_way(jobs: Iterable[JobStatus]) -> bool:
+    """Return whether a HyperJob with these sub-jobs ran and made way for another one."""
+    return any(run.reason in _MADE_WAY for each in jobs for run in each.history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

@@ -153,10 +153,10 @@ def _visible(
     """
     seen: list[tuple[int, Row]] = []
     hidden = 0
-    for place, (_, _, key) in enumerate(line, start=1):
+    for place, order in enumerate(line, start=1):
         if len(seen) == _SHOWN:
             break
-        row = rows.get(key)
+        row = rows.get(order.key)
         if row is None or not scope.includes(row.summary.namespace):
             hidden += 1
         else:

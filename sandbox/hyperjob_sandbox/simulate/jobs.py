@@ -27,8 +27,8 @@ class JobNumbers:
     estimate: float | None = None
 
 
-def submission(job: JobNumbers, *, max_domains: int = 4) -> Submission:
-    """Return a job as a HyperJob with its times.
+def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 1800.0) -> Submission:
+    """Return a job as a HyperJob with its times, which saves every `checkpoint` seconds; 0: never.
 
     A job of several pods is an automatic split over at most `max_domains` clusters. A sub-job that
     fails or loses its cluster restarts the HyperJob.
@@ -61,6 +61,9 @@ def submission(job: JobNumbers, *, max_domains: int = 4) -> Submission:
             ],
         },
     }
+    if checkpoint:
+        every = max(1, round(checkpoint))
+        spec["checkpoint"] = {"directory": "simulated", "intervalSeconds": every}
     if pods > 1:
         group["splitPolicy"] = {
             "mode": "auto",

@@ -234,7 +234,9 @@ def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> N
 
 def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> None:
     both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
-    verdict = QueueVerdict(admitted=BOTH, reclaimed_for="ns/urgent", preempted=True)
+    verdict = QueueVerdict(
+        admitted=BOTH, reclaimed_for="ns/urgent", preempted="has a higher priority"
+    )
     made = decided(verdict, *both)
     told = status(made)
     assert told["state"]["phase"] == "Restarting"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
-from hyperjob_engine.queueing.evict import evict, is_preempted
+from hyperjob_engine.queueing.evict import evict, preempted_since
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.round import begin, schedule
@@ -215,8 +215,8 @@ def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
     made.decide()
     made.submit(unit("urgent", 8, priority=5, age=1))
     evict(made.state, "ns/urgent", ["ns/lent"], now=made.now)
-    assert is_preempted(made.state, "ns/lent")
-    assert not is_preempted(made.state, "ns/bystander")
+    assert preempted_since(made.state, "ns/lent") == "has a higher priority"
+    assert not preempted_since(made.state, "ns/bystander")
 
 
 @pytest.mark.parametrize("later", [0, 2, 4, 7])

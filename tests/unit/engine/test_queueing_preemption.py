@@ -45,7 +45,7 @@ def test_both_sides_say_so() -> None:
     made.submit(unit("urgent", 16, priority=URGENT, age=5))
     assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/low"]
     verdict = made.verdict("low")
-    assert (verdict.reclaimed_for, verdict.preempted) == ("ns/urgent", True)
+    assert (verdict.reclaimed_for, verdict.preempted) == ("ns/urgent", "has a higher priority")
     assert made.message("urgent").endswith("; preempts ns/low")
 
 

@@ -1,4 +1,4 @@
-"""The turn of a head of line that has waited long: what becomes free is kept for it."""
+"""A head of line that has waited long: others stop for it, or what becomes free is kept for it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,14 +12,15 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, cluster
 from tests.unit.engine.queueworld import QueueWorld, queue, unit
 
 HOUR = timedelta(hours=1)
 LONG = 3 * HOUR
-PATIENCE = LONG / 3
-"""A head waits for at most three times the patience of its queue."""
+PATIENCE = LONG / 4
+"""A head waits for at most four times the patience of its queue."""
 
 
 def patient(*queues: Queue, patience: timedelta | None = PATIENCE, **gpus: int) -> QueueWorld:
@@ -159,24 +160,133 @@ def test_a_guarantee_precedes_a_turn() -> None:
     assert "ns/head" not in {each.name for each in reserved(made.state, but="ns/mine").get("a", ())}
 
 
-@pytest.mark.parametrize(
-    ("free", "patiences"), [(32, 0), (31, 1.1), (24, 1.4), (16, 2.05), (11, 2.95), (4, 3), (0, 3)]
-)
-def test_a_head_waits_longer_the_less_of_its_room_is_free(free: int, patiences: float) -> None:
-    """It needs 32 GPUs; accelerators that are free already are idle for the whole of its turn."""
-    made = patient(a=32)
-    made.submit(*(unit("runs", 32 - free) for _ in range(free < 32)))
+def saving(name: str, gpus: int, *, age: int = 0) -> QueuedHyperJob:
+    """Make a HyperJob that saves a checkpoint every five minutes."""
+    return replace(unit(name, gpus, age=age), saves=HOUR / 12)
+
+
+def run_since(made: QueueWorld, *names: str, **fields: object) -> None:
+    """Let HyperJobs be created and run since now, with these fields."""
+    for name in names:
+        known, at = made.units[f"ns/{name}"], rfc3339(made.now)
+        made.submit(replace(known, **{"since": at, "created": at, **fields}))
+
+
+def beside(*running: QueuedHyperJob, **gpus: int) -> QueueWorld:
+    """Let HyperJobs run in queue default for as long as nobody ends them."""
+    made = patient(**(gpus or {"a": 32}))
+    made.submit(*running)
     made.decide()
-    runs, head = made.running(), unit("head", 32)
+    run_since(made, *(each.key[3:] for each in running))
+    made.lengths |= {each.key[3:]: 10**7 for each in running}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("free", "patiences"), [(31, 1.1), (24, 1.4), (16, 2.05), (11, 2.95), (4, 4), (0, 4)]
+)
+def test_others_stop_for_a_head_later_the_less_of_its_room_is_free(
+    free: int, patiences: float
+) -> None:
+    made = beside(saving("runs", 32 - free))
+    made.submit(replace(unit("head", 32), created=rfc3339(made.now)))
+    came = made.now
+    made.now = came + (patiences - 0.1) * PATIENCE
+    made.decide()
+    assert not made.reclaimed
+    made.now = came + patiences * PATIENCE
+    made.decide()
+    assert made.reclaimed == ["runs"]
+    assert made.state.eviction is not None
+    made.decide()
+    assert made.running() == {"head"}
+
+
+def late(*running: QueuedHyperJob, head: QueuedHyperJob, **fields: object) -> QueueWorld:
+    """Let a head wait for the longest time beside others that run since long before it came."""
+    made = beside(*running)
+    for each in running:
+        run_since(made, each.key[3:], **fields)
+    made.now += LONG
     made.submit(replace(head, created=rfc3339(made.now)))
-    before = made.now + (patiences - 0.1) * PATIENCE
-    for at in (before, made.now + patiences * PATIENCE) if patiences else (made.now,):
-        assert not made.state.turn.head
-        made.now = at
-        made.decide()
-    assert (made.running(), made.state.turn.head) == (
-        ({"head"}, "") if free == 32 else (runs, "ns/head")
-    )
+    made.decide()
+    made.now += LONG
+    return made
+
+
+def test_the_fewest_stop_the_widest_first_and_each_side_says_why() -> None:
+    made = late(saving("wide", 16), *(saving(f"s{n}", 4) for n in range(4)), head=unit("head", 16))
+    schedule(made.state, made.clusters(), now=made.now)
+    verdict = made.verdict("wide")
+    assert (verdict.reclaimed_for, verdict.preempted) == ("ns/head", "has waited long for its room")
+    assert made.message("head").endswith("; preempts ns/wide")
+    made.decide()
+    assert not made.verdict("s0").reclaimed_for
+
+
+@pytest.mark.parametrize(
+    "spared",
+    [
+        {"saves": None},
+        {"saves": HOUR},
+        {"priority": 1},
+        {"again": True},
+        {"created": "2026-01-01T00:00:00Z"},
+        {"since": ""},
+    ],
+    ids=[
+        "saves nothing",
+        "saves too rarely",
+        "more urgent",
+        "stopped before",
+        "late itself",
+        "new",
+    ],
+)
+def test_none_stops_that_loses_much_is_more_urgent_or_has_had_its_share(
+    spared: dict[str, object],
+) -> None:
+    made = late(saving("runs", 32), head=unit("head", 16))
+    made.submit(replace(made.units["ns/runs"], **spared))
+    made.decide()
+    assert made.running() == {"runs"}
+    assert not made.reclaimed
+
+
+def test_one_that_has_just_begun_stops_although_it_saves_nothing() -> None:
+    made = beside(unit("old", 16), unit("new", 16, age=1))
+    made.submit(replace(unit("head", 16), created=rfc3339(made.now)))
+    made.now += LONG
+    run_since(made, "new")
+    made.now += HOUR / 12
+    made.decide()
+    assert made.reclaimed == ["new"]
+
+
+def test_none_stops_while_all_lose_more_than_the_wait_is_worth() -> None:
+    """They lose 12 minutes each: a 24th of the wait is as much after 4.8 hours."""
+    running = [replace(saving(f"s{n}", 8), saves=HOUR / 5) for n in range(4)]
+    made = late(*running, head=unit("head", 32))
+    made.decide()
+    assert not made.reclaimed
+    made.now += LONG
+    made.decide()
+    assert sorted(made.reclaimed) == ["s0", "s1", "s2", "s3"]
+
+
+def test_the_one_that_made_way_waits_behind_the_others_and_stops_none() -> None:
+    made = late(saving("runs", 32), head=unit("head", 32))
+    made.submit(replace(unit("third", 32), created=rfc3339(made.now)))
+    made.decide()
+    made.submit(replace(made.units["ns/runs"], again=True))
+    made.decide()
+    assert made.running() == {"head"}
+    assert made.message("third").startswith("first of 2")
+    run_since(made, "head", saves=HOUR / 12)
+    made.now += 10 * LONG
+    made.submit(replace(made.units["ns/third"], created=rfc3339(made.now)))
+    made.decide()
+    assert made.reclaimed == ["runs"], "neither for the one that is new, nor for the one that ran"
 
 
 @pytest.mark.parametrize("how", ["more urgent", "gone", "admitted"])
@@ -234,10 +344,10 @@ def test_one_that_can_never_run_has_no_turn() -> None:
 @pytest.mark.parametrize(
     ("text", "patience"),
     [
-        (None, 24 * HOUR),
+        (None, 12 * HOUR),
         ("90m", 1.5 * HOUR),
-        ("0s", 24 * HOUR),
-        ("a day", 24 * HOUR),
+        ("0s", 12 * HOUR),
+        ("a day", 12 * HOUR),
         ("disabled", None),
     ],
 )

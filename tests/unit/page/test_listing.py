@@ -101,8 +101,8 @@ def test_lines_follow_changes(changes: list[tuple[Row, bool]]) -> None:
     for queue in ("default", "research"):
         line = sorted(order(row) for row in waiting if row.waits_in == queue)
         assert list(lines.line(queue)) == line
-        for place, (_, _, key) in enumerate(line, start=1):
-            assert lines.place(key) == place
+        for place, each in enumerate(line, start=1):
+            assert lines.place(each.key) == place
 
 
 @given(
