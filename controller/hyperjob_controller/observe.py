@@ -169,6 +169,7 @@ class Observer:
             seen,
             clusters=capacity.clusters(now=seen.now, promised=admission.reserved(key)),
             verdict=verdict,
+            ending=admission.ending(key) if seen.hyperjob.suspend else {},
             contended=admission.is_contended(key),
             capacity_changes_in=None if wait is None else max(wait, _SOON),
             passed_over=admission.passed_over(seen),

@@ -11,7 +11,6 @@ from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import natural, string
 from hyperjob_core.kube.client import Kube
@@ -20,10 +19,14 @@ from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.reasons.reason import NEVER_RUNS
 
-_CONDITIONS = {
-    CONDITION_COMPLETED.lower(): Phase.COMPLETED,
-    CONDITION_FAILED.lower(): Phase.FAILED,
-}
+_CONDITIONS: Final = (
+    Phase.RUNNING,
+    Phase.SUSPENDED,
+    Phase.DEGRADED,
+    Phase.COMPLETED,
+    Phase.FAILED,
+)
+"""The conditions that are True in the phase of their name and in no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Goal:
         return False
 
 
-_WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.SUSPENDED})
+_WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.STOPPING, Phase.SUSPENDED})
 
 
 def parse_goal(text: str) -> Goal:
@@ -92,16 +95,16 @@ def parse_goal(text: str) -> Goal:
         raise ValueError(f"phase must be one of {', '.join(Phase)}; got {wanted!r}")
     if kind == "condition" and equals:
         name, _, value = wanted.partition("=")
-        phase = _CONDITIONS.get(name.lower())
+        phase = next((each for each in _CONDITIONS if each.lower() == name.lower()), None)
         if phase is not None and value.lower() in ("", "true"):
             return Goal(f"is {phase}", frozenset({phase}))
-        raise ValueError(f"condition must be Completed or Failed; got {wanted!r}")
+        raise ValueError(f"condition must be one of {', '.join(_CONDITIONS)}; got {wanted!r}")
     if kind == "step" and equals:
         step = natural(wanted)
         if step is None:
             raise ValueError(f"step must be a number; got {wanted!r}")
         return Goal(f"is at step {step}", frozenset(), step)
-    given = "phase=PHASE, condition=Completed, condition=Failed, step=N or delete"
+    given = "phase=PHASE, condition=CONDITION, step=N or delete"
     raise ValueError(f"{text!r}: give {given}")
 
 

@@ -120,7 +120,10 @@ class Attention:
         """Return why a HyperJob needs a person; None if it does not."""
         world = self._world
         summary = row.summary
-        if summary.phase in (Phase.COMPLETED, Phase.SUSPENDED) and not summary.deleting:
+        if (
+            summary.phase in (Phase.COMPLETED, Phase.STOPPING, Phase.SUSPENDED)
+            and not summary.deleting
+        ):
             return None  # a person has suspended it
         evidence = Evidence(
             now=datetime.now(UTC),

@@ -166,7 +166,7 @@ async def test_a_namesake_that_volcano_loses_is_made_again(
         await life.create("hj", pinned())
         await life.until("hj", "Running")
         await life.change("hj", {"spec": {"suspend": True}})
-        await life.until("hj", "Suspended")
+        await life.until("hj", "Stopping")
         await life.change("hj", {"spec": {"suspend": False}})
         entry = await until_running(life)
         assert entry["attempt"] == 1, "the resumption; the repetition is no further attempt"

@@ -120,6 +120,10 @@ class Admission:
         """Return the pods of stopped sub-jobs, for the next leader."""
         return to_text(self._state.ending)
 
+    def ending(self, key: str) -> Mapping[str, datetime]:
+        """Return until when pods of the stopped sub-jobs of a HyperJob may run, by sub-job."""
+        return {pods.name: pods.until for pods in self._state.ending if pods.key == key}
+
     def _empty(self, mode: QueueAdmission) -> None:
         """Begin with an empty state, except for the pods of stopped sub-jobs."""
         self._torn = False

@@ -1,6 +1,8 @@
-"""Maxima for every list and map of a schema, which bound the cost of a validation.
+"""Maxima for every list and map of a schema, and descriptions of the fields of pods.
 
-A maximum of the type itself stays. The others are far beyond any real job; Kubernetes has none.
+The maxima bound the cost of a validation. A maximum of the type itself stays. The others are far
+beyond any real job; Kubernetes has none. The CRD has no room for Kubernetes' own descriptions: each
+field of a pod names the command that prints its own.
 """
 
 from collections.abc import Mapping
@@ -33,6 +35,11 @@ _MAX_PROPERTIES: Final[Mapping[str, int]] = {
     "requests": 64,
 }
 """Maxima of maps by the name of the field."""
+_EXPLAINED: Final[Mapping[tuple[str, ...], str]] = {
+    ("replicatedJobs", "templateSpec", "tasks", "template"): "pod",
+    ("replicatedJobs", "templateSpec", "volumes", "volumeClaim"): "pvc.spec",
+}
+"""The fields of Kubernetes' own types, and what `kubectl explain` calls them."""
 _PODS_OF_TASK: Final = ("tasks", "replicas")
 
 
@@ -42,7 +49,8 @@ def bounded(node: Object, *path: str) -> Object:
     name = path[-1] if path else ""
     if "properties" in node:
         made["properties"] = {
-            key: bounded(child, *path, key) for key, child in node["properties"].items()
+            key: _explained(*path, key) | bounded(child, *path, key)
+            for key, child in node["properties"].items()
         }
     if isinstance(node.get("additionalProperties"), dict):
         made["additionalProperties"] = bounded(node["additionalProperties"], *path)
@@ -53,3 +61,9 @@ def bounded(node: Object, *path: str) -> Object:
     if path[-2:] == _PODS_OF_TASK:
         made["maximum"] = MAX_PODS
     return made
+
+
+def _explained(*path: str) -> Object:
+    """Return the description of a field that Kubernetes explains; empty for another field."""
+    kind = _EXPLAINED.get(path[:4])
+    return {"description": f"See: kubectl explain {'.'.join((kind, *path[4:]))}"} if kind else {}

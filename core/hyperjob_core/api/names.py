@@ -85,6 +85,13 @@ FINALIZER: Final = f"{GROUP}/hyperjob-controller"
 
 CONDITION_COMPLETED: Final = "Completed"
 CONDITION_FAILED: Final = "Failed"
+CONDITION_QUOTA_RESERVED: Final = "QuotaReserved"
+CONDITION_ADMITTED: Final = "Admitted"
+CONDITION_RUNNING: Final = "Running"
+CONDITION_SUSPENDED: Final = "Suspended"
+CONDITION_DEGRADED: Final = "Degraded"
+CONDITION_RECONCILING: Final = "Reconciling"
+CONDITION_STALLED: Final = "Stalled"
 
 
 def child_name(hyperjob: str, replicated_job: str, index: int) -> str:

@@ -12,6 +12,7 @@ class Phase(StrEnum):
     RUNNING = "Running"
     DEGRADED = "Degraded"
     RESTARTING = "Restarting"
+    STOPPING = "Stopping"
     SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"

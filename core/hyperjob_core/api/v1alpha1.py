@@ -326,7 +326,10 @@ class HyperJobStatus(Table):
 
     # Every value that `kubectl get` shows is a scalar: a column can only show one field.
     conditions: tuple[Condition, ...] = described(
-        "Completed or Failed, set when the HyperJob has ended.", keyed("type"), default=()
+        "QuotaReserved, Admitted, Running, Suspended, Degraded, Reconciling, Stalled; Completed"
+        " or Failed after the end.",
+        keyed("type"),
+        default=(),
     )
     replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = described(
         "The replicated jobs.", keyed("name"), default=()

@@ -101,8 +101,7 @@ def _time_to_live(observed: Observed) -> timedelta | None:
     if ended is None:
         times = [
             timestamp(item.get("lastTransitionTime"))
-            for item in objects(status.get("conditions"))
-            if item.get("status") == "True"
+            for item in filter(is_end, objects(status.get("conditions")))
         ]
         ended = max((time for time in times if time is not None), default=observed.now)
     return later(ended, seconds(limit)) - observed.now

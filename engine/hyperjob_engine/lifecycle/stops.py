@@ -20,7 +20,7 @@ from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
 
@@ -275,6 +275,20 @@ def may_run(observed: Observed, child: Child) -> bool:
     binding = child.binding
     is_sent = binding is not None and (binding.applied or not binding.dispatching_suspended)
     return is_sent and created is not None and observed.now - created < _REPORTED_WITHIN
+
+
+def is_left(observed: Observed, child: Child) -> bool:
+    """Return whether the vcjob of a sub-job is there, or pods of it may run.
+
+    What its member does not show ends with its grace period.
+    """
+    job, left = child.job, observed.pods_left.get(child.name)
+    if job is not None and job.ownership is not Ownership.FOREIGN and not child.is_terminal:
+        return True
+    if left is not None:
+        return left > 0
+    until = observed.ending.get(child.name)
+    return until is not None and observed.now < until
 
 
 def _has_ended(observed: Observed, member: Member) -> bool:

@@ -11,16 +11,17 @@ from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import CONDITION_ADMITTED
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.api.wire import at, mapping, objects, rfc3339, string
+from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.noprogress import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import stop_text
-from hyperjob_engine.status.conditions import conditions_of
+from hyperjob_engine.status.conditions import conditions_of, end_condition
 from hyperjob_engine.status.jobs import JobState, job_state
 from hyperjob_engine.status.outlook import Outlooks
 from hyperjob_engine.status.phase import State, state_of
@@ -30,7 +31,14 @@ _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _STOPPED: Final = frozenset(
-    {Phase.SUSPENDED, Phase.RESTARTING, Phase.PENDING, Phase.QUEUED, Phase.STARTING}
+    {
+        Phase.STOPPING,
+        Phase.SUSPENDED,
+        Phase.RESTARTING,
+        Phase.PENDING,
+        Phase.QUEUED,
+        Phase.STARTING,
+    }
 )
 _TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -53,9 +61,6 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     clusters = _cluster_entries(jobs)
     histories = kept([job.history for job in jobs])
     status: Object = {
-        "conditions": conditions_of(
-            old, jobs, outlooks.end, generation=hyperjob.generation, now=now
-        ),
         "replicatedJobsStatus": _group_entries(observed, jobs),
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
@@ -81,6 +86,12 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         state = replace(state, message=f"{state.message}; {saved}")
         status["state"] = _state_entry(state, old, now)
     status |= stops
+    dispatched = sum(job.is_dispatched for job in jobs) >= outlooks.minimum
+    generation = hyperjob.generation
+    conditions = conditions_of(old, state, dispatched=dispatched, generation=generation, now=now)
+    if (end := outlooks.end) is not None:
+        conditions.insert(0, end_condition(old, jobs, end, generation=generation, now=now))
+    status["conditions"] = conditions
     training = training_status(observed, jobs)
     if training is not None:
         moves = state.phase in _TRAINING and stall is None
@@ -127,13 +138,17 @@ def derive_refusal(observed: Observed, message: str) -> Object:
     previous = string(at(observed.hyperjob.status, "state", "phase"))
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
     state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
-    old = observed.hyperjob.status
+    old, generation, now = observed.hyperjob.status, observed.hyperjob.generation, observed.now
     forgotten: Object = {"expectedStart": None} if "expectedStart" in old else {}
+    dispatched = condition(old, CONDITION_ADMITTED).get("status") == "True"
     return {
         **old,
         **forgotten,
-        "observedGeneration": observed.hyperjob.generation,
-        "state": _state_entry(state, old, rfc3339(observed.now)),
+        "conditions": conditions_of(
+            old, state, dispatched=dispatched, generation=generation, now=rfc3339(now)
+        ),
+        "observedGeneration": generation,
+        "state": _state_entry(state, old, rfc3339(now)),
         "goodput": goodput_status(observed, state, mapping(old.get("training"))),
     }
 

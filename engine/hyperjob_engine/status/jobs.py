@@ -12,13 +12,14 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus, Rejection
 from hyperjob_core.api.wire import rfc3339, string
 from hyperjob_core.text import shortened
-from hyperjob_engine.gang.gate import is_held, is_opened, is_released
+from hyperjob_engine.gang.gate import is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.history import (
     failure_of,
     next_attempt,
     present_run,
 )
 from hyperjob_engine.lifecycle.loss import loss_text, reason_of_loss
+from hyperjob_engine.lifecycle.stops import is_left
 from hyperjob_engine.lifecycle.unstarted import (
     closed_in,
     lacks_pods,
@@ -47,8 +48,9 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 class JobState(JobStatus):
     """A sub-job's entry in the status, and what other fields of the status need beside it.
 
-    `is_next`: the sub-job waited for a dependency and has not run yet. `starts_again` is when the
-    controller recreates it.
+    `is_next`: the sub-job waited for a dependency and has not run yet. `is_dispatched`: nothing
+    keeps Karmada from delivering it. `is_left`: its vcjob is there, or pods of it may run.
+    `starts_again` is when the controller recreates it.
     """
 
     queue: str
@@ -56,6 +58,8 @@ class JobState(JobStatus):
     report: ReportedStatus | None
     lost: bool
     is_next: bool = False
+    is_dispatched: bool = False
+    is_left: bool = False
     starts_again: str = ""
 
     @property
@@ -92,7 +96,6 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         since = ""
     excluded = record.excluded(observed.now) if record is not None else ()
     until = record.exclusion_end(observed.now) if record is not None and excluded else None
-    again = outlook.blocked.until if outlook.blocked is not None else None
     run = present_run(observed, child, reason=reason, message=message)
     training = latest_training(
         observed.trainings.get(child.name), record.training if record is not None else None
@@ -118,7 +121,9 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
-        starts_again=rfc3339(again) if again is not None else "",
+        is_dispatched=report is not None or is_through(child),
+        is_left=is_left(observed, child),
+        starts_again=_again(outlook),
         retry_time=record.retry_time if record is not None else None,
         excluded_clusters=excluded,
         excluded_until=until,
@@ -130,6 +135,11 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         history=run.history,
         training=training if training is not None and training.reported else None,
     )
+
+
+def _again(outlook: Outlook) -> str:
+    again = outlook.blocked.until if outlook.blocked is not None else None
+    return rfc3339(again) if again is not None else ""
 
 
 def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:

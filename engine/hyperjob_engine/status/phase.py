@@ -139,14 +139,14 @@ def _degraded(
 def _suspended(jobs: Sequence[JobState], late: str) -> State:
     """Return the state of a suspended HyperJob; `late`: its deadline suspended it."""
     ended = [job for job in jobs if job.is_terminal]
-    left = [job for job in jobs if job.is_placed and not job.is_terminal]
+    left = [job.name for job in jobs if job.is_left]
     text = f"suspended with {len(ended)} of {_sub_jobs(jobs)} ended"
     if late:
         text = f"{late}; {len(ended)} of {_sub_jobs(jobs)} ended before"
     if left:
-        text = f"{text}; {_sub_jobs(left)} being removed: {_each(left)}"
+        text = f"{text}; pods may be left of {listed(left, shown=_NAMES_SHOWN)}"
     reason = Reason.DEADLINE_EXCEEDED if late else Reason.SUSPENDED
-    return _state(Phase.SUSPENDED, reason, text)
+    return _state(Phase.STOPPING if left or late else Phase.SUSPENDED, reason, text)
 
 
 def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:

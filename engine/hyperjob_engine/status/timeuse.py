@@ -50,7 +50,7 @@ def time_use(
             return TimeUse.DEGRADED
         case Phase.RESTARTING:
             return before if before in LOST else cause or TimeUse.LOST_TO_FAILURES
-        case Phase.SUSPENDED:
+        case Phase.STOPPING | Phase.SUSPENDED:
             return TimeUse.SUSPENDED
         case Phase.COMPLETED | Phase.FAILED:
             return None

@@ -50,7 +50,9 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     for trouble in observed.pod_troubles.values():
         if trouble.changes is not None:
             yield trouble.changes - now
-    if any(observed.pods_left.get(name) for name in draft.blocked):
+    yield from (until - now for until in observed.ending.values() if until > now)
+    stopped = observed.hyperjob.records if observed.hyperjob.suspend else draft.blocked
+    if any(observed.pods_left.get(name) for name in stopped):
         yield PODS_RECHECK  # the knowledge of a member that hangs ends without an event
     for name, refusal in observed.refusals.items():
         if name in draft.blocked and refusal.retry_at > now:

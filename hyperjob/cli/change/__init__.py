@@ -29,7 +29,7 @@ def suspend(names: Sequence[str], access: Access, form: str) -> None:
     """Remove the sub-jobs of HyperJobs from the clusters and release their quota.
 
     `hyperjob resume` starts the HyperJobs again; `hyperjob wait NAME --for phase=Suspended` waits
-    until the sub-jobs are gone.
+    until no pod of them is left.
 
     Example: kubectl hyperjob suspend llm-training
     """

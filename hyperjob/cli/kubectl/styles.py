@@ -14,6 +14,7 @@ _STYLES: Final[Mapping[str, str]] = {
     "Running": "bold cyan",
     "Degraded": "bold red",
     "Restarting": "magenta",
+    "Stopping": "dim",
     "Suspended": "dim",
     "Completed": "bold green",
     "Succeeded": "bold green",

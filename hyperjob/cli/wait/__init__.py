@@ -50,8 +50,8 @@ class _GoalType(click.ParamType[Goal]):
     type=_GoalType(),
     required=True,
     metavar="GOAL",
-    help="phase=Running (several with commas), condition=Completed, condition=Failed, step=1000, or"
-    " delete.",
+    help="phase=Running (several with commas), condition=Completed (Failed, Running, Suspended,"
+    " Degraded), step=1000, or delete.",
 )
 @click.option(
     "--timeout",

@@ -88,7 +88,7 @@ def unobserved(evidence: Evidence) -> Iterator[Cause]:
 def of_hyperjob(evidence: Evidence) -> Iterator[Cause]:
     """Yield the state of a HyperJob where it explains all of its sub-jobs."""
     summary = evidence.summary
-    waits = summary.phase in (Phase.PENDING, Phase.QUEUED, Phase.SUSPENDED)
+    waits = summary.phase in (Phase.PENDING, Phase.QUEUED, Phase.STOPPING, Phase.SUSPENDED)
     if summary.has_status and (waits or summary.reason in _OF_ALL):
         yield by_status(evidence)
 

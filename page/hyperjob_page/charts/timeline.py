@@ -130,7 +130,7 @@ def _draw(blocks: list[TimelineBar], new: TimelineBar) -> None:
 def _kind(span: Span) -> str:
     """Return the CSS class of a span's block."""
     phase = span.phase
-    if phase == Phase.SUSPENDED or span.reason == Reason.SUSPENDED:
+    if phase in (Phase.STOPPING, Phase.SUSPENDED) or span.reason == Reason.SUSPENDED:
         return "suspended"
     if phase in (Phase.RUNNING, JobPhase.COMPLETING):
         return "running"

@@ -253,3 +253,9 @@ def observed(
         capacity_changes_in=capacity_changes_in,
         followers=followers,
     )
+
+
+def ends(status: Object) -> list[str]:
+    """The types of the conditions that say that a HyperJob has ended."""
+    types = [each["type"] for each in status["conditions"] if each["status"] == "True"]
+    return [each for each in types if each in ("Completed", "Failed")]

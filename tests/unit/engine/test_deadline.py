@@ -143,7 +143,7 @@ def test_without_checkpoints_the_end_comes_first_and_then_the_stop_of_the_sub_jo
     assert decided.status is not None
     text = "activeDeadlineSeconds has passed: 100 s of run time"
     assert decided.status["state"]["message"] == text
-    [condition] = decided.status["conditions"]
+    condition = decided.status["conditions"][0]
     assert (condition["type"], condition["reason"]) == ("Failed", "DeadlineExceeded")
     assert {each["reason"] for each in decided.status["jobs"]} == {"EndedWithHyperJob"}
     deleted = [each.name for each in plan(written(seen)).actions if isinstance(each, DeleteChild)]
@@ -166,7 +166,7 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
     seen = replace(seen, trainings=dict.fromkeys(NAMES, ran))
     decided = plan(seen)
     assert decided.actions == ()
-    assert state(decided) == ("Suspended", "DeadlineExceeded")
+    assert state(decided) == ("Stopping", "DeadlineExceeded")
     assert decided.status is not None
     stop = decided.status["stop"]
     assert stop["cause"] == "DeadlineExceeded"
@@ -196,7 +196,7 @@ def test_a_program_that_does_not_end_delays_the_end_by_its_grace_period_at_most(
         goodput("productive", seconds=100), activeDeadlineSeconds=100, checkpoint=CHECKPOINT
     )
     stopping = written(seen)
-    assert state(plan(stopping))[0] == "Suspended"
+    assert state(plan(stopping))[0] == "Stopping"
     late = replace(stopping, now=NOW + timedelta(seconds=67))
     assert state(plan(late)) == ("Failed", "DeadlineExceeded")
 
@@ -213,7 +213,7 @@ def test_a_request_and_a_failure_after_the_deadline_restart_nothing() -> None:
     again = replace(stopping, hyperjob=replace(stopping.hyperjob, annotations=asked))
     decided = plan(again)
     assert not any(isinstance(each, CreateChild) for each in decided.actions)
-    assert state(decided) == ("Suspended", "DeadlineExceeded")
+    assert state(decided) == ("Stopping", "DeadlineExceeded")
 
 
 def test_a_hyperjob_that_completes_in_time_is_completed() -> None:

@@ -128,6 +128,7 @@ CASES: dict[str, Callable[[str], Observed]] = {
     "asked-for": asked,
     "taken-back": taken_back,
     "suspend": seen(*child(0, "Running"), *child(1), suspend=True),
+    "nothing-left": seen(*child(0, "Completed"), suspend=True),
     "deadline-stops": deadline_stops,
     "deadline": seen(*child(0, "Running"), *child(1), **DEADLINE),
     "all-completed": seen(*child(0, "Completed"), *child(1, "Completed")),

