@@ -35,6 +35,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.room import Room
 
 GPU: Final = "nvidia.com/gpu"
 _PATH: Final = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -296,7 +297,7 @@ def _place(reader: Members) -> float:
         )
         for number in range(4)
     ]
-    assert len(place(wanted, clusters).assigned) == len(wanted)
+    assert len(place(wanted, Room(clusters)).assigned) == len(wanted)
     return (time.process_time() - begun) * 1000
 
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, whole
@@ -135,7 +135,7 @@ def main() -> None:
         wanted = requests(options.jobs, kinds)
         bare, _ = timed(lambda wanted=wanted: first_fit(wanted, where))
         took, found = timed(
-            lambda wanted=wanted, limit=max_domains: place(wanted, where, max_domains=limit)
+            lambda wanted=wanted, limit=max_domains: place(wanted, Room(where), max_domains=limit)
         )
         print(
             f"{options.jobs} sub-jobs of {kinds} kinds on {options.clusters} clusters,"
@@ -153,7 +153,7 @@ def main() -> None:
             pod=_resources(1),
         )
         bare, _ = timed(lambda wish=wish: fill(wish, where))
-        room = FreeRoom.of(where, ())
+        room = Room(where)
         took, shares = timed(lambda wish=wish, room=room: share(wish, room, max_domains=None))
         print(
             f"automatic split of {wish.accelerators} GPUs ({share_of} % of what is free) over"

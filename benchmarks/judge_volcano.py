@@ -45,6 +45,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.room import Room
 
 NAMESPACE: Final = "judge"
 _BALLAST: Final = 8
@@ -175,7 +176,7 @@ def _judged(case: Case, view: MemberView) -> str:
     wanted = PlacementRequest(
         name=case.name, group="g", demand=demand_of(spec), pods=pod_groups(spec)
     )
-    found = place([wanted], [cluster])
+    found = place([wanted], Room([cluster]))
     return "" if found.assigned else found.unplaced[case.name].text
 
 

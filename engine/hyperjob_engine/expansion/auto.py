@@ -18,9 +18,9 @@ from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Group, SubJob
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
-from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.splitting.outside import consult
@@ -80,7 +80,7 @@ def resolve(observed: Observed) -> Split:
         elif child.name not in later and sub_job.group.name not in open_groups:
             missing.append(sub_job.request())
     dependent = {sub_job.group.name for sub_job, child in members if child.name in later}
-    room = FreeRoom.of(observed.clusters, standing)
+    room = Room(observed.clusters, standing)
     ready = [part for part in parts if part.group.name not in dependent]
     return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))
 
@@ -100,22 +100,18 @@ def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
     )
 
 
-def _rooms(
-    room: FreeRoom, missing: Sequence[PlacementRequest], max_domains: int | None
-) -> list[FreeRoom]:
+def _rooms(room: Room, missing: Sequence[PlacementRequest], max_domains: int | None) -> list[Room]:
     """Return the room that is left by the sub-jobs of other groups, and the whole free room."""
     if not missing:
         return [room]
-    placed = assign(missing, room, max_domains=max_domains)
-    placed.free = {**room.free, **placed.free}
-    return [placed, room]
+    return [assign(missing, room, max_domains=max_domains), room]
 
 
 def _decide(
     observed: Observed,
     parts: Sequence[AutoSplit],
     ready: Sequence[AutoSplit],
-    rooms: Iterable[FreeRoom],
+    rooms: Iterable[Room],
 ) -> Split:
     """Return the split by the first of `rooms` with room for all wishes, else by the last one.
 
@@ -150,7 +146,7 @@ class _Outcome:
     again: list[timedelta] = field(default_factory=list)
 
 
-def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _Outcome:
+def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outcome:
     """Share out the accelerators of one split after the other; return shares or reasons."""
     limit = observed.hyperjob.max_domains
     outcome = _Outcome()
@@ -160,7 +156,7 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _O
         else:
             found = share(wish, room, max_domains=limit)
             if not found:
-                text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
+                text = explain_shortfall(wish, room, max_domains=limit)
                 outcome.short[wish.group] = Blocked(Reason.INSUFFICIENT_CAPACITY, text)
         if not found:
             continue
@@ -170,9 +166,7 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _O
     return outcome
 
 
-def _ask(
-    observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
-) -> tuple[SplitShare, ...]:
+def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple[SplitShare, ...]:
     """Return an external splitter's shares; without them, record the reason and the question."""
     consulted = consult(observed, wish, room)
     if not consulted.shares:
@@ -193,6 +187,7 @@ def _split(
     A decided sub-job keeps its index. The shares get the other indices of the replicatedJob, those
     that it has before new ones.
     """
+    clusters = {each.name: each for each in observed.clusters}
     sizes: dict[str, Sequence[int]] = {}
     pins: dict[str, str] = {}
     overflow: dict[str, str] = {}
@@ -210,5 +205,5 @@ def _split(
             name = child_name(observed.hyperjob.name, group.name, index)
             pins[name] = item.cluster
             if group.cluster_names and item.cluster not in group.cluster_names and part.wish:
-                overflow[name] = explain_overflow_of(part.wish, observed.clusters, found)
+                overflow[name] = explain_overflow_of(part.wish, clusters, found)
     return Split(shares=sizes, pins=pins, overflow=overflow, waiting=short)

@@ -14,7 +14,7 @@ from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, Ownership, QueueAdmission
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
-from hyperjob_engine.placement.capacity import less_each
+from hyperjob_engine.placement.room import Room
 
 FRESH: Final = timedelta(seconds=30)
 """For so long the room of a new vcjob counts as certain: the greatest age of a summary."""
@@ -72,15 +72,11 @@ def review_places(
     """Review every pinned sub-job; `placed` are the sub-jobs that this pass has placed."""
     if not pinned_places:
         return Review()
-    taken: dict[str, list[PlacementRequest]] = {}
-    stays = list(standing)
+    room, stays = Room(observed.clusters), list(standing)
     for request, name in placed:
-        taken.setdefault(name, []).append(request)
+        room.hold(request, name)
         stays.append((request.group, name))
-    clusters = less_each(observed.clusters, taken)
-    return review(
-        pinned_places, clusters, standing=stays, max_domains=observed.hyperjob.max_domains
-    )
+    return review(pinned_places, room, standing=stays, max_domains=observed.hyperjob.max_domains)
 
 
 def ready(

@@ -7,11 +7,10 @@ cluster has room.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.capacity import less, unreserved
 from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import fits, total
 
 
@@ -46,20 +45,23 @@ class Review:
 
 def review(
     pinned_places: Sequence[PinnedPlace],
-    clusters: Sequence[Cluster],
+    room: Room,
     *,
     standing: Iterable[tuple[str, str]],
     max_domains: int | None,
 ) -> Review:
     """Compare every pinned sub-job with the resources that are free without its own reservation.
 
-    `clusters` are as observed, with all reservations subtracted; `standing` are (group, cluster) of
-    the sub-jobs that stay where they are in any case.
+    `room` is what all reservations leave; `standing` are (group, cluster) of the sub-jobs that stay
+    where they are in any case.
     """
     if not pinned_places:
         return Review()
     standing = list(standing)
-    given = _without_own_reservations(pinned_places, clusters)
+    given = room.copy()
+    for pinned in pinned_places:
+        if pinned.held:
+            given.hold(pinned.request, pinned.pin, -1)
     kept, unsettled, leaving, left = _sort(pinned_places, given)
     settled = [(pinned.request.group, pinned.pin) for pinned in kept]
     first = _place(leaving, left, [*standing, *settled], max_domains)
@@ -79,50 +81,40 @@ def review(
 
 
 def _sort(
-    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
-) -> tuple[list[PinnedPlace], list[PinnedPlace], list[PinnedPlace], list[Cluster]]:
-    """Return the sub-jobs that stay, the uncertain ones of them, those that leave, and clusters.
+    pinned_places: Sequence[PinnedPlace], given: Room
+) -> tuple[list[PinnedPlace], list[PinnedPlace], list[PinnedPlace], Room]:
+    """Return the sub-jobs that stay, the uncertain ones of them, those that leave, and the room.
 
-    The clusters have the remaining free resources.
+    The room is what those that stay leave of the given one.
     """
-    left = {cluster.name: cluster for cluster in clusters}
+    left = given.copy()
     kept, unsettled, leaving = [], [], []
     for pinned in sorted(pinned_places, key=lambda pinned: not pinned.released):
-        cluster = left.get(pinned.pin)
-        if cluster is None or not cluster.usable or pinned.pin in pinned.request.excluded:
+        free = left.free.get(pinned.pin)
+        if free is None or pinned.pin in pinned.request.excluded:
             leaving.append(pinned)
             continue
-        demand = pinned.request.demand
-        certain = not pinned.held or fits(demand, cluster.free)
-        if not certain and not fits(demand, total((cluster.free, cluster.settling))):
+        demand, settling = pinned.request.demand, left.clusters[pinned.pin].settling
+        certain = not pinned.held or fits(demand, free)
+        if not certain and not fits(demand, total((free, settling))):
             leaving.append(pinned)
             continue
         kept.append(pinned)
         if not certain and not pinned.fresh:
             unsettled.append(pinned)
         if pinned.held:
-            left[pinned.pin] = less(cluster, [pinned.request])
-    return kept, unsettled, leaving, list(left.values())
-
-
-def _without_own_reservations(
-    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
-) -> Sequence[Cluster]:
-    own: dict[str, list[PlacementRequest]] = {}
-    for pinned in pinned_places:
-        if pinned.held:
-            own.setdefault(pinned.pin, []).append(pinned.request)
-    return [unreserved(each, own[each.name]) if each.name in own else each for each in clusters]
+            left.hold(pinned.request, pinned.pin)
+    return kept, unsettled, leaving, left
 
 
 def _place(
     pinned_places: Sequence[PinnedPlace],
-    clusters: Sequence[Cluster],
+    room: Room,
     standing: Sequence[tuple[str, str]],
     max_domains: int | None,
 ) -> Placement:
     requests = [pinned.request for pinned in pinned_places]
-    return place(requests, clusters, standing=standing, max_domains=max_domains)
+    return place(requests, room.beside(standing), max_domains=max_domains)
 
 
 def _rearranged(pinned_places: Sequence[PinnedPlace], placement: Placement) -> Review:

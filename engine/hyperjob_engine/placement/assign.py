@@ -1,172 +1,169 @@
 """Assignment of sub-jobs to clusters by preference, spread, nearness and best fit.
 
-The algorithm is greedy, which is good while there is room. `search` tries alternatives when room
-is short.
+It is greedy, which is good while there is room. Where room is short it tries alternatives: exact on
+small cases, and within a number of steps, not of seconds: equal inputs give equal outputs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from itertools import combinations, islice
+from math import comb
+from typing import Final, TypeAlias
 
-from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.slots import Slots
-from hyperjob_engine.resources import Resources, fits, subtract, total
+from hyperjob_engine.placement.room import Room
 
-_FAR: Final = 3
+_STEPS: Final = 4000
+_DOMAIN_SETS: Final = 400
+_FEWEST_SETS: Final = 4
+_PLACINGS: Final = 5_000  # sub-jobs times domain sets
+_SEARCHED: Final = 200  # sub-jobs; for more of them the greedy assignment is the result
 
 RequestKind: TypeAlias = tuple[object, ...]
 """Equal for requests that placement treats alike."""
 
 
-class Cost(NamedTuple):
-    """The cost of a cluster, the most important part first; `left` is the unused rest."""
+def assign(
+    requests: Sequence[PlacementRequest], room: Room, *, max_domains: int | None, least: int = 0
+) -> Room:
+    """Return the room after an assignment of as many requests as possible, preferences first.
 
-    tier: int
-    moves: bool
-    siblings: int
-    distance: int
-    left: int
-    name: str
+    It may assign none if fewer than `least` fit. `room` stays as it is.
+    """
+    if max_domains is None:
+        return _assign_freely(requests, room)
+    best: Mapping[str, str] = {}
+    best_score: tuple[int, int] | None = None
+    for allowed, most in _domain_sets(requests, room, max_domains):
+        if most < least:
+            break
+        found = _assign_freely(requests, room.within(allowed)).assigned
+        score = len(requests) - len(found), _preference_cost(requests, found)
+        if best_score is None or score < best_score:
+            best, best_score = found, score
+        if best_score <= (len(requests) - most, 0):
+            break  # the sets are sorted: no later one holds more
+    made, named = room.copy(), {request.name: request for request in requests}
+    for name, cluster in best.items():
+        made.put(named[name], cluster)
+    return made
 
 
-@dataclass(slots=True)
-class FreeRoom:
-    """The free resources during an assignment; `put` and `take` change them."""
+def _assign_freely(requests: Sequence[PlacementRequest], room: Room) -> Room:
+    """Return the room after an assignment to any of its clusters: greedy, then by search."""
+    trial = room.copy()
+    _greedy(requests, trial)
+    if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
+        return trial
+    if len({request.kind for request in requests}) == 1:
+        return trial  # requests of one kind: no order of them is better
+    return _Search(requests, room, trial).run()
 
-    clusters: Mapping[str, Cluster]
-    free: dict[str, Resources]
-    slots: Slots
-    occupied: dict[tuple[str, str], int] = field(default_factory=dict)
-    domains: dict[str, int] = field(default_factory=dict)
-    assigned: dict[str, str] = field(default_factory=dict)
-    _near: frozenset[tuple[str, ...]] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        clusters: Iterable[Cluster],
-        standing: Iterable[tuple[str, str]],
-        *,
-        free: Mapping[str, Resources] | None = None,
-        slots: Slots | None = None,
-    ) -> "FreeRoom":
-        """Return the room of usable clusters; `standing` are (group, cluster) of placed sub-jobs.
+class _Search:
+    """Depth-first search for an assignment of more requests than the one found so far."""
 
-        `free` and `slots` replace the free resources and nodes of the clusters.
+    def __init__(self, requests: Sequence[PlacementRequest], room: Room, found: Room) -> None:
+        self._room = room.copy()
+        self._requests = [
+            request for request in _ordered(requests, room) if any(room.ranked(request))
+        ]
+        self._best = found
+        self._steps = _STEPS
+
+    def run(self) -> Room:
+        """Return the best assignment found within the steps."""
+        self._descend(0)
+        return self._best
+
+    def _descend(self, depth: int) -> None:
+        """Try all clusters for the request at a depth, then leave it out; keep the best assignment.
+
+        A branch ends where it cannot assign more requests than the best, and with the last step.
         """
-        usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
-        if slots is None:
-            slots = Slots(usable.values())
-            for cluster in usable.values():
-                slots.add(cluster.name, cluster.reserved_pods)
-        if free is None:
-            free = {name: cluster.free for name, cluster in usable.items()}
-        room = cls(usable, dict(free), slots)
-        for group, where in standing:
-            room.occupied[group, where] = room.occupied.get((group, where), 0) + 1
-            room.domains[where] = room.domains.get(where, 0) + 1
-        return room
+        left = len(self._requests) - depth
+        if len(self._room.assigned) + left <= len(self._best.assigned) or self._steps <= 0:
+            return
+        if not left:
+            self._best = self._room.copy()
+            return
+        request = self._requests[depth]
+        for cluster in list(self._room.ranked(request)):
+            self._steps -= 1
+            self._room.put(request, cluster)
+            self._descend(depth + 1)
+            self._room.take(request)
+            if len(self._best.assigned) == len(self._requests) or self._steps <= 0:
+                return
+        self._descend(depth + 1)
 
-    def copy(self) -> "FreeRoom":
-        """Return an independent copy."""
-        return FreeRoom(
-            self.clusters,
-            dict(self.free),
-            self.slots.copy(),
-            dict(self.occupied),
-            dict(self.domains),
-            dict(self.assigned),
+
+def _domain_sets(
+    requests: Sequence[PlacementRequest], room: Room, max_domains: int
+) -> Iterator[tuple[frozenset[str], int]]:
+    """Yield the sets of clusters to try, with a bound of the requests of each; the largest first.
+
+    Clusters in use are in every set. The generator is lazy: mostly the first set is enough.
+    """
+    used = frozenset(room.domains)
+    slots = max_domains - len(used)
+    kinds = list({request.kind: request for request in requests}.values())
+    counted = Counter(request.kind for request in requests)
+    counts = [counted[request.kind] for request in kinds]
+    holds = {name: _holds(kinds, room, name) for name in room.free}
+    pool = sorted(
+        (name for name in room.free if name not in used),
+        key=lambda name: (
+            -_bound(counts, [holds[name]]),
+            sum(request.tier(name) for request in kinds),
+            name,
+        ),
+    )
+    if slots <= 0 or not pool:
+        yield used, len(requests)
+        return
+    size = min(slots, len(pool))
+    while comb(len(pool), size) > _DOMAIN_SETS and len(pool) > size + 1:
+        pool.pop()
+    always = [holds[name] for name in used if name in holds]
+    first = tuple(pool[:size])
+    most = _bound(counts, [*always, *(holds[name] for name in first)])
+    alike = len(kinds) == 1  # then no set holds more than the first
+    if alike:
+        yield used.union(first), most
+    sets = [
+        (chosen, _bound(counts, [*always, *(holds[name] for name in chosen)]))
+        for chosen in islice(combinations(pool, size), _DOMAIN_SETS)
+    ]
+    # Stable: among sets that could hold as many, those of the most promising clusters come first.
+    sets.sort(key=lambda each: -each[1])
+    tried = sets[: max(_FEWEST_SETS, _PLACINGS // len(requests))]
+    for chosen, most in tried[1:] if alike else tried:
+        yield used.union(chosen), most
+
+
+def _holds(kinds: Sequence[PlacementRequest], room: Room, name: str) -> list[int]:
+    """Return how many requests of each kind, alone, a cluster has room for."""
+    free = room.free[name]
+    return [
+        min(
+            (max(0, free.get(r, 0)) // amount for r, amount in kind.demand.items() if amount > 0),
+            default=_PLACINGS,
         )
-
-    def options(self, request: PlacementRequest) -> list[str]:
-        """Return the clusters with room for a request, in no particular order."""
-        return [name for name in self.free if self.holds(request, name)]
-
-    def holds(self, request: PlacementRequest, name: str) -> bool:
-        """Return whether a cluster has room for a request."""
-        return self.may_hold(request, name) and self.slots.holds(name, request.pods)
-
-    def may_hold(self, request: PlacementRequest, name: str) -> bool:
-        """Return whether a cluster may have room for a request, by sums: a quick check."""
-        return (
-            request.allows(name)
-            and fits(request.demand, self.free[name])
-            and self.slots.may_hold(name, request.pods)
-        )
-
-    def ranked(self, request: PlacementRequest) -> Iterator[str]:
-        """Yield the clusters with room for a request, best first."""
-        for cost in sorted(self.costs(request).values()):
-            if self.slots.holds(cost.name, request.pods):
-                yield cost.name
-
-    def costs(self, request: PlacementRequest) -> dict[str, Cost]:
-        """Return the cost of each cluster that may have room for a request."""
-        return {
-            name: self.cost(request, name) for name in self.free if self.may_hold(request, name)
-        }
-
-    def best(self, request: PlacementRequest, costs: dict[str, Cost]) -> Cost | None:
-        """Return the least cost of a cluster that has room; drop those before it that have none.
-
-        Only the nodes of the cheapest clusters are looked at one by one.
-        """
-        while costs:
-            least = min(costs.values())
-            if self.slots.holds(least.name, request.pods):
-                return least
-            del costs[least.name]
-        return None
-
-    def put(self, request: PlacementRequest, cluster: str) -> None:
-        """Assign a request."""
-        self.free[cluster] = subtract(self.free[cluster], request.demand)
-        self.slots.add(cluster, request.pods)
-        key = request.group, cluster
-        self.occupied[key] = self.occupied.get(key, 0) + 1
-        if cluster not in self.domains:
-            self._near = None
-        self.domains[cluster] = self.domains.get(cluster, 0) + 1
-        self.assigned[request.name] = cluster
-
-    def take(self, request: PlacementRequest) -> None:
-        """Undo `put`."""
-        cluster = self.assigned.pop(request.name)
-        self.free[cluster] = total((self.free[cluster], request.demand))
-        self.slots.add(cluster, request.pods, -1)
-        self.occupied[request.group, cluster] -= 1
-        self.domains[cluster] -= 1
-        if not self.domains[cluster]:
-            del self.domains[cluster]
-            self._near = None
-
-    def cost(self, request: PlacementRequest, name: str) -> Cost:
-        """Return the cost of a cluster with room for a request."""
-        measure = request.measure
-        left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
-        siblings = self.occupied.get((request.group, name), 0)
-        moves = bool(request.last) and name != request.last
-        distance = self._distance(name)
-        return Cost(request.tier(name), moves, siblings, distance, left, name)
-
-    @property
-    def near(self) -> frozenset[tuple[str, ...]]:
-        """Return the `whereabouts` of all clusters in use."""
-        if self._near is None:
-            used = (self.clusters[domain] for domain in self.domains if domain in self.clusters)
-            self._near = frozenset(where for cluster in used for where in whereabouts(cluster))
-        return self._near
-
-    def _distance(self, name: str) -> int:
-        """Return the distance to the clusters in use: 0 in one zone to 3 at another provider."""
-        near = self.near
-        if not near or name in self.domains:
-            return 0
-        return _FAR - sum(where in near for where in whereabouts(self.clusters[name]))
+        if kind.allows(name)
+        else 0
+        for kind in kinds
+    ]
 
 
-def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
+def _bound(counts: Sequence[int], holds: Sequence[Sequence[int]]) -> int:
+    """Return an upper bound of the requests that a set of clusters can take, kind by kind."""
+    return sum(
+        min(count, sum(held[position] for held in holds)) for position, count in enumerate(counts)
+    )
+
+
+def _greedy(requests: Sequence[PlacementRequest], room: Room) -> None:
     """Put every request on the cluster of least cost now; requests without room stay unassigned."""
     kinds = {request.kind: request for request in requests}
     costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
@@ -186,7 +183,7 @@ def greedy(requests: Sequence[PlacementRequest], room: FreeRoom) -> None:
                 costs[each].pop(best.name, None)
 
 
-def ordered(requests: Sequence[PlacementRequest], room: FreeRoom) -> list[PlacementRequest]:
+def _ordered(requests: Sequence[PlacementRequest], room: Room) -> list[PlacementRequest]:
     """Sort requests: fewest choices first, then the largest, then as the spec has them."""
     kinds = {request.kind: request for request in requests}
     choices = {kind: len(room.costs(request)) for kind, request in kinds.items()}
@@ -205,18 +202,8 @@ def _in_order(
     return sorted(((request.kind, request) for request in requests), key=key)
 
 
-def preference_cost(requests: Iterable[PlacementRequest], assigned: Mapping[str, str]) -> int:
+def _preference_cost(requests: Iterable[PlacementRequest], assigned: Mapping[str, str]) -> int:
     """Return the sum of the ranks of the assigned clusters among each request's preferences."""
     return sum(
         request.tier(assigned[request.name]) for request in requests if request.name in assigned
     )
-
-
-def whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
-    """Return the paths (provider), (provider, region) and (provider, region, zone) of a cluster.
-
-    An unknown part ends the list.
-    """
-    steps = (cluster.provider, cluster.region, cluster.zone)
-    depth = next((number for number, step in enumerate(steps) if not step), len(steps))
-    return [steps[: number + 1] for number in range(depth)]

@@ -4,7 +4,6 @@ A Cluster's resourceSummary lags behind by its refresh period. A placed sub-job 
 reservation until the summary is known to count its pods; nothing else corrects a summary.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -145,43 +144,9 @@ def less(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
     """Return a cluster with the requests subtracted."""
     requests = list(requests)
     pods = (group for request in requests for group in request.pods)
-    return holding(cluster, total(each.demand for each in requests), pods)
-
-
-def less_each(
-    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[PlacementRequest]]
-) -> tuple[Cluster, ...]:
-    """Return the clusters, each with the requests of its name subtracted."""
-    return tuple(
-        less(cluster, requests[cluster.name]) if cluster.name in requests else cluster
-        for cluster in clusters
-    )
-
-
-def unreserved(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
-    """Return a cluster without the reservations of these requests, which it has."""
-    requests = list(requests)
-    leaving = Counter(_alike(group) for request in requests for group in request.pods)
-    kept = []
-    for group in cluster.reserved_pods:
-        if leaving[_alike(group)] > 0:
-            leaving[_alike(group)] -= 1
-        else:
-            kept.append(group)
-    free = total((cluster.free, *(each.demand for each in requests)))
-    return replace(cluster, free=free, reserved_pods=tuple(kept))
-
-
-def _alike(group: PodGroup) -> tuple[object, ...]:
-    """Return a key, equal for groups of equal pods and numbers."""
-    return group.frozen, group.number, group.wants, group.domains
-
-
-def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cluster:
-    """Return a cluster with the demand of these pods subtracted."""
     return replace(
         cluster,
-        free=subtract(cluster.free, demand),
+        free=subtract(cluster.free, total(each.demand for each in requests)),
         reserved_pods=(*cluster.reserved_pods, *pods),
     )
 

@@ -12,7 +12,8 @@ from hyperjob_core.hints import nearest
 from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_together
 from hyperjob_engine.reasons.trouble import closed_text, trouble_text
 from hyperjob_engine.resources import (
@@ -66,27 +67,22 @@ class Shortage:
     mismatch: bool = False
 
 
-def explain(
-    request: PlacementRequest,
-    clusters: Iterable[Cluster],
-    room: FreeRoom,
-    *,
-    max_domains: int | None,
-) -> Shortage:
+def explain(request: PlacementRequest, room: Room, *, max_domains: int | None) -> Shortage:
     """Return the demand of a sub-job and what each cluster lacks; `room` has all others placed."""
-    known = {cluster.name: cluster for cluster in clusters}
+    known = room.clusters
     others = () if request.required else (name for name in known if name not in request.preferred)
     names = [*request.preferred, *sorted(others)]
-    found = _hindrances(names, request, known, room, max_domains)
+    found = _hindrances(names, request, room, max_domains)
     if absent := _absent(request, found, known.values()):
         return Shortage(text=absent, absent=True)
     hidden = len(names) - len(found)
     if (
         any(each.cause for each in found)
         and all(each.cause or each.has_none for each in found)
-        and all(room.slots.mismatch(name, request.pods) for name in names[_CLUSTERS_SHOWN:])
+        and all(_mismatch(request, name, room) for name in names[_CLUSTERS_SHOWN:])
     ):
-        text = _causes(found, hidden) + room.slots.label_hint(request.pods)
+        grounds = filter(None, map(room.nodes, room.free))
+        text = _causes(found, hidden) + label_hint(grounds, request.pods)
         return Shortage(text=text, absent=True, mismatch=True)
     only = " (clusterPolicy Required)" if request.required else ""
     reasons = _listed(found, hidden=hidden) or "no cluster is registered"
@@ -96,16 +92,9 @@ def explain(
     )
 
 
-def explain_overflow(
-    request: PlacementRequest,
-    clusters: Iterable[Cluster],
-    room: FreeRoom,
-    *,
-    max_domains: int | None,
-) -> str:
+def explain_overflow(request: PlacementRequest, room: Room, *, max_domains: int | None) -> str:
     """Return what the preferred clusters lack for a sub-job on another cluster."""
-    known = {cluster.name: cluster for cluster in clusters}
-    found = _hindrances(request.preferred, request, known, room, max_domains)
+    found = _hindrances(request.preferred, request, room, max_domains)
     return _listed(found, hidden=len(request.preferred) - len(found))
 
 
@@ -145,26 +134,14 @@ def _causes(found: Sequence[Hindrance], hidden: int) -> str:
 
 
 def _hindrances(
-    names: Sequence[str],
-    request: PlacementRequest,
-    known: Mapping[str, Cluster],
-    room: FreeRoom,
-    max_domains: int | None,
+    names: Sequence[str], request: PlacementRequest, room: Room, max_domains: int | None
 ) -> list[Hindrance]:
-    return [
-        why_not(request, name, known.get(name), room, max_domains)
-        for name in names[:_CLUSTERS_SHOWN]
-    ]
+    return [why_not(request, name, room, max_domains) for name in names[:_CLUSTERS_SHOWN]]
 
 
-def why_not(
-    request: PlacementRequest,
-    name: str,
-    cluster: Cluster | None,
-    room: FreeRoom,
-    max_domains: int | None,
-) -> Hindrance:
+def why_not(request: PlacementRequest, name: str, room: Room, max_domains: int | None) -> Hindrance:
     """Return why a sub-job is not on a cluster; `room` has all others placed."""
+    cluster = room.clusters.get(name)
     if cluster is None:
         near = nearest(name, sorted(room.clusters))
         text = "does not exist" + (f"; did you mean {near}?" if near else "")
@@ -175,7 +152,7 @@ def why_not(
 
 
 def obstacle(
-    request: PlacementRequest, cluster: Cluster, room: FreeRoom, max_domains: int | None
+    request: PlacementRequest, cluster: Cluster, room: Room, max_domains: int | None
 ) -> Hindrance | None:
     """Return why a cluster cannot take a sub-job; None if it can."""
     name = cluster.name
@@ -187,20 +164,26 @@ def obstacle(
         return Hindrance(cluster=name, text="is excluded")
     if not request.allows(name):
         return Hindrance(cluster=name, text="is not in clusterNames (clusterPolicy Required)")
-    if cause := room.slots.mismatch(name, request.pods):
+    if cause := _mismatch(request, name, room):
         text = f"takes none of its pods: {cause}"
         return Hindrance(cluster=name, text=text, too_small=True, cause=cause)
     available = room.free.get(name, cluster.free)
     if not fits(request.demand, available):
         return _lacking(request.demand, available, cluster)
-    crowding = room.slots.crowding(name, request.pods)
-    if crowding:
-        return Hindrance(cluster=name, text=crowding, too_small=True)
+    ground, crowded = room.nodes(name), room.unfit(name, request.pods)
+    if ground is not None and crowded is not None:
+        return Hindrance(cluster=name, text=node_shortage(ground, crowded), too_small=True)
     used = room.domains
     if max_domains is not None and len(used) >= max_domains and name not in used:
         text = f"has room but maxDomains {max_domains} is used up"
         return Hindrance(cluster=name, text=text, has_room=True)
     return None
+
+
+def _mismatch(request: PlacementRequest, name: str, room: Room) -> str:
+    """Return why the nodes of a cluster keep pods away by labels or taints; empty: they may not."""
+    ground = room.nodes(name)
+    return "" if ground is None else mismatch(ground, request.pods)
 
 
 def _lacking(demand: Resources, free: Resources, cluster: Cluster) -> Hindrance:
@@ -254,14 +237,11 @@ def _may_have_node(cluster: Cluster, name: str, amount: int) -> bool:
     return nodes is None or any(node.allocatable.get(name, 0) >= amount for node in nodes)
 
 
-def explain_shortfall(
-    wish: Wish, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
-) -> str:
+def explain_shortfall(wish: Wish, room: Room, *, max_domains: int | None) -> str:
     """Return the wanted accelerators, how many fit on how many clusters, and what each offers."""
-    known = {cluster.name: cluster for cluster in clusters}
     capacity = capacities(wish, room)
     together = most_together(capacity, room, max_domains=max_domains)
-    others = () if wish.required else known
+    others = () if wish.required else room.clusters
     names = sorted(
         dict.fromkeys([*wish.preferred, *others]), key=lambda name: (-capacity.get(name, 0), name)
     )
@@ -270,7 +250,7 @@ def explain_shortfall(
         pods = capacity.get(name, 0)
         text = f"has room for {wish.fixed + pods * wish.per_pod}"
         if not pods:
-            text = why_not(wish.request(1), name, known.get(name), room, max_domains).text
+            text = why_not(wish.request(1), name, room, max_domains).text
         elif name not in together:
             text = f"{text} but maxDomains {max_domains} is used up"
         offers.append((name, text))
@@ -304,10 +284,9 @@ def _clusters_text(number: int) -> str:
 
 
 def explain_overflow_of(
-    wish: Wish, clusters: Iterable[Cluster], shares: Sequence[SplitShare]
+    wish: Wish, known: Mapping[str, Cluster], shares: Sequence[SplitShare]
 ) -> str:
     """Return how many of the accelerators each preferred cluster takes, or why none."""
-    known = {cluster.name: cluster for cluster in clusters}
     taken = {item.cluster: wish.fixed + item.pods * wish.per_pod for item in shares}
     texts = []
     for name in wish.preferred[:_CLUSTERS_SHOWN]:
@@ -324,8 +303,7 @@ def explain_overflow_of(
 def alternatives(
     request: PlacementRequest,
     chosen: str,
-    clusters: Iterable[Cluster],
-    room: FreeRoom,
+    room: Room,
     *,
     max_domains: int | None,
     unplaced: str = "has room, but not for all that must be placed together",
@@ -337,7 +315,7 @@ def alternatives(
     against clusters with room if none was chosen. `runs`: the sub-job exists on the chosen cluster.
     """
     found = {}
-    for cluster in sorted(clusters, key=lambda cluster: cluster.name):
+    for _, cluster in sorted(room.clusters.items()):
         if cluster.name == chosen:
             continue
         hindrance = obstacle(request, cluster, room, max_domains)
@@ -350,9 +328,9 @@ def alternatives(
     return found
 
 
-def _less_good(request: PlacementRequest, chosen: str, other: str, room: FreeRoom) -> str:
+def _less_good(request: PlacementRequest, chosen: str, other: str, room: Room) -> str:
     """Return the first rule by which the chosen cluster is better."""
-    if chosen not in room.clusters:
+    if chosen not in room.free:
         return "has room, but the sub-job is placed already"
     best, cost = room.cost(request, chosen), room.cost(request, other)
     if cost.tier > best.tier:

@@ -3,17 +3,15 @@
 A gang is placed as a whole or not at all. Calls are independent of each other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage, explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
-from hyperjob_engine.placement.search import assign
-from hyperjob_engine.placement.slots import Slots
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.trouble import ClusterTrouble
 
 NEVER: Final = " and too little even on empty clusters"
@@ -39,32 +37,29 @@ class Placement:
 
 def place(
     requests: Sequence[PlacementRequest],
-    clusters: Sequence[Cluster],
+    room: Room,
     *,
-    standing: Iterable[tuple[str, str]] = (),
     max_domains: int | None = None,
     minimum: int = 0,
 ) -> Placement:
     """Place as many requests as have room, or none if these are fewer than `minimum`.
 
-    `standing` are (group, cluster) of sub-jobs that stay where they are: their clusters count as
-    domains, and other sub-jobs of their group prefer other clusters.
+    The clusters of sub-jobs that stand in `room` count as domains, and other sub-jobs of their
+    group prefer other clusters. `room` stays as it is.
     """
     if not requests:
         return Placement()
-    room = FreeRoom.of(clusters, standing)
     done = assign(requests, room, max_domains=max_domains)
-    done.free = {**room.free, **done.free}  # with `max_domains` it lacks the other clusters
     alike: dict[tuple[object, ...], Shortage] = {}
     short: dict[str, Shortage] = {}
     for request in requests:
         if request.name not in done.assigned:
             if request.kind not in alike:
-                alike[request.kind] = explain(request, clusters, done, max_domains=max_domains)
+                alike[request.kind] = explain(request, done, max_domains=max_domains)
             short[request.name] = alike[request.kind]
     if len(done.assigned) >= minimum:
         overflow = {
-            request.name: explain_overflow(request, clusters, done, max_domains=max_domains)
+            request.name: explain_overflow(request, done, max_domains=max_domains)
             for request in requests
             if request.preferred
             and done.assigned.get(request.name, request.preferred[0]) not in request.preferred
@@ -85,7 +80,7 @@ def place(
 
 def fits_never(
     requests: Sequence[PlacementRequest],
-    clusters: Iterable[Cluster],
+    room: Room,
     *,
     minimum: int,
     max_domains: int | None,
@@ -99,14 +94,14 @@ def fits_never(
     """
     if len(requests) < minimum:
         return False  # the others wait for something else
-    asked, known = [*map(_unhindered, requests)], tuple(clusters)
-    unknown = [each.name for each in known if each.trouble and each.trouble.code in _MAY_PASS]
+    asked, known = [*map(_unhindered, requests)], room.clusters
+    unknown = [
+        each.name for each in known.values() if each.trouble and each.trouble.code in _MAY_PASS
+    ]
     if any(request.allows(name) for request in asked for name in unknown):
         return False
-    slots = Slots(known)
-    slots.vacate(Vacating.ALL)
-    free = {each.name: each.allocatable for each in known if each.usable}
-    empty = FreeRoom.of(known, (), free=free, slots=slots)
+    whole = {name: each.allocatable for name, each in room.clusters.items()}
+    empty = room.emptied(Vacating.ALL, whole).beside(())
     return len(assign(asked, empty, max_domains=max_domains).assigned) < minimum
 
 

@@ -18,7 +18,7 @@ from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.topology import Tier, together
-from hyperjob_engine.placement.assign import FreeRoom, whereabouts
+from hyperjob_engine.placement.room import Room, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, total
 
 _COMBINATIONS: Final = 5000
@@ -96,12 +96,12 @@ class SplitShare:
     pods: int
 
 
-def capacities(wish: Wish, room: FreeRoom) -> dict[str, int]:
+def capacities(wish: Wish, room: Room) -> dict[str, int]:
     """Return the most scaled pods of a sub-job, for each cluster that can hold one."""
     return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
-def share(wish: Wish, room: FreeRoom, *, max_domains: int | None) -> tuple[SplitShare, ...]:
+def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[SplitShare, ...]:
     """Return the shares of the accelerators on clusters with room; empty if they do not fit.
 
     Clusters in use by `room` count as domains already.
@@ -117,9 +117,7 @@ def share(wish: Wish, room: FreeRoom, *, max_domains: int | None) -> tuple[Split
     return ()
 
 
-def most_together(
-    capacity: Mapping[str, int], room: FreeRoom, *, max_domains: int | None
-) -> list[str]:
+def most_together(capacity: Mapping[str, int], room: Room, *, max_domains: int | None) -> list[str]:
     """Return the clusters, at most `max_domains`, that together hold most; the largest first."""
     slots = _slots(room, max_domains)
     chosen = []
@@ -140,14 +138,14 @@ class _Chooser:
     """
 
     def __init__(
-        self, wish: Wish, room: FreeRoom, capacity: Mapping[str, int], max_domains: int | None
+        self, wish: Wish, room: Room, capacity: Mapping[str, int], max_domains: int | None
     ) -> None:
         self._wish = wish
         self._room = room
         self._capacity = capacity
         self._slots = _slots(room, max_domains)
         self._largest = most_together(capacity, room, max_domains=max_domains)
-        self._used = [whereabouts(room.clusters[n]) for n in room.domains if n in room.clusters]
+        self._used = [whereabouts(room.clusters[n]) for n in room.domains if n in room.free]
         self._where = {name: whereabouts(room.clusters[name]) for name in capacity}
 
     def choose(self) -> tuple[SplitShare, ...]:
@@ -253,18 +251,18 @@ def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[SplitShare]
     return found[::-1]
 
 
-def _slots(room: FreeRoom, max_domains: int | None) -> int | None:
+def _slots(room: Room, max_domains: int | None) -> int | None:
     """Return how many clusters may be used beside those in use by `room`; None: any number."""
     return None if max_domains is None else max(0, max_domains - len(room.domains))
 
 
-def _most(wish: Wish, room: FreeRoom, name: str) -> int:
+def _most(wish: Wish, room: Room, name: str) -> int:
     """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
     others = total(scale(group.request, group.number) for group in wish.others)
     free = subtract(room.free[name], others)
     most = min(free.get(each, 0) // amount for each, amount in wish.pod.items() if amount > 0)
 
     def crowded(pods: int) -> bool:
-        return not room.slots.holds(name, wish.request(pods).pods)
+        return not room.nodes_hold(name, wish.request(pods).pods)
 
     return bisect_left(range(1, most + 1), True, key=crowded)

@@ -1,6 +1,6 @@
 """The rules of admission for one HyperJob: its queues are open, have quota, and its gang has room.
 
-These functions change neither the usage nor the space that they get.
+These functions change neither the usage nor the room that they get.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperjob_engine.model.line import WaitCode
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.queues import QueueTrouble
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.usage import Limit, QueueUsage, Shares
 from hyperjob_engine.queueing.workload import PlacementNeeds, QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, total
@@ -49,14 +50,14 @@ def closed(queues: Sequence[str], usage: QueueUsage) -> Block | None:
 
 
 def try_to_admit(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, room: Room
 ) -> Grant | Block:
     """Return clusters for at least the sub-jobs that must start together, or the block."""
-    verdict = _try_in_order(waiting, needs, usage, space)
+    verdict = _try_in_order(waiting, needs, usage, room)
     if isinstance(verdict, Block) and verdict is not CAPACITY:
         smallest = _smallest_first(waiting)
         if smallest != list(waiting):
-            other = _try_in_order(smallest, needs, usage, space)
+            other = _try_in_order(smallest, needs, usage, room)
             return other if isinstance(other, Grant) else verdict
     return verdict
 
@@ -117,18 +118,19 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], shares: Shares, most: Resour
 
 
 def _try_in_order(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage, room: Room
 ) -> Grant | Block:
     """Admit, in this order, as many sub-jobs as the limits of their queues allow."""
-    allowed, block = _within_limits(waiting, usage, space)
+    allowed, block = _within_limits(waiting, usage, room)
     least = max(1, needs.needed)
     if len(allowed) < least:
         return block or Block(code=WaitCode.CAPACITY)
     requests = [part.request for part in allowed]
-    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
+    beside = room.beside(needs.standing)
+    found = assign(requests, beside, max_domains=needs.max_domains, least=least).assigned
     if len(found) < least:
         return CAPACITY if len(allowed) == len(waiting) else block or Block(code=WaitCode.CAPACITY)
-    return Grant(dict(found))
+    return Grant(found)
 
 
 def _smallest_first(parts: Sequence[QueuedSubJob]) -> list[QueuedSubJob]:
@@ -151,7 +153,7 @@ def _is_within(
 
 
 def _within_limits(
-    waiting: Sequence[QueuedSubJob], usage: QueueUsage, space: Space
+    waiting: Sequence[QueuedSubJob], usage: QueueUsage, room: Room
 ) -> tuple[list[QueuedSubJob], Block | None]:
     """Return the sub-jobs that the limits allow, in order, and the first block of the others.
 
@@ -172,12 +174,12 @@ def _within_limits(
         trial = total((asked, demand))
         kept = usage.kept_for_others(demand)
         short = next(
-            (name for name, least in kept.items() if trial[name] + least > space.sum.get(name, 0)),
+            (name for name, least in kept.items() if trial[name] + least > room.sum.get(name, 0)),
             None,
         )
         if short is not None:
             usage.add(part.queue, charge, -1)
-            if trial[short] <= space.sum.get(short, 0):
+            if trial[short] <= room.sum.get(short, 0):
                 block = block or Block(code=WaitCode.GUARANTEE, resource=short)
             continue
         asked = trial

@@ -5,7 +5,7 @@ within its share. Preemption: a HyperJob whose PriorityClass allows it stops Hyp
 priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
 more urgent and lose little: each once, and only where all of them together lose little beside what
 the head has waited. A HyperJob is stopped as a whole, and only if the head can then start. The
-choice is tried on copies of the usage and of the space.
+choice is tried on copies of the usage and of the room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -19,9 +19,10 @@ from typing import Final, NamedTuple
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
+from hyperjob_engine.queueing.headroom import after_ends
 from hyperjob_engine.queueing.queues import Tree
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
@@ -132,14 +133,14 @@ def victims_for(
     summaries may count so much too much that another choice is right. `late`: those that lose
     little make way too.
     """
-    space = room_after_ends(state)
-    found = _victims(state, waiting, gang, holders, space, now=now, late=late)
-    doubts = [each for each in space.clusters if each.view is None and any(each.doubtful.values())]
+    room = after_ends(state.last.open)
+    found = _victims(state, waiting, gang, holders, room, now=now, late=late)
+    doubts = [each for each in room.clusters.values() if any(each.doubtful.values())]
     if not doubts:
         return found
     for cluster in doubts:
-        space.take(cluster.name, cluster.doubtful, -1)
-    other = _victims(state, waiting, gang, holders, space, now=now, late=late)
+        room.subtract(cluster.name, cluster.doubtful, -1)
+    other = _victims(state, waiting, gang, holders, room, now=now, late=late)
     if other is None or (found is not None and set(found) == set(other)):
         return found
     return ()
@@ -150,7 +151,7 @@ def _victims(
     waiting: Pending,
     gang: Sequence[QueuedSubJob],
     holders: Holders,
-    space: Space,
+    room: Room,
     *,
     now: datetime,
     late: bool,
@@ -167,7 +168,7 @@ def _victims(
     head, tree = state.entries[waiting.order.key], state.usage.tree
     own = holders.by_queues.get(frozenset((waiting.queue,)), ())
     if late:
-        trial = _Trial(waiting, holders.usage.copy(), space.copy())
+        trial = _Trial(waiting, holders.usage.copy(), room.copy())
         return _that_lose_little(head, waiting, own, trial, now=now, tree=tree)
     known = [entry for entry in own if may_preempt(head, entry, tree)]
     lenders = _lenders(queue, demand, holders, preempted=known)
@@ -176,7 +177,7 @@ def _victims(
             known += entries
     if not known and evicted_head(state) != head.unit.key:
         return None
-    trial = _Trial(waiting, holders.usage.copy(), space.copy())
+    trial = _Trial(waiting, holders.usage.copy(), room.copy())
     if not known:
         return None if not trial.is_enough() else ()
     taken: list[Entry] = []
@@ -231,11 +232,6 @@ def _that_lose_little(
     asked = floor.get(accelerator_of(floor) or "", NANO)
     waits = (now - created) // _MICROSECOND * asked // 10**6
     return sorted(found) if lost * _PART_OF_WAIT <= waits else None
-
-
-def room_after_ends(state: QueueState) -> Space:
-    """Return the room after the end of all pods that are about to end."""
-    return state.last.open.ended()
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:
@@ -334,12 +330,12 @@ def _since(entry: Entry) -> str:
 
 
 class _Trial:
-    """Copies of the usage and the space, as if some HyperJobs had been stopped."""
+    """Copies of the usage and the room, as if some HyperJobs had been stopped."""
 
-    def __init__(self, waiting: Pending, usage: QueueUsage, space: Space) -> None:
+    def __init__(self, waiting: Pending, usage: QueueUsage, room: Room) -> None:
         self._waiting = waiting
         self.usage = usage
-        self._space = space
+        self._room = room
 
     def stop(self, entry: Entry) -> None:
         self._move(entry, -1)
@@ -350,13 +346,13 @@ class _Trial:
     def is_enough(self) -> bool:
         """Return whether the head of line could start."""
         needs = self._waiting.shape.needs
-        if not self._space.allows(needs.floor):
+        if not self._room.allows(needs.floor):
             return False
-        found = try_to_admit(self._waiting.parts, needs, self.usage, self._space)
+        found = try_to_admit(self._waiting.parts, needs, self.usage, self._room)
         return isinstance(found, Grant)
 
     def _move(self, entry: Entry, sign: int) -> None:
         namespace = entry.unit.key.partition("/")[0]
         for part, cluster in entry.holding.values():
             self.usage.count(part, sign)
-            self._space.leave(part.request, cluster, f"{namespace}/{part.name}", -sign)
+            self._room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)

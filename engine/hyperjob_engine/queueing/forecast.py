@@ -7,15 +7,17 @@ an estimate: no HyperJob waits longer for a wrong one.
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import NEAR, Start, WaitCode
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.ground import Vacating
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing.headroom import holds
 from hyperjob_engine.queueing.queues import Tree
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending, PlacementNeeds
 from hyperjob_engine.resources import Resources, fits, total
@@ -55,7 +57,7 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd 
 
 def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
-    tree, space = state.usage.tree, state.last.open
+    tree, clusters = state.usage.tree, state.last.open.clusters
     known = []
     for key in state.index.holders:
         entry = state.entries[key]
@@ -64,7 +66,7 @@ def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
                 end = end_of(key, entry, tree, now=now)
             if end is not None:
                 known.append(end)
-    ending = [(cluster.name, total(cluster.ending.values())) for cluster in space.clusters]
+    ending = [(cluster.name, total(cluster.ending.values())) for cluster in clusters.values()]
     leaving = tuple((name, demand) for name, demand in ending if demand)
     gone = [ExpectedEnd(now, "", leaving)] if leaving else []
     return sorted([*gone, *known], key=lambda end: (end.at, end.key))
@@ -93,14 +95,12 @@ def renew_forecast(state: QueueState, *, now: datetime) -> None:
 class CapacityTimeline:
     """The free resources after each expected end, computed once for all heads of a round."""
 
-    def __init__(self, space: Space, ends: Sequence[ExpectedEnd]) -> None:
-        """`space` has the free resources now; `ends` are sorted by time."""
+    def __init__(self, room: Room, ends: Sequence[ExpectedEnd]) -> None:
+        """`room` is that of now; `ends` are sorted by time."""
         self._ends = ends
-        self._space = space.emptied(()) if ends else space
-        self._freed = self._space.copy()  # after the ends computed so far
-        # By the number of the end: what is free after it on each cluster, and on all together.
-        self._free: list[dict[str, Resources]] = []
-        self._sums: list[Resources] = []
+        self._room = room.after(Vacating.OF_JOBS) if ends else room
+        self._freed = self._room.copy()  # after the ends computed so far
+        self._after: list[Room] = []  # by the number of the end
 
     def earliest(self, waiting: Pending) -> Start | None:
         """Return the first expected end after which a gang has room; None if there is none.
@@ -108,7 +108,7 @@ class CapacityTimeline:
         The result is None too for a gang that has room now: it waits for another reason.
         """
         ends = self._ends
-        if not ends or has_room(waiting, self._space):
+        if not ends or has_room(waiting, self._room):
             return None
         low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
         step = 1  # the search widens slowly: mostly one of the first ends gives the room
@@ -124,33 +124,31 @@ class CapacityTimeline:
     def _has_room(self, waiting: Pending, number: int) -> bool:
         """Return whether a gang has room after an end."""
         self._look(number)
-        space = copy(self._space)
-        space.free, space.sum = self._free[number], dict(self._sums[number])
-        return has_room(waiting, space)
+        return has_room(waiting, self._after[number])
 
     def _enough(self, floor: Resources) -> int:
         """Return the first end after which the clusters together have enough free resources."""
         for number in range(len(self._ends)):
             self._look(number)
-            if fits(floor, self._sums[number]):
+            if fits(floor, self._after[number].sum):
                 return number
         return len(self._ends)
 
     def _look(self, number: int) -> None:
         """Compute the free resources after all ends up to number `number`."""
-        for end in self._ends[len(self._free) : number + 1]:
+        for end in self._ends[len(self._after) : number + 1]:
             for cluster, demand in end.frees:
-                self._freed.take(cluster, demand, -1)
-            self._free.append(dict(self._freed.free))
-            self._sums.append(dict(self._freed.sum))
+                self._freed.subtract(cluster, demand, -1)
+            self._after.append(self._freed.copy())
 
 
-def has_room(waiting: Pending, space: Space) -> bool:
+def has_room(waiting: Pending, room: Room) -> bool:
     """Return whether the sub-jobs that must start together have room."""
     needs = waiting.shape.needs
-    if not space.allows(needs.floor):
+    if not room.allows(needs.floor):
         return False
-    return space.holds(
+    return holds(
+        room,
         [part.request for part in waiting.parts],
         needs.standing,
         needs.max_domains,
@@ -159,12 +157,13 @@ def has_room(waiting: Pending, space: Space) -> bool:
     )
 
 
-def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
+def room_for(waiting: Pending, room: Room) -> Mapping[str, str]:
     """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
     needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
     least = max(1, needs.needed)
-    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
+    beside = room.beside(needs.standing)
+    found = assign(requests, beside, max_domains=needs.max_domains, least=least).assigned
     return found if len(found) >= least else {}
 
 
@@ -175,14 +174,14 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
     round lets it. HyperJobs that come later may delay it. Without one of the estimates that a time
     depends on, there is no expected start, nor where it is too far away.
     """
-    space = state.last.open.emptied(())
+    room = state.last.open.after(Vacating.OF_JOBS)
     coming = ends(state, now=now)
     waiting = list(_in_turn(state))
     found: dict[str, Start] = {}
     last: ExpectedEnd | None = None
     most = _MOST_TRIALS // max(1, len({each.shape.needs for _, _, each in waiting}))
     for position in range(most):
-        starting = list(_starting(state, waiting, space))
+        starting = list(_starting(state, waiting, room))
         if starting and last is not None and (last.overdue or last.at >= LATEST):
             return found  # all later starts are unknown too
         for key, entry, frees in starting:
@@ -198,12 +197,12 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
         waiting = [each for each in waiting if each[0] not in started]
         last = coming[position]
         for cluster, demand in last.frees:
-            space.take(cluster, demand, -1)
+            room.subtract(cluster, demand, -1)
     return found
 
 
 def _starting(
-    state: QueueState, waiting: Iterable[tuple[str, Entry, Pending]], space: Space
+    state: QueueState, waiting: Iterable[tuple[str, Entry, Pending]], room: Room
 ) -> Iterator[tuple[str, Entry, tuple[tuple[str, Resources], ...]]]:
     """Yield the HyperJobs that start in the room of now, and take that; with what they hold."""
     failed: set[PlacementNeeds] = set()  # the room only shrinks
@@ -212,7 +211,7 @@ def _starting(
         queue, needs = each.queue, each.shape.needs
         if queue in held_up:
             continue
-        clusters = room_for(each, space) if needs not in failed and has_room(each, space) else {}
+        clusters = room_for(each, room) if needs not in failed and has_room(each, room) else {}
         if not clusters:
             failed.add(needs)
             if (known := state.usage.tree.queues.get(queue)) is not None and known.fifo:
@@ -220,7 +219,7 @@ def _starting(
             continue
         taken = [(part, clusters[part.name]) for part in each.parts if part.name in clusters]
         for part, cluster in taken:
-            space.take(cluster, part.request.demand)
+            room.subtract(cluster, part.request.demand)
         yield key, entry, tuple((cluster, part.request.demand) for part, cluster in taken)
 
 

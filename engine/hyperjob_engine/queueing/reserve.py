@@ -3,12 +3,15 @@
 A sub-job holds its reservation from its admission until the free amounts of its cluster exclude it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.queueing.room import Space
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing.headroom import keep, wants
 from hyperjob_engine.queueing.state import QueueState, working_on
 from hyperjob_engine.queueing.workload import Entry
+from hyperjob_engine.resources import Resources
 
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
@@ -41,44 +44,51 @@ def _has_guarantee(state: QueueState, entry: Entry) -> bool:
     return any(tree.queues[name].guarantee for path in paths for name in path)
 
 
-def reserve(state: QueueState, space: Space) -> None:
-    """Subtract all reservations from the space; move those on an unusable cluster to another one.
+def reserve(state: QueueState, room: Room, eventual: Mapping[str, Resources]) -> None:
+    """Take all reservations from the room; move those on an unusable cluster to another one.
 
     A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
     """
     for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
         with working_on(key):
-            _reserve(state, state.entries[key], space)
+            _reserve(state, state.entries[key], room, eventual)
 
 
-def _reserve(state: QueueState, entry: Entry, space: Space) -> None:
-    """Subtract the reservations of one HyperJob."""
+def _reserve(
+    state: QueueState, entry: Entry, room: Room, eventual: Mapping[str, Resources]
+) -> None:
+    """Take the reservations of one HyperJob."""
     namespace = entry.unit.key.partition("/")[0]
     unplaced = []
     for part in entry.missing:
         if state.settings.counts(f"{namespace}/{part.name}"):
             continue
         cluster = entry.reserved_clusters.get(part.name)
-        if cluster in space.free:
-            space.put(part.request, cluster)
+        if cluster in room.free:
+            room.hold(part.request, cluster)
         else:
             entry.reserved_clusters.pop(part.name, None)
             unplaced.append(part.request)
     if unplaced:
-        _reserve_elsewhere(entry, unplaced, space)
+        _reserve_elsewhere(entry, unplaced, room, eventual)
 
 
-def _reserve_elsewhere(entry: Entry, unplaced: Sequence[PlacementRequest], space: Space) -> None:
+def _reserve_elsewhere(
+    entry: Entry,
+    unplaced: Sequence[PlacementRequest],
+    room: Room,
+    eventual: Mapping[str, Resources],
+) -> None:
     """Move reservations to clusters with room; for the rest, keep all room that they could use."""
     limit = entry.unit.max_domains
     standing = [
         (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
     ]
-    found = space.assign(unplaced, standing, limit)
+    found = assign(unplaced, room.beside(standing), max_domains=limit).assigned
     for request in unplaced:
         if request.name in found:
             entry.reserved_clusters[request.name] = found[request.name]
-            space.put(request, found[request.name])
+            room.hold(request, found[request.name])
     left = [request for request in unplaced if request.name not in found]
     if left:
-        space.keep(space.wants(left, most=len(left), max_domains=limit))
+        keep(room, wants(room, eventual, left, most=len(left), max_domains=limit))

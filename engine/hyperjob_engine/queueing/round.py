@@ -22,6 +22,7 @@ from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
@@ -42,8 +43,8 @@ from hyperjob_engine.queueing.evict import (
     victims_for,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
+from hyperjob_engine.queueing.headroom import could_hold, keep, wants
 from hyperjob_engine.queueing.reserve import reserve
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
     LastRound,
@@ -172,10 +173,16 @@ def begin(
             state.lines.changed.update(state.lines.queues())
         state.answers.empty = empty
         state.answers.never.clear()
-    room = Space(clusters, eventual)
-    reserve(state, room)
+    room = Room(clusters)
+    reserve(state, room, eventual)
     state.messages.numbers |= state.last.open.sum != room.sum
-    state.last = LastRound(at=now, room=room, open=room.copy(), blocks=state.last.blocks)
+    state.last = LastRound(
+        at=now,
+        room=room,
+        open=room.copy(),
+        eventual=eventual,
+        blocks=state.last.blocks,
+    )
 
 
 @dataclass(slots=True)
@@ -320,7 +327,8 @@ class _Round:
         if usage.tree.guaranteed and is_guaranteed(waiting.parts, usage):
             # A guarantee precedes what is kept for a head: the room is `open`, which has that.
             return try_to_admit(waiting.parts, shape.needs, usage, self.state.last.open)
-        if exceeds(self.state, waiting) and fits(shape.needs.floor, room.most):
+        eventual = self.state.last.eventual.values()
+        if exceeds(self.state, waiting) and fits(shape.needs.floor, total(eventual)):
             # The block is then the limit, whether there is room now or not.
             return try_to_admit(waiting.parts, shape.needs, usage, room)
         if shape.needs in self.failed:
@@ -343,8 +351,8 @@ class _Round:
         state, key = self.state, waiting.order.key
         for part in waiting.parts:
             if cluster := grant.clusters.get(part.name):
-                state.last.room.put(part.request, cluster)
-                state.last.open.put(part.request, cluster)
+                state.last.room.hold(part.request, cluster)
+                state.last.open.hold(part.request, cluster)
         admit(state, key, grant.clusters, now=self.now)
         self.timeline = self.holders = None
         self.admitted[key] = None
@@ -358,15 +366,17 @@ class _Round:
 
     def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
         """Return whether a gang has room, beside all guarantees, after the end of all HyperJobs."""
-        needs, room, answers = waiting.shape.needs, self.state.last.room, self.state.answers
+        needs, last, answers = waiting.shape.needs, self.state.last, self.state.answers
         if exceeds(self.state, waiting):
             return False
         could = answers.could.get(needs)
         if could is None:
             requests = [part.request for part in waiting.parts]
-            found = room.could(requests, needs.standing, needs.max_domains)
+            found = could_hold(
+                last.room, last.eventual, requests, needs.standing, needs.max_domains
+            )
             could = answers.could[needs] = found >= needs.needed
-        return could and leaves_guarantees(gang, self.state.shares, room.most)
+        return could and leaves_guarantees(gang, self.state.shares, total(last.eventual.values()))
 
     def _lead(self, waiting: Pending, block: Block) -> None:
         """Let the first of a line that can ever start be its head, whose queue is then in `led`.
@@ -428,18 +438,22 @@ class _Round:
     def _keep(self, waiting: Pending, *, most: Resources | None = None) -> None:
         """Keep for a head what it could use of each cluster, at most `most` of all together."""
         last = self.state.last
-        for name, taken in last.room.keep(self._wants(waiting), most=most).items():
+        for name, taken in keep(last.room, self._wants(waiting), most=most).items():
             last.kept[name] = total((last.kept.get(name, {}), taken))
         last.kept_for = waiting.order.key
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
         """Return the resources that a head could use, by cluster."""
-        needs, wants = waiting.shape.needs, self.state.answers.wants
-        found = wants.get(needs)
+        needs, last, known = waiting.shape.needs, self.state.last, self.state.answers.wants
+        found = known.get(needs)
         if found is None:
             requests = [part.request for part in waiting.parts]
-            found = wants[needs] = self.state.last.room.wants(
-                requests, most=needs.needed, max_domains=needs.max_domains
+            found = known[needs] = wants(
+                last.room,
+                last.eventual,
+                requests,
+                most=needs.needed,
+                max_domains=needs.max_domains,
             )
         return found
 

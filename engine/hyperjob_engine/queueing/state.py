@@ -26,12 +26,12 @@ from weakref import WeakKeyDictionary
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_engine.model.line import Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
 from hyperjob_engine.queueing.lines import Lines
 from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.queues import Queue, Tree
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
@@ -129,15 +129,16 @@ class Eviction:
 class LastRound:
     """The result of the last round.
 
-    `open` has the free resources after reservations of admitted sub-jobs; `room` also lacks what
-    is `kept`, by cluster, for `kept_for`: the head of line for which others make way, or that has
-    waited long. `starts` are the expected starts of heads. `blocks` has why the HyperJobs of a
-    queue and a shape wait.
+    `open` is what the reservations of admitted sub-jobs leave; `room` also lacks what is `kept`, by
+    cluster, for `kept_for`: the head of line for which others make way, or that has waited long.
+    `eventual` is by cluster what is free after the end of all HyperJobs. `starts` are the expected
+    starts of heads. `blocks` has why the HyperJobs of a queue and a shape wait.
     """
 
     at: datetime | None = None
-    room: Space = field(default_factory=lambda: Space((), {}))
-    open: Space = field(default_factory=lambda: Space((), {}))
+    room: Room = field(default_factory=lambda: Room(()))
+    open: Room = field(default_factory=lambda: Room(()))
+    eventual: Mapping[str, Resources] = field(default_factory=dict)
     kept_for: str = ""
     kept: dict[str, Resources] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)

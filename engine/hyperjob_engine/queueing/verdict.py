@@ -12,7 +12,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, Start, Wait, WaitCode, roughly, step
-from hyperjob_engine.model.observed import Cluster, QueueVerdict
+from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, fits_never, place
 from hyperjob_engine.queueing.admit import Block
@@ -20,7 +21,6 @@ from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import message_facts
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
 from hyperjob_engine.queueing.usage import Limit
 from hyperjob_engine.queueing.workload import Entry, Pending
@@ -136,7 +136,7 @@ def _exceeds_clusters(state: QueueState, waiting: Pending) -> bool:
     if known is None:
         known = never[needs] = fits_never(
             [part.request for part in waiting.parts],
-            state.last.open.clusters,
+            state.last.open,
             minimum=needs.needed,
             max_domains=needs.max_domains,
         )
@@ -343,7 +343,8 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
     if entry is None or entry.waiting is None or head == own:
         return ""
     requests = [part.request for part in waiting.parts]
-    found = state.last.open.assign(requests, needs.standing, needs.max_domains)
+    beside = state.last.open.beside(needs.standing)
+    found = assign(requests, beside, max_domains=needs.max_domains).assigned
     if len(found) < max(1, needs.needed):
         return ""
     name, queue = name_for(state, own, head), entry.waiting.queue
@@ -365,8 +366,7 @@ def _placement(state: QueueState, waiting: Pending) -> Placement:
     needs = waiting.shape.needs
     return place(
         [part.request for part in waiting.parts],
-        [_with_free(state.last.open, each.name, each) for each in state.last.open.clusters],
-        standing=needs.standing,
+        state.last.open.beside(needs.standing),
         max_domains=needs.max_domains,
         minimum=max(1, needs.needed),
     )
@@ -376,7 +376,8 @@ def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Roo
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
-    found = state.last.open.assign(requests, needs.standing, needs.max_domains)
+    beside = state.last.open.beside(needs.standing)
+    found = assign(requests, beside, max_domains=needs.max_domains).assigned
     if len(found) == len(demands):
         return _Room(_NEXT)
     whole = total(demands.values())
@@ -393,7 +394,3 @@ def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Roo
     wanted = amount_text(measure, whole.get(measure, 0))
     text = f"its automatic split needs {wanted}, there is room for {fits}"
     return _Room(f"{TOO_LARGE}{text}" if never else text, has_room=False)
-
-
-def _with_free(space: Space, name: str, cluster: Cluster) -> Cluster:
-    return replace(cluster, free=space.free[name]) if name in space.free else cluster

@@ -10,7 +10,7 @@ from typing import Final
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish
 from hyperjob_engine.splitting.protocol import question, usable
 
@@ -27,7 +27,7 @@ class Outside:
     again: timedelta | None = None
 
 
-def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
+def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
     """Return the shares of the last answer if they fit now, else the next question."""
     limit = observed.hyperjob.max_domains
     asked = question(observed.hyperjob, wish, room, max_domains=limit)

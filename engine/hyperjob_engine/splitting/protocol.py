@@ -14,7 +14,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded, integer, mapping, string
 from hyperjob_engine.model.observed import HyperJob, SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities
 from hyperjob_engine.resources import Resources, quantities
 
@@ -37,7 +37,7 @@ class RawAnswer:
 
 
 def question(
-    hyperjob: HyperJob, wish: Wish, room: FreeRoom, *, max_domains: int | None
+    hyperjob: HyperJob, wish: Wish, room: Room, *, max_domains: int | None
 ) -> SplitQuestion:
     """Return the question about a split, with all the input of the built-in splitter."""
     most = capacities(wish, room)
@@ -72,7 +72,7 @@ def question(
 
 
 def usable(
-    answer: SplitAnswer, wish: Wish, room: FreeRoom, *, max_domains: int | None
+    answer: SplitAnswer, wish: Wish, room: Room, *, max_domains: int | None
 ) -> tuple[SplitShare, ...] | str:
     """Return the shares of an answer if they are valid now, else why they are not."""
     most = capacities(wish, room)
@@ -120,7 +120,7 @@ def _object(body: bytes) -> Object:
     return found
 
 
-def _cluster(room: FreeRoom, name: str, most: int) -> Object:
+def _cluster(room: Room, name: str, most: int) -> Object:
     cluster = room.clusters[name]
     return {
         "name": name,

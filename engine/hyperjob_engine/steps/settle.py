@@ -18,6 +18,7 @@ from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
 from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.place import fits_never, place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
 
@@ -35,16 +36,16 @@ def place_missing(draft: Draft) -> None:
         )
         for sub_job, child in unplaced.values()
     ]
+    room = Room(observed.clusters, _stays(draft))
     draft.placement = place(
         [draft.split.pinned(request) for request in draft.sought],
-        observed.clusters,
-        standing=_stays(draft),
+        room,
         max_domains=observed.hyperjob.max_domains,
         minimum=draft.needed,
     )
     draft.never = draft.placement.room_for < draft.needed and fits_never(
         draft.sought,
-        observed.clusters,
+        room,
         minimum=draft.needed,
         max_domains=observed.hyperjob.max_domains,
     )

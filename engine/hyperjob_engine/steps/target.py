@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.steps.draft import Draft
 
 
@@ -17,8 +18,7 @@ def no_target(draft: Draft, name: str) -> Sequence[str]:
     ]
     placement = place(
         [sub_job.request(frozenset({child.cluster}))],
-        observed.clusters,
-        standing=others,
+        Room(observed.clusters, others),
         max_domains=observed.hyperjob.max_domains,
     )
     return tuple(each.text for each in placement.unplaced.values())

@@ -11,8 +11,8 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import CreateChild, Plan
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import accelerator_of
 from hyperjob_engine.steps.draft import Draft
@@ -68,7 +68,7 @@ def pieces(
         child = child_of(observed, item.name)
         if item.name not in created and child.cluster:
             standing.append((item.group.name, child.cluster))
-    room = FreeRoom.of(observed.clusters, standing)
+    room = Room(observed.clusters, standing)
     for name, action in created.items():
         if action.cluster in room.free:
             room.put(requests[name], action.cluster)
@@ -110,7 +110,7 @@ def _elsewhere(
     observed: Observed,
     request: PlacementRequest,
     cluster: str,
-    room: FreeRoom,
+    room: Room,
     split: Split,
     *,
     unplaced: str,
@@ -129,7 +129,6 @@ def _elsewhere(
     reasons = alternatives(
         request,
         cluster,
-        observed.clusters,
         beside,
         max_domains=limit,
         unplaced=unplaced,

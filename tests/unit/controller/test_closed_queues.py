@@ -17,7 +17,8 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdic
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin, Resize
 from hyperjob_engine.model.request import ClosedQueue
-from hyperjob_engine.placement.place import fits_never, place
+from hyperjob_engine.placement.place import fits_never
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.queueing.read import unit_of
@@ -33,6 +34,7 @@ from tests.unit.engine.builders import (
     hyperjob,
     job,
     observed,
+    place,
     policy,
     request,
     task,
@@ -206,8 +208,8 @@ def test_a_person_must_open_a_queue_that_no_cluster_of_a_hyperjob_has_open(
 
 def test_a_closed_queue_is_no_reason_why_a_gang_can_never_fit() -> None:
     requests = [request(name, 60, excluded=frozenset({"a"}), closed=ON_A) for name in "xy"]
-    assert not fits_never(requests, (A, B), minimum=2, max_domains=None)
-    assert fits_never(requests, (A,), minimum=2, max_domains=None)
+    assert not fits_never(requests, Room((A, B)), minimum=2, max_domains=None)
+    assert fits_never(requests, Room((A,)), minimum=2, max_domains=None)
 
 
 def test_the_queue_engine_asks_for_no_room_in_a_cluster_that_has_closed_the_queue() -> None:

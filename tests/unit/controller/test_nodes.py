@@ -5,16 +5,15 @@ from hyperjob_engine.gang.review import PinnedPlace, review
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.capacity import less, unreserved
-from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.capacity import less
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import parse_resources, scale, total
-from tests.unit.engine.builders import GPU, NOW, cluster
+from tests.unit.engine.builders import GPU, NOW, cluster, place
 from tests.unit.engine.queueworld import queue
 from tests.unit.engine.views import held, node, seen, view
 
@@ -63,12 +62,12 @@ def test_shares_of_a_split_are_bounded_by_nodes() -> None:
         pod=parse_resources({GPU: "3", "pods": "1"}),
     )
     clusters = (crowded, cluster("b", 13))
-    found = share(wish, FreeRoom.of(clusters, ()), max_domains=None)
+    found = share(wish, Room(clusters), max_domains=None)
     assert {item.cluster: item.pods for item in found} == {"a": 4, "b": 4}
 
 
 def test_pods_taken_back_leave_their_nodes() -> None:
-    room = FreeRoom.of([half(100)], ())
+    room = Room([half(100)])
     wanted = sized(4, 4)
     room.put(wanted, "a")
     assert room.options(replace(wanted, name="k")) == []
@@ -84,13 +83,15 @@ def halved(free: int = 100, *reserved: PlacementRequest) -> Cluster:
 
 def test_what_is_reserved_takes_its_nodes_and_gives_them_back() -> None:
     wanted, other = sized(4, 4), replace(sized(1, 4), name="k")
-    assert FreeRoom.of([halved()], ()).options(wanted) == ["a"]
-    taken = halved(100, other)
-    assert FreeRoom.of([taken], ()).options(wanted) == []
-    assert FreeRoom.of([unreserved(taken, [other])], ()).options(wanted) == ["a"]
-    again = unreserved(halved(), [other])  # nobody knows of it
-    assert FreeRoom.of([again], ()).options(replace(wanted, name="l")) == ["a"]
-    assert FreeRoom.of([again], ()).options(sized(4, 5)) == [], "that makes no room"
+    assert Room([halved()]).options(wanted) == ["a"]
+    taken = Room([halved(100, other)])
+    assert taken.options(wanted) == []
+    taken.hold(other, "a", -1)
+    assert taken.options(wanted) == ["a"]
+    again = Room([halved()])
+    again.hold(other, "a", -1)  # nobody knows of it
+    assert again.options(replace(wanted, name="l")) == ["a"]
+    assert again.options(sized(4, 5)) == [], "that makes no room"
 
 
 def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
@@ -100,10 +101,10 @@ def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
         PinnedPlace(request=one, pin="a", held=True, released=True),
         PinnedPlace(request=two, pin="gone", held=True, released=True),
     ]
-    found = review(seats, [halved(92, one)], standing=(), max_domains=None)
+    found = review(seats, Room([halved(92, one)]), standing=(), max_domains=None)
     assert (found.ready, dict(found.moves)) == (frozenset({"j"}), {"k": "a"})
     third = PinnedPlace(request=replace(two, name="l"), pin="gone", held=True, released=True)
-    found = review([*seats, third], [halved(92, one)], standing=(), max_domains=None)
+    found = review([*seats, third], Room([halved(92, one)]), standing=(), max_domains=None)
     assert (found.moves, list(found.short)) == ({"k": "a"}, ["l"])
 
 

@@ -1,6 +1,6 @@
 """Small documents for the controller's tests, each with only what a test says about it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +8,8 @@ from hyperjob_core.api.names import binding_name
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, Refusal
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement import place as placement
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
 from hyperjob_engine.resources import parse_resources
 
@@ -259,3 +261,14 @@ def ends(status: Object) -> list[str]:
     """The types of the conditions that say that a HyperJob has ended."""
     types = [each["type"] for each in status["conditions"] if each["status"] == "True"]
     return [each for each in types if each in ("Completed", "Failed")]
+
+
+def place(
+    requests: Sequence[PlacementRequest],
+    clusters: Iterable[Cluster],
+    *,
+    standing: Iterable[tuple[str, str]] = (),
+    **limits: Any,
+) -> placement.Placement:
+    """Place requests in the room of these clusters."""
+    return placement.place(requests, Room(clusters, standing), **limits)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hyperjob_engine.gang.places import domains
 from hyperjob_engine.gang.review import PinnedPlace, Review, review
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
 from tests.unit.engine.builders import GPU, cluster, observed, request
 from tests.unit.engine.views import job, node, seen, task, view
@@ -23,7 +24,7 @@ def seat(
 
 
 def look(*seats: PinnedPlace, on: list[Cluster], max_domains: int | None = None) -> Review:
-    return review(seats, on, standing=(), max_domains=max_domains)
+    return review(seats, Room(on), standing=(), max_domains=max_domains)
 
 
 def test_a_place_whose_room_is_our_own_reservation_is_kept() -> None:

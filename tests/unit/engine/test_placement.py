@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.place import Placement, place
-from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.place import Placement
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import fits, parse_resources, subtract
-from tests.unit.engine.builders import GPU, cluster, request
+from tests.unit.engine.builders import GPU, cluster, place, request
 
 CPU = parse_resources({"cpu": "64", "pods": "110"})
 
@@ -299,7 +299,7 @@ def test_an_excluded_cluster_is_not_used() -> None:
 def test_with_one_cluster_the_largest_is_chosen_unless_too_few_fit(
     least: int, placed: dict[str, int]
 ) -> None:
-    room = FreeRoom.of([cluster("a", 16), cluster("b", 8)], ())
+    room = Room([cluster("a", 16), cluster("b", 8)])
     mates = [request(f"hj-{number}", 8) for number in range(3)]
     found = assign(mates, room, max_domains=1, least=least)
     assert Counter(found.assigned.values()) == placed
@@ -307,7 +307,7 @@ def test_with_one_cluster_the_largest_is_chosen_unless_too_few_fit(
 
 
 def test_a_search_finds_the_order_in_which_all_fit() -> None:
-    room = FreeRoom.of([cluster("a", 10), cluster("b", 9)], ())
+    room = Room([cluster("a", 10), cluster("b", 9)])
     mates = [request(f"hj-{number}", gpus) for number, gpus in enumerate((6, 5, 4, 4))]
     found = assign(mates, room, max_domains=None)
     assert len(found.assigned) == 4

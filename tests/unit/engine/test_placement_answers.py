@@ -10,7 +10,6 @@ from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Tai
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import ClosedQueue
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import (
     alternatives,
     explain,
@@ -23,6 +22,7 @@ from hyperjob_engine.placement.explain import (
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish
 from tests.unit.engine.builders import GPU, cluster, request
 from tests.unit.engine.views import held, job, node, seen, task, view
@@ -151,22 +151,22 @@ OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], str]] = {
 def test_the_first_obstacle_against_a_cluster_is_named(
     where: Cluster, fields: dict[str, Any], text: str
 ) -> None:
-    room = FreeRoom.of([where], ())
+    room = Room([where])
     found = obstacle(request("hj-trainer-0", 8, **fields), where, room, None)
     assert (found.text if found else "") == text
-    against = why_not(request("hj-trainer-0", 8, **fields), "a", where, room, None)
+    against = why_not(request("hj-trainer-0", 8, **fields), "a", room, None)
     assert against.text == (text or "has room for this sub-job, but not for the others on it")
     assert against.has_room is not bool(text)
 
 
 def test_a_cluster_that_is_not_there_is_unknown() -> None:
-    found = why_not(request("hj-trainer-0"), "z", None, FreeRoom.of([], ()), None)
+    found = why_not(request("hj-trainer-0"), "z", Room([]), None)
     assert (found.cluster, found.text) == ("z", "does not exist")
 
 
 def test_a_further_cluster_is_one_too_many_only_at_the_limit_of_clusters() -> None:
     a, b = cluster("a"), cluster("b")
-    room = FreeRoom.of([a, b], [("trainer", "a")])
+    room = Room([a, b], [("trainer", "a")])
     wanted = request("hj-trainer-1")
     found = obstacle(wanted, b, room, 1)
     assert found is not None
@@ -230,33 +230,33 @@ def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     fields: dict[str, Any],
     texts: dict[str, str],
 ) -> None:
-    room = FreeRoom.of(ROOMS, standing)
+    room = Room(ROOMS, standing)
     wanted = request("hj-trainer-0", 8, **fields)
-    found = alternatives(wanted, chosen, ROOMS, room, max_domains=None)
+    found = alternatives(wanted, chosen, room, max_domains=None)
     assert {name: each.text for name, each in found.items()} == texts
-    runs = alternatives(wanted, chosen, ROOMS, room, max_domains=None, runs=True)
+    runs = alternatives(wanted, chosen, room, max_domains=None, runs=True)
     stays = "has room, but running sub-jobs stay where they are"
     assert {each.text for each in runs.values()} == {stays}
 
 
 def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_counted() -> None:
     many = [cluster(name, 0) for name in "hgfedcba"]
-    room = FreeRoom.of(many, ())
+    room = Room(many)
     wanted = request("hj-trainer-0", 8, preferred=("h", "z"))
     needs, lacks = f"needs 8 {GPU}", f"lacks 8 {GPU} (has none)"
-    found = explain(wanted, [*many, cluster("i", 64)], room, max_domains=None)
+    found = explain(wanted, Room([*many, cluster("i", 64)]), max_domains=None)
     assert found.text == (
         f"{needs}: z does not exist; each of h, a, b and 1 more {lacks}; and 5 more clusters do not"
         " fit either"
     )
     small = [cluster("h", 7)]
     required = replace(wanted, required=True)
-    only = explain(required, small, FreeRoom.of(small, ()), max_domains=None)
+    only = explain(required, Room(small), max_domains=None)
     assert only.text == (
         f"{needs} (clusterPolicy Required): h lacks 1 {GPU} (has 7); z does not exist"
     )
     asked = replace(wanted, preferred=tuple("abcdefg"))
-    over = explain_overflow(asked, many, room, max_domains=None)
+    over = explain_overflow(asked, room, max_domains=None)
     assert over == f"each of a, b, c and 2 more {lacks}; and 2 more clusters do not fit either"
 
 
@@ -288,7 +288,7 @@ def test_a_shortfall_names_the_fewest_sub_jobs_that_make_exactly_the_wanted_numb
 ) -> None:
     one = [cluster("a", 8)]
     asked = wish(accelerators, fixed=fixed, per_pod=per_pod)
-    found = explain_shortfall(asked, one, FreeRoom.of(one, ()), max_domains=None)
+    found = explain_shortfall(asked, Room(one), max_domains=None)
     assert found.startswith(text.format(gpu=GPU))
 
 
@@ -297,7 +297,9 @@ def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_
 ):
     clusters = [cluster("a"), cluster("b"), cluster("c", unusable="no")]
     asked = wish(9, fixed=1, per_pod=2, preferred="abcz")
-    found = explain_overflow_of(asked, clusters, [SplitShare("a", 3), SplitShare("d", 1)])
+    found = explain_overflow_of(
+        asked, Room(clusters).clusters, [SplitShare("a", 3), SplitShare("d", 1)]
+    )
     assert found == (
         f"a has room for 7 of 9 {GPU}; b has too little room; c is not Ready; z does not exist"
     )

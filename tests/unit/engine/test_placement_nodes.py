@@ -16,17 +16,17 @@ from hyperjob_engine.model.members import (
 )
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.wants import parse_ports
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.ground import Ground, Kind
-from hyperjob_engine.placement.place import place
-from tests.unit.engine.builders import GPU, Object
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing.headroom import after_ends
+from tests.unit.engine.builders import GPU, Object, place
 from tests.unit.engine.views import held, job, node, seen, task, view
 
 ON = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def fits(shown: MemberView, wanted: PlacementRequest, *reserved: PlacementRequest) -> bool:
-    return bool(FreeRoom.of([seen(shown, *reserved)], ()).options(wanted))
+    return bool(Room([seen(shown, *reserved)]).options(wanted))
 
 
 def affinity(*expressions: dict[str, Any], field: str = "matchExpressions") -> dict[str, Any]:
@@ -485,3 +485,17 @@ def test_a_ground_after_changes_counts_as_a_fresh_one(steps: list[list[MemberNod
         assert positions[0] == positions[1]
         for kind in kinds:
             assert ground.counts(kind) == fresh.counts(kind)
+
+
+def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended() -> None:
+    """A pod without a vcjob ends on n0, and another one stays on n1."""
+    ends, stays = held("ends", 8, ending=True), held("stays", 8)
+    shown = seen(view([node("n0", 8, ends), node("n1", 8, stays), node("n2", 4)]))
+    room = Room([replace(shown, ending={"": ends.request})])
+    wanted = job(task(1, 8))
+    assert room.options(wanted) == []
+    after = after_ends(room)
+    assert after.options(wanted) == ["a"]
+    after.hold(wanted, "a")
+    after.subtract("a", wanted.demand, -1)
+    assert after.options(wanted) == [], "the sums are enough, and no node is"

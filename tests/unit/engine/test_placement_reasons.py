@@ -4,17 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import alternatives, explain
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, cluster, request
 
 
 def test_a_sub_job_on_a_cluster_that_is_gone_stays_settled() -> None:
     clusters = [cluster("a"), cluster("b", unusable="yes")]
-    found = alternatives(
-        request("j"), "gone", clusters, FreeRoom.of(clusters, ()), max_domains=None
-    )
+    found = alternatives(request("j"), "gone", Room(clusters), max_domains=None)
     assert {name: each.text for name, each in found.items()} == {
         "a": "has room, but the sub-job is placed already",
         "b": "is not Ready",
@@ -44,5 +42,5 @@ def test_a_device_that_no_cluster_has_is_named(wanted, has, elsewhere, absent) -
         for name, each in (("a", has), ("b", elsewhere))
     ]
     asked = replace(request("j"), demand=parse_resources(wanted))
-    found = explain(asked, clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    found = explain(asked, Room(clusters), max_domains=None)
     assert (found.text if found.absent else "") == absent

@@ -2,12 +2,11 @@
 
 import pytest
 
-from hyperjob_engine.placement import search, share
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement import assign, share
 from hyperjob_engine.placement.explain import alternatives, explain_shortfall
-from hyperjob_engine.placement.place import place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import capacities
-from tests.unit.engine.builders import cluster, request
+from tests.unit.engine.builders import cluster, place, request
 from tests.unit.engine.test_share import shared, wish
 
 MANY = 30
@@ -62,7 +61,7 @@ def test_the_likeliest_clusters_are_tried_first_where_only_a_few_sets_are_tried(
     small = [cluster(f"a{number}", 10) for number in range(10)]
     large = [cluster(f"z{number}", 1000) for number in range(2)]
     wanted = [request(f"j-{number}", 1) for number in range(2000)]
-    assert search._PLACINGS // len(wanted) < search._FEWEST_SETS
+    assert assign._PLACINGS // len(wanted) < assign._FEWEST_SETS
     placed = place(wanted, [*small, *large], max_domains=2)
     assert not placed.unplaced
     assert set(placed.assigned.values()) == {"z0", "z1"}
@@ -87,7 +86,7 @@ def test_the_set_that_can_hold_most_is_tried_first_where_only_a_few_sets_are_tri
     clusters = [*(cluster(f"a{number:02}", 110) for number in range(25)), cluster("z", 109)]
     wanted = [request(f"x-{n}", excluded=frozenset({"z"})) for n in range(110)]
     wanted += [request(f"y-{n}", preferred=("z",), required=True) for n in range(109)]
-    assert search._PLACINGS // len(wanted) < 24
+    assert assign._PLACINGS // len(wanted) < 24
     placed = place(wanted, clusters, max_domains=2)
     assert not placed.unplaced
 
@@ -102,7 +101,7 @@ def test_of_few_sub_jobs_many_sets_are_tried() -> None:
 
 def test_a_tie_is_said_to_be_decided_by_name() -> None:
     clusters = [cluster("a", 10), cluster("b", 10)]
-    told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    told = alternatives(request("j", 8), "a", Room(clusters), max_domains=None)
     assert {name: each.text for name, each in told.items()} == {
         "b": "has as much room as a, which comes first by name"
     }
@@ -110,7 +109,7 @@ def test_a_tie_is_said_to_be_decided_by_name() -> None:
 
 def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
     clusters = [cluster("a", 10), cluster("b", 11)]
-    told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    told = alternatives(request("j", 8), "a", Room(clusters), max_domains=None)
     assert {name: each.text for name, each in told.items()} == {
         "b": "has room, but fits less closely than a"
     }
@@ -119,9 +118,9 @@ def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
 def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
     clusters = [cluster("a", 17), cluster("b", 9)]
     what = wish(130, fixed=1, per_pod=8)
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     assert capacities(what, room) == {"a": 2, "b": 1}
-    told = explain_shortfall(what, clusters, room, max_domains=None)
+    told = explain_shortfall(what, room, max_domains=None)
     assert "26 fit on 2 clusters" in told
     assert "a has room for 17" in told
     assert "b has room for 9" in told

@@ -8,7 +8,6 @@ import pytest
 from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
-from hyperjob_engine.placement.place import place
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     Object,
@@ -18,6 +17,7 @@ from tests.unit.engine.builders import (
     hyperjob,
     job,
     observed,
+    place,
     policy,
     request,
     task,

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing import headroom
 from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
 from hyperjob_engine.queueing.evict import evict, preempted_since
 from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.round import begin, schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
 from tests.unit.engine.builders import GPU, NOW, cluster
@@ -111,9 +113,8 @@ def test_a_head_that_must_stay_together_is_kept_room_where_as_many_as_must_start
     """Two of 8, 8 and 4 GPUs must start in one cluster, whichever two: 8 and 4 at the least."""
     head = unit("head", 8, 8, 4)
     one = cluster("a", gpus)
-    wants = Space([one], {"a": one.free}).wants(
-        [part.request for part in head.parts], most=2, max_domains=1
-    )
+    requests = [part.request for part in head.parts]
+    wants = headroom.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=1)
     assert wants.get("a", {}).get(GPU, 0) == kept * NANO
 
 
@@ -135,15 +136,16 @@ def test_there_is_room_for_a_gang_exactly_if_it_can_be_assigned(
     stands: list[str],
     least: int,
 ) -> None:
-    space = Space([cluster(f"c{index}", gpus) for index, gpus in enumerate(free)], {})
+    room = Room(cluster(f"c{index}", gpus) for index, gpus in enumerate(free))
     names = (only_on,) if only_on else ()
     for wanted in (sizes, sizes[:1] * copies):
         parts = unit("gang", *wanted, only_on=names).parts
         requests = [part.request for part in parts]
         standing = [("trainer", where) for where in stands]
         alike = len({request.kind for request in requests}) == 1
-        found = space.assign(requests, standing, max_domains, least=least)
-        assert space.holds(requests, standing, max_domains, least=least, alike=alike) == (
+        beside = room.beside(standing)
+        found = assign(requests, beside, max_domains=max_domains, least=least).assigned
+        assert headroom.holds(room, requests, standing, max_domains, least=least, alike=alike) == (
             len(found) >= least
         )
 
@@ -158,7 +160,7 @@ def test_a_resource_that_a_head_asks_for_none_of_takes_no_room_from_it(
         replace(part.request, demand={**part.request.demand, "example.com/nic": 0})
         for part in head.parts
     ]
-    wants = Space([one], {"a": one.free}).wants(requests, most=2, max_domains=max_domains)
+    wants = headroom.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=max_domains)
     assert wants["a"][GPU] == 16 * NANO
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import FreeRoom
-from hyperjob_engine.placement.search import assign
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.confirm import NoConfirmation
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, set_queues, update
@@ -66,7 +66,7 @@ def fill(
     requests: Sequence[PlacementRequest],
     max_domains: int | None,
 ) -> Mapping[str, str]:
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     room.free = dict(free)
     return assign(requests, room, max_domains=max_domains).assigned
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing.headroom import keep
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.room import Space
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, cluster
@@ -116,18 +117,18 @@ def test_no_more_is_kept_than_the_gang_needs() -> None:
 def test_a_room_never_keeps_more_than_is_free_wanted_and_needed(
     free: list[int], wants: list[int], most: int | None
 ) -> None:
-    space = Space([cluster(f"c{index}", gpus) for index, gpus in enumerate(free)], {})
-    before = {name: each.get(GPU, 0) for name, each in space.free.items()}
-    wanted = {name: {GPU: amount * NANO} for name, amount in zip(space.free, wants, strict=False)}
-    taken = space.keep(wanted, most=None if most is None else {GPU: most * NANO})
+    room = Room(cluster(f"c{index}", gpus) for index, gpus in enumerate(free))
+    before = {name: each.get(GPU, 0) for name, each in room.free.items()}
+    wanted = {name: {GPU: amount * NANO} for name, amount in zip(room.free, wants, strict=False)}
+    taken = keep(room, wanted, most=None if most is None else {GPU: most * NANO})
     for name, was in before.items():
         amount = taken.get(name, {}).get(GPU, 0)
-        assert space.free[name].get(GPU, 0) == was - amount
+        assert room.free[name].get(GPU, 0) == was - amount
         assert 0 <= amount <= max(0, min(was, wanted[name][GPU]))
     possible = sum(max(0, min(was, wanted[name][GPU])) for name, was in before.items())
     together = sum(each[GPU] for each in taken.values())
     assert together == (possible if most is None else min(possible, most * NANO))
-    assert space.sum.get(GPU, 0) == sum(max(0, each.get(GPU, 0)) for each in space.free.values())
+    assert room.sum.get(GPU, 0) == sum(max(0, each.get(GPU, 0)) for each in room.free.values())
 
 
 def test_the_pass_of_another_hyperjob_leaves_what_is_kept() -> None:

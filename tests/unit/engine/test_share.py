@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.placement.assign import FreeRoom
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
 from hyperjob_engine.resources import fits, parse_resources, whole
 from tests.unit.engine.builders import GPU, cluster
@@ -37,7 +37,7 @@ def wish(
 
 def shared(what: Wish, *clusters: Cluster, max_domains: int | None = None) -> dict[str, int]:
     """Accelerators by cluster, in the order of the shares."""
-    found = share(what, FreeRoom.of(clusters, ()), max_domains=max_domains)
+    found = share(what, Room(clusters), max_domains=max_domains)
     return {item.cluster: what.fixed + item.pods * what.per_pod for item in found}
 
 
@@ -106,7 +106,7 @@ def test_never_over_more_clusters_than_allowed(
 
 
 def test_clusters_in_use_count_as_domains() -> None:
-    room = FreeRoom.of((A, B, C), [("other", "b")])
+    room = Room((A, B, C), [("other", "b")])
     assert [item.cluster for item in share(wish(60), room, max_domains=1)] == ["b"]
     assert share(wish(61), room, max_domains=1) == ()
     assert {item.cluster for item in share(wish(190), room, max_domains=2)} == {"b", "c"}
@@ -179,15 +179,15 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
 ) -> None:
     what, clusters, max_domains = case
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     found = share(what, room, max_domains=max_domains)
     everywhere = tuple(item.name for item in clusters)
     alone = fewest(what, clusters, max_domains, what.preferred)
     allowed = what.preferred if what.required else everywhere
     assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
-    assert share(what, FreeRoom.of(clusters[::-1], ()), max_domains=max_domains) == found
+    assert share(what, Room(clusters[::-1]), max_domains=max_domains) == found
     if not found:
-        text = explain_shortfall(what, clusters, room, max_domains=max_domains)
+        text = explain_shortfall(what, room, max_domains=max_domains)
         assert text.startswith(f"needs {what.accelerators} {GPU}")
         return
     free = {item.name: item.free for item in clusters}
@@ -205,7 +205,7 @@ def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
 ) -> None:
     what, clusters, max_domains = case
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     others = [
         item
         for item in share(what, room, max_domains=max_domains)
@@ -275,14 +275,14 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
 def test_a_shortfall_is_told_exactly(
     what: Wish, clusters: tuple[Cluster, ...], max_domains: int | None, text: str
 ) -> None:
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     assert share(what, room, max_domains=max_domains) == ()
-    assert explain_shortfall(what, clusters, room, max_domains=max_domains) == text
+    assert explain_shortfall(what, room, max_domains=max_domains) == text
 
 
 def test_a_shortfall_over_many_clusters_stays_readable() -> None:
     clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
-    text = explain_shortfall(wish(301), clusters, FreeRoom.of(clusters, ()), max_domains=None)
+    text = explain_shortfall(wish(301), Room(clusters), max_domains=None)
     assert "300 fit on 300 clusters" in text
     assert text.endswith("and 295 more clusters")
 
@@ -292,10 +292,10 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
     found = [SplitShare("a", 100), SplitShare("b", 28)]
     empty = explain_overflow_of(
-        wish(preferred=("b",)), (A, cluster("b", 0)), [SplitShare("a", 128)]
+        wish(preferred=("b",)), Room((A, cluster("b", 0))).clusters, [SplitShare("a", 128)]
     )
     assert empty == "b has too little room"
-    assert explain_overflow_of(what, clusters, found) == (
+    assert explain_overflow_of(what, Room(clusters).clusters, found) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
     )
 

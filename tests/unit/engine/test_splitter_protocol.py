@@ -10,7 +10,7 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.placement.assign import FreeRoom
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import parse_resources
@@ -48,7 +48,7 @@ def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **fields: ob
 
 
 def asked(what: Wish, *clusters, max_domains: int | None = None) -> SplitQuestion:
-    return question(HJ, what, FreeRoom.of(clusters, ()), max_domains=max_domains)
+    return question(HJ, what, Room(clusters), max_domains=max_domains)
 
 
 def test_a_question_has_all_that_the_built_in_splitter_goes_by() -> None:
@@ -94,7 +94,7 @@ def test_the_example_gives_only_shares_that_the_controller_can_use(data: st.Data
         preferred=preferred,
     )
     limit = data.draw(st.sampled_from([None, 1, 2]))
-    room = FreeRoom.of(clusters, ())
+    room = Room(clusters)
     made = question(HJ, what, room, max_domains=limit)
     said = read_answer(json.dumps(answer(json.loads(made.body))).encode())
     assert bool(said.reason) == (not said.shares)
@@ -119,7 +119,7 @@ def test_the_example_gives_only_shares_that_the_controller_can_use(data: st.Data
 )
 def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
     given_ = SplitAnswer(digest="", occasion="", shares=tuple(shares), retry_at=NOW)
-    assert usable(given_, wish(), FreeRoom.of((A, B), ()), max_domains=1) == text
+    assert usable(given_, wish(), Room((A, B)), max_domains=1) == text
 
 
 @pytest.mark.parametrize(

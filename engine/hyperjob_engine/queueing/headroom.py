@@ -1,0 +1,155 @@
+"""What a queue asks of the room: may a gang start, what a head of line could use, and keeps.
+
+While others make way for a head, everything is kept for it that it could use on any cluster: no
+HyperJob that starts meanwhile can then delay it. For a head that has waited long no more is kept
+than its gang needs. `eventual` is what is free on each cluster after the end of all HyperJobs.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeAlias
+
+from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.ground import Vacating
+from hyperjob_engine.placement.room import Room
+from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, total
+
+Standing: TypeAlias = Sequence[tuple[str, str]]
+"""The sub-jobs that stay where they are, as (group, cluster)."""
+
+
+def holds(
+    room: Room,
+    requests: Sequence[PlacementRequest],
+    standing: Standing,
+    max_domains: int | None,
+    *,
+    least: int,
+    alike: bool,
+) -> bool:
+    """Return whether `least` of the requests have room; `alike`: all are of one kind.
+
+    The answer equals that of `assign`. Requests of one kind are only counted: their order makes
+    no difference to a cluster. `most` begins as an upper bound by sums, and the clusters are
+    counted exactly from the best on, until enough have room or the bounds are too low.
+    """
+    if not alike:
+        found = assign(requests, room.beside(standing), max_domains=max_domains, least=least)
+        return len(found.assigned) >= least
+    if len(requests) < least:
+        return False
+    request, number = requests[0], len(requests)
+    used = {cluster for _, cluster in standing}
+    further = None if max_domains is None else max(0, max_domains - len(used))
+    most = {
+        name: room.most(name, request.pods, by_sum, exact=False)
+        for name, free in room.free.items()
+        if request.allows(name)
+        and (by_sum := min(number, _times(free, request.demand, default=number)))
+    }
+    held: dict[str, int] = {}
+    for name in sorted(most, key=lambda name: (name not in used, -most[name])):
+        if _together(most, used, further) < least or _together(held, used, further) >= least:
+            break
+        held[name] = most[name] = room.most(name, request.pods, most[name])
+    return _together(held, used, further) >= least
+
+
+def could_hold(
+    room: Room,
+    eventual: Mapping[str, Resources],
+    requests: Sequence[PlacementRequest],
+    standing: Standing,
+    max_domains: int | None,
+) -> int:
+    """Return how many requests have room after the end of all HyperJobs."""
+    empty = room.emptied(Vacating.OF_JOBS, eventual).beside(standing)
+    return len(assign(requests, empty, max_domains=max_domains).assigned)
+
+
+def after_ends(room: Room) -> Room:
+    """Return the room after the end of all pods that are about to end, as nodes show them."""
+    made = room.after(Vacating.ENDING)
+    for name in room.free:
+        cluster = room.clusters[name]
+        if cluster.view is not None:
+            for job, demand in cluster.ending.items():
+                if job:
+                    made.leave(name, job, demand)
+                else:  # of other workloads: `after` has taken these pods from the nodes
+                    made.subtract(name, demand, -1)
+    return made
+
+
+def wants(
+    room: Room,
+    eventual: Mapping[str, Resources],
+    requests: Sequence[PlacementRequest],
+    *,
+    most: int,
+    max_domains: int | None,
+) -> dict[str, Resources]:
+    """Return the resources that a head could use, on every cluster that can ever take it.
+
+    `most` is the number of sub-jobs that the gang needs. Each cluster counts as if it took as
+    many of each kind as it can hold when empty: a head may use any of the clusters.
+    """
+    counts = Counter(request.kind for request in requests)
+    kinds = list({request.kind: request for request in requests}.values())
+    everything = total(request.demand for request in requests)
+    found: dict[str, Resources] = {}
+    for name in room.free:
+        most_free = eventual.get(name, {})
+        numbers = [
+            min(counts[kind.kind], most, _times(most_free, kind.demand)) if kind.allows(name) else 0
+            for kind in kinds
+        ]
+        if max_domains == 1 and not (
+            fits(everything, most_free) if most >= len(requests) else sum(numbers) >= most
+        ):
+            continue
+        used = total(map(scale, (kind.demand for kind in kinds), numbers))
+        if any(used.values()):
+            found[name] = used
+    return found
+
+
+def keep(
+    room: Room, wanted: Mapping[str, Resources], *, most: Resources | None = None
+) -> dict[str, Resources]:
+    """Take these resources, as far as they are free, for the rest of the round.
+
+    At most `most` of all clusters together, from those first that have the largest part of what
+    is wanted of them: there it is complete first. Return what was taken of each cluster.
+    """
+    taken: dict[str, Resources] = {}
+    left = dict(most) if most is not None else None
+    free = {
+        name: {
+            each: max(0, min(amount, room.free[name].get(each, 0)))
+            for each, amount in amounts.items()
+        }
+        for name, amounts in wanted.items()
+    }
+    for name in sorted(free, key=lambda n: (-free[n].get(measure_of(wanted[n]), 0), n)):
+        found = free[name]
+        if left is not None:
+            found = {each: min(amount, left.get(each, 0)) for each, amount in found.items()}
+            left = subtract(left, found)
+        if any(found.values()):
+            room.subtract(name, found)
+            taken[name] = found
+    return taken
+
+
+def _together(held: Mapping[str, int], used: Collection[str], further: int | None) -> int:
+    """Return what clusters in use hold together with at most so many further ones; None: all."""
+    others = sorted((number for name, number in held.items() if name not in used), reverse=True)
+    return sum(held.get(name, 0) for name in used) + sum(others[:further])
+
+
+def _times(free: Resources, demand: Resources, *, default: int = 1) -> int:
+    """Return how often a demand fits into free resources; `default` times if it is for nothing."""
+    numbers = (free.get(name, 0) // amount for name, amount in demand.items() if amount > 0)
+    return max(0, min(numbers, default=default))
