@@ -33,7 +33,8 @@ class Training:
 
     `progress` is the percentage of the steps, or the step where the number of steps is unknown;
     `saved` is the time of the checkpoint at `saved_step`, `updated` the time of `step`. `phase` is
-    what the program has announced to do instead of steps.
+    what the program has announced to do instead of steps. `usual_steps_per_second` is only set
+    while the training makes less than half of it.
     """
 
     step: int
@@ -41,6 +42,7 @@ class Training:
     percent: int | None = None
     progress: str = ""
     steps_per_second: float | None = None
+    usual_steps_per_second: float | None = None
     completion: datetime | None = None
     start_step: int = 0
     saved_step: int | None = None
@@ -56,7 +58,9 @@ class Training:
         if self.percent is not None:
             parts.insert(0, f"{self.percent}%")
         if self.steps_per_second:
-            parts.append(f"{self.steps_per_second:g} steps/s")
+            usual = self.usual_steps_per_second
+            before = f" ({usual:g} usually)" if usual else ""
+            parts.append(f"{self.steps_per_second:g} steps/s{before}")
         if self.completion is not None:
             left = max(0.0, (self.completion - now).total_seconds())
             parts.append(f"done in {human_duration(left)}")
@@ -125,6 +129,7 @@ def training_of(raw: Object) -> Training | None:
         percent=integer(raw.get("percent")),
         progress=string(raw.get("progress")),
         steps_per_second=_float(raw.get("stepsPerSecond")),
+        usual_steps_per_second=_float(raw.get("usualStepsPerSecond")),
         completion=timestamp(raw.get("estimatedCompletionTime")),
         start_step=count(raw.get("startStep")),
         saved_step=integer(raw.get("savedStep")),

@@ -34,6 +34,18 @@ from typing import Any, SupportsFloat, SupportsIndex
 _SECONDS = 1.0
 _METRICS = 16
 _last: dict[str, Any] = {"time": 0.0, "saved": None, "waited": None, "since": 0.0}
+_samples = [0, 0]  # of the main thread since the last line: all, and those in a function of WAITS
+_SAMPLE_SECONDS = 0.2
+_LEAST_SAMPLES = 4
+WAITS = frozenset(
+    {
+        "_engine_run_backward",
+        "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+        "all_to_all_single", "allgather", "allreduce", "barrier", "broadcast",
+        "broadcast_object_list", "monitored_barrier", "process_allgather", "reduce_scatter",
+        "reduce_scatter_tensor", "sync_global_devices", "wait_at_barrier",
+    }
+)  # fmt: skip
 
 _LEAST_SECONDS = 20.0
 _FIRST_SECONDS = 600.0
@@ -70,6 +82,9 @@ def progress(
     the first time before the first step, with the step from which the training resumes. Each
     process may call it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
 
+    A line also has the part of the time in which the main thread was in a function that waits for
+    other processes, such as the all-reduce of torch; where `waiting` is used, its part.
+
     After 20 seconds without a new step, or three times the median time of a step if that is more,
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
     `phase` names what the program does instead of steps, such as "load", "evaluate", "save" or
@@ -103,6 +118,9 @@ def _print_last() -> bool:
     if _last["waited"] is not None and now > _last["since"]:
         report["waited"] = round(min(1.0, _last["waited"] / (now - _last["since"])), 3)
         _last["waited"] = 0.0
+    elif _samples[0] >= _LEAST_SAMPLES:
+        report["sampled"] = round(_samples[1] / _samples[0], 3)
+    _samples[:] = 0, 0
     saved = _last["saved"] if report["saved"] is None else report["saved"]
     _last.update(time=now, saved=saved, since=now)
     _print({key: value for key, value in report.items() if value is not None})
@@ -237,7 +255,9 @@ class _Watchdog:
         while True:
             due = self._due
             left = 1.0 if due is None else due - time.monotonic()
-            if select.select([self._read], [], [], max(0.0, min(1.0, left)))[0]:
+            if self._since:
+                self._sample()
+            if select.select([self._read], [], [], max(0.0, min(_SAMPLE_SECONDS, left)))[0]:
                 self._report(self._written().decode(errors="replace"))
             elif due is not None and left <= 0 and self._due == due:
                 self._reports += 1
@@ -245,6 +265,15 @@ class _Watchdog:
                 faulthandler.dump_traceback(file=self._write, all_threads=True)
             if time.monotonic() - _last["time"] >= 2 * _SECONDS:
                 _print_last()
+
+    def _sample(self) -> None:
+        """Look whether the main thread waits for other processes, as far as its functions show."""
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
+        waits = False
+        while frame is not None and not waits:
+            waits = frame.f_code.co_name.lower() in WAITS
+            frame = frame.f_back
+        _samples[:] = _samples[0] + 1, _samples[1] + waits
 
     def _written(self) -> bytes:
         """Return the text of faulthandler, which it writes in many small parts."""

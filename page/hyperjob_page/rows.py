@@ -127,6 +127,7 @@ def _progress(status: Object) -> TrainingStatus | None:
         found,
         progress=shortened(found.progress, _WORD),
         steps_per_second=shortened(found.steps_per_second, _WORD),
+        usual=shortened(found.usual, _WORD),
         phase=shortened(found.phase, _WORD),
         metrics={
             shortened(name, _WORD): shortened(value, _WORD)

@@ -1,4 +1,4 @@
-"""A rank of a real DDP training hangs: the HyperJob says which one, and in which line."""
+"""A rank of a real DDP training hangs or slows down: the HyperJob says which one, and where."""
 
 from collections.abc import Iterator
 
@@ -72,4 +72,48 @@ def test_the_rank_for_which_the_others_wait_and_its_line_are_named(
     assert f"; rank {hanging} in " in status.message
     assert "3 of 4 ranks are in " in status.message
     assert "time.sleep(100_000))" in status.message, "the line of the user's own file"
+    job.delete()
+
+
+def slow_train(slow: int) -> None:
+    import time
+
+    import torch
+    import torch.distributed as dist
+
+    from hyperjob.sdk import progress
+
+    progress(phase="load")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+    for step in range(100_000):
+        time.sleep(0.1 if step < 300 or dist.get_rank() != slow else 0.8)  # its loader
+        loss = model(torch.randn(4, 8)).square().mean()
+        loss.backward()
+        progress(step=step, steps=100_000, loss=loss.item())
+
+
+@pytest.mark.parametrize("slow", [0, 3])
+def test_a_rank_that_becomes_slow_is_named_though_the_program_measures_nothing(
+    client: Client, slow: int
+) -> None:
+    job = client.train(
+        slow_train,
+        args={"slow": slow},
+        name=f"slow-{slow}",
+        clusters=2,
+        replicas=4,
+        gpus=1,
+        framework="torchrun",
+        image="pytorch",
+        env={"OMP_NUM_THREADS": "1"},
+    )
+    for status in job.watch():
+        if "the others wait for pod" in status.message:
+            break
+    assert status.reason == "SlowProgress"
+    pod = status.message.rpartition("/")[2]
+    assert pod.startswith(f"slow-{slow}-")
+    assert pod.endswith(f"-{slow // 2}-worker-{slow % 2}")
     job.delete()

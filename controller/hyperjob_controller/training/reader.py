@@ -355,9 +355,10 @@ class Reader:
         self._request_pass(key)
 
     def _waits_elsewhere(self, key: str) -> bool:
-        """Return whether a survey of the waiting is due."""
-        read = [each.wait for each in self._watches.get(key, {}).values() if each.wait]
-        if not any_waits(read):
+        """Return whether a survey of the waiting is due: one waits, or has become slow."""
+        watches = self._watches.get(key, {}).values()
+        slow = any(each.track is not None and each.track.slow for each in watches)
+        if not slow and not any_waits([each.wait for each in watches if each.wait]):
             self._waits.pop(key, None)
             return False
         return _clock() >= self._waits.get(key, _Waits()).due

@@ -21,7 +21,14 @@ from hyperjob_core.api.wire import at, count, mapping, objects, string, string_m
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.stalls import Stall
-from hyperjob_engine.model.training import Track, advance, announced, progress_lines, training_of
+from hyperjob_engine.model.training import (
+    Track,
+    advance,
+    announced,
+    pace_of,
+    progress_lines,
+    training_of,
+)
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.stacks import Pod, Stack, is_stack, parse_stack
 
@@ -231,8 +238,13 @@ class Watch:
 
     @property
     def wait(self) -> WaitShare | None:
-        """Return how long the reporting process waits for others; None if it does not report it."""
+        """Return how long the reporting process waits for others; None if it does not report it.
+
+        A part that it has not measured itself counts once the training has become slow.
+        """
         if self.track is None or self.track.waited is None or not self.found:
+            return None
+        if self.track.sampled and not self.track.slow:
             return None
         return WaitShare(self.source.pod(self.number)[0], self.track.waited)
 
@@ -398,6 +410,7 @@ def watch(source: Source) -> Watch:
             samples=((recorded.step, recorded.updated),),
             saved_step=recorded.saved_step,
             saved=recorded.saved,
+            pace=pace_of(recorded),
         )
         made.position = Position.after(recorded.updated)
     return made

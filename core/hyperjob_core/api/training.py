@@ -57,11 +57,17 @@ class SubJobTraining(Reported):
         "Attempt of the sub-job that reported the progress.", COUNT, default=0, always=True
     )
     uid: str = described("UID of the vcjob that reported the progress.", default="", always=True)
+    usual: str = described(
+        "Steps per second of the program at its usual pace, a decimal number.",
+        default="",
+        alias="usualStepsPerSecond",
+    )
     steps: int | None = None
     steps_per_second: float | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
     phase: str = ""
     waited: float | None = None
+    slow: bool = False
     resumed: datetime | None = None
     ends: datetime | None = None
     followed: bool = False
@@ -101,6 +107,11 @@ class TrainingStatus(Reported):
     steps: int | None = described("Total steps of the training.", NATURAL, default=None)
     percent: int | None = described("Steps done, in percent of all.", COUNT, default=None)
     steps_per_second: str = described("Recent steps per second, a decimal number.", default="")
+    usual: str = described(
+        "Usual steps per second, while the present speed is less than half of it.",
+        default="",
+        alias="usualStepsPerSecond",
+    )
     completion: datetime | None = described(
         "When the training will end at this speed.",
         default=None,

@@ -35,6 +35,12 @@ _PATIENCE: Final = 3
 _LONGEST: Final = 1.5
 _WAITS: Final = 9
 """The lines over which the waiting of a process is judged."""
+_USUAL: Final = 15
+_RECENT: Final = 5
+"""The lines that show the usual pace of a program and its present one, each by its median."""
+_SLOW: Final = 2.0
+_FAST_AGAIN: Final = 1.5
+"""A program becomes slow above, and fast again below, so many times the usual time of a step."""
 WINDOW: Final = timedelta(minutes=10)
 """The speed is the average over this time, if it has at least two lines."""
 OUT_OF_ORDER: Final = timedelta(seconds=1)
@@ -52,8 +58,9 @@ _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
 class ProgressLine:
     """One progress line and its time by the node's clock.
 
-    `skipped`: lines between this one and the one before were not parsed. `after_stall`: the program
-    made no steps before it, as two looks have seen.
+    `sampled`: the process did not measure how long it waited, but looked at its calls. `skipped`:
+    lines between this one and the one before were not parsed. `after_stall`: the program made no
+    steps before it, as two looks have seen.
     """
 
     time: datetime
@@ -61,6 +68,7 @@ class ProgressLine:
     steps: int | None = None
     saved: int | None = None
     waited: float | None = None
+    sampled: bool = False
     skipped: bool = False
     after_stall: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -128,13 +136,15 @@ def parse(line: LogLine) -> ProgressLine | None:
     if step is None:
         return None
     steps, saved = _parsed_step(fields.get("steps")), _parsed_step(fields.get("saved"))
+    waited, sampled = _fraction(fields.get("waited")), _fraction(fields.get("sampled"))
     return ProgressLine(
         time=line.moment,
         step=step,
         steps=steps or None,
         # A checkpoint of a later step than the present one is an error of the program.
         saved=saved if saved is not None and saved <= step else None,
-        waited=_fraction(fields.get("waited")),
+        waited=waited if waited is not None else sampled,
+        sampled=waited is None,
         metrics=_metrics(fields.get("metrics")),
     )
 
@@ -198,7 +208,12 @@ def _between(first: tuple[int, datetime], last: tuple[int, datetime], step: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """The progress of a program; `samples` are (step, time), both rising."""
+    """The progress of a program; `samples` are (step, time), both rising.
+
+    `paces` are the seconds of a step before each of the last lines, without those before which the
+    program had announced something else, and `pace` is the least median of them so far: its usual
+    pace. `slow`: the present one is far above it.
+    """
 
     start_step: int
     started: datetime
@@ -210,6 +225,10 @@ class Track:
     resumed: datetime | None = None
     phase: str = ""
     waits: tuple[float, ...] = ()
+    sampled: bool = False
+    paces: tuple[float, ...] = ()
+    pace: float | None = None
+    slow: bool = False
     metrics: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -263,11 +282,13 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
                 track = replace(track, resumed=time)
             if not line.after_stall:
                 track = replace(track, longest=max(track.longest, time - last))
+                track = _with_pace(track, (time - last).total_seconds() / (line.step - step))
     track = replace(
         track,
         samples=samples,
         phase="",
         waits=() if line.waited is None else (*track.waits, line.waited)[-_WAITS:],
+        sampled=line.sampled,
         steps=line.steps if line.steps is not None else track.steps,
         metrics=dict(line.metrics) or track.metrics,
     )
@@ -275,6 +296,26 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
         # An older checkpoint than before: the newer one was deleted or is unreadable.
         track = replace(track, saved_step=line.saved, saved=_time_of_step(track, line.saved))
     return track
+
+
+def _with_pace(track: Track, seconds: float) -> Track:
+    """Return the track after a line whose steps took so long each."""
+    paces = (*track.paces, seconds)[-_USUAL:]
+    pace = track.pace
+    if len(paces) == _USUAL:
+        pace = min(pace or math.inf, median(paces))
+    factor = _FAST_AGAIN if track.slow else _SLOW
+    recent = paces[-_RECENT:]
+    slow = bool(pace) and len(recent) == _RECENT and median(recent) > factor * (pace or 0.0)
+    return replace(track, paces=paces, pace=pace, slow=slow)
+
+
+def pace_of(training: SubJobTraining) -> float | None:
+    """Return the seconds of a step at the usual pace that the status has; None without one."""
+    try:
+        return 1 / float(training.usual)
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 def training_of(track: Track, *, attempt: int, uid: str = "") -> SubJobTraining:
@@ -290,7 +331,9 @@ def training_of(track: Track, *, attempt: int, uid: str = "") -> SubJobTraining:
         attempt=attempt,
         uid=uid,
         steps=track.steps,
-        steps_per_second=speed(track.samples),
+        steps_per_second=1 / median(track.paces[-_RECENT:]) if track.slow else speed(track.samples),
+        usual=f"{1 / track.pace:.3g}" if track.pace else "",
+        slow=track.slow,
         metrics=track.metrics,
         phase=track.phase,
         waited=track.waited,

@@ -58,6 +58,7 @@ class Reason(enum.StrEnum):
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     ENDED = "EndedWithHyperJob"
     NO_PROGRESS = "NoProgress"  # runs, and makes no steps against its own pace
+    SLOW_PROGRESS = "SlowProgress"  # runs, and a step takes more than twice its usual time
     TASKS_FAILED = "TasksFailed"  # pods ended with an error, and the others only run on
     CRASH_LOOP = "CrashLoop"
     # why a run of a sub-job ended

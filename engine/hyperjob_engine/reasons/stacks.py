@@ -18,7 +18,7 @@ _OBJECT: Final = re.compile(rb'\{"hyperjob": ?\{"stacks":')
 _LIBRARIES: Final = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ")
 _NAME: Final = 60
 _FRAMES: Final = 16
-_WAITS: Final = frozenset(
+WAITS: Final = frozenset(
     {
         "_engine_run_backward",
         "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
@@ -163,7 +163,7 @@ def _kind(pod: Pod) -> tuple[str, str]:
 
 
 def _is_wait(frame: Frame) -> bool:
-    return frame.function.lower() in _WAITS
+    return frame.function.lower() in WAITS
 
 
 def survey_of(stacks: Iterable[Stack], read: Iterable[Pod] = ()) -> Survey:

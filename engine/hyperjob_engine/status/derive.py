@@ -25,7 +25,7 @@ from hyperjob_engine.status.conditions import conditions_of, end_condition
 from hyperjob_engine.status.jobs import JobState, job_state
 from hyperjob_engine.status.outlook import Outlooks
 from hyperjob_engine.status.phase import State, state_of
-from hyperjob_engine.status.training import goodput_status, training_status, without_end
+from hyperjob_engine.status.training import goodput_status, slow_text, training_status, without_end
 
 _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
@@ -57,7 +57,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     previous = string(at(old, "state", "phase"))
     members = [(item.sub_job, item.child) for item in outlooks.items]
     stall = None if outlooks.end is not None else stall_of(observed, members)
-    state = state_of(jobs, outlooks, previous=previous, stall=stall)
+    training = training_status(observed, jobs)
+    state = state_of(jobs, outlooks, previous=previous, stall=stall, slow=slow_text(training))
     clusters = _cluster_entries(jobs)
     histories = kept([job.history for job in jobs])
     status: Object = {
@@ -92,10 +93,10 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     if (end := outlooks.end) is not None:
         conditions.insert(0, end_condition(old, jobs, end, generation=generation, now=now))
     status["conditions"] = conditions
-    training = training_status(observed, jobs)
     if training is not None:
         moves = state.phase in _TRAINING and stall is None
-        status["training"] = training if moves else without_end(training)
+        stalled = stall.step if stall is not None else None
+        status["training"] = training if moves else without_end(training, stalled=stalled)
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}

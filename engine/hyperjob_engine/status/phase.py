@@ -38,8 +38,11 @@ def state_of(
     *,
     previous: str,
     stall: StallStatus | None = None,
+    slow: str = "",
 ) -> State:
     """Return the state from all sub-jobs; `previous` is the phase in the stored status.
+
+    `slow` is what to say of a training that is slower than usual.
 
     The first rule that applies decides. The order is: the end, a suspension, sub-jobs that run and
     cannot train, enough running sub-jobs, a quorum, restarts, and the loss of sub-jobs after the
@@ -61,6 +64,8 @@ def state_of(
         text = _running(jobs, ready, total)
         if stall is not None and not _doubt(jobs):
             return _state(Phase.RUNNING, Reason.NO_PROGRESS, f"{text}; {stall.message}")
+        if slow and not _doubt(jobs):
+            return _state(Phase.RUNNING, Reason.SLOW_PROGRESS, f"{text}; {slow}")
         return _state(Phase.RUNNING, _doubt(jobs) or Reason.JOBS_RUNNING, text)
     quorum = outlooks.quorum
     if quorum is not None:

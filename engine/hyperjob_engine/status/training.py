@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
-from hyperjob_core.api.wire import integer, mapping, rfc3339, timestamp
+from hyperjob_core.api.wire import integer, mapping, rfc3339, string, timestamp
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.model.waits import straggler
@@ -52,9 +52,35 @@ def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | No
     )
 
 
-def without_end(training: Object) -> Object:
-    """Return `status.training` without the expected end: a program that makes no step has none."""
-    return {key: value for key, value in training.items() if key != _END}
+def slow_text(training: Object | None) -> str:
+    """Return how slow a training has become, and for which pod the others wait; empty if not."""
+    found = mapping(training)
+    if not found.get("usualStepsPerSecond"):
+        return ""
+    speed, last = string(found.get("stepsPerSecond")), mapping(found.get("straggler"))
+    text = f"it makes {speed} steps/s, and {string(found.get('usualStepsPerSecond'))} usually"
+    if not last:
+        return text
+    pod = f"{string(last.get('cluster'))}/{string(last.get('pod'))}"
+    return f"{text}: the others wait for pod {pod}"
+
+
+def without_end(training: Object, *, stalled: int | None = None) -> Object:
+    """Return `status.training` without the expected end: a program that makes no step has none.
+
+    `stalled` is the last step of such a program: that is the progress, and not that of another one.
+    """
+    found = {key: value for key, value in training.items() if key != _END}
+    if stalled is not None and stalled < found["step"]:
+        found |= {"step": stalled} | _progress(stalled, integer(found.get("steps")))
+    return found
+
+
+def _progress(step: int, steps: int | None) -> Object:
+    if not steps:
+        return {"progress": f"step {step}"}
+    percent = min(100, 100 * step // steps)
+    return {"steps": steps, "percent": percent, "progress": f"{percent}%"}
 
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
@@ -89,10 +115,7 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
         return old or None
     steps = together.steps if together.steps is not None else integer(old.get("steps"))
     entry = table.write(together, Reported)
-    entry["progress"] = f"step {together.step}"
-    if steps:
-        percent = min(100, 100 * together.step // steps)
-        entry |= {"steps": steps, "percent": percent, "progress": f"{percent}%"}
+    entry |= _progress(together.step, steps)
     speed = together.steps_per_second
     if speed:
         entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
@@ -101,9 +124,11 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
             entry[_END] = rfc3339(end)
     if together.metrics:
         entry["metrics"] = dict(together.metrics)
-    slow = straggler(observed.waits, steps_per_second=speed)
-    if slow is not None:
-        entry["straggler"] = slow.to_object()
+    if together.slow:
+        entry["usualStepsPerSecond"] = together.usual
+    last = straggler(observed.waits, steps_per_second=speed)
+    if last is not None:
+        entry["straggler"] = last.to_object()
     if together.phase:
         entry["phase"] = together.phase
     return entry

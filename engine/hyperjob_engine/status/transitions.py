@@ -62,6 +62,7 @@ _TROUBLES: Final = frozenset(
         Reason.INTERNAL_ERROR,
         Reason.GANG_BACK_OFF,
         Reason.NO_PROGRESS,
+        Reason.SLOW_PROGRESS,
         Reason.PODS_BLOCKED,
         Reason.TASKS_FAILED,
         Reason.CRASH_LOOP,

@@ -42,7 +42,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
             _field("Deleted", f"{summary.deleting}, held by {_joined(summary.finalizers)}")
         )
     found += [
-        _field("Status", phase(summary.phase)),
+        _field("Status", phase(summary.phase, summary.reason)),
         _field("Reason", summary.reason or _NOTHING),
         _field("Message", summary.message or _NOTHING),
         _field("Since", f"{age(summary.since, now)}" if summary.since else _NOTHING),

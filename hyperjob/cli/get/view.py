@@ -36,7 +36,7 @@ def header(*, wide: bool = False, namespaces: bool = False) -> Sequence[str]:
 
 def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool = False) -> Row:
     """Return the cells of a HyperJob's row."""
-    shown = phase("Terminating" if summary.deleting else summary.phase)
+    shown = phase("Terminating" if summary.deleting else summary.phase, summary.reason)
     cells: Row = (
         summary.name,
         shown,

@@ -25,9 +25,13 @@ _STYLES: Final[Mapping[str, str]] = {
 }
 
 
-def phase(name: str) -> Text:
-    """Return a phase in its colour."""
-    return Text(name, style=_STYLES.get(name, ""))
+_REASONS: Final[Mapping[str, str]] = {"NoProgress": "bold red", "SlowProgress": "yellow"}
+"""The colours of what runs, and trains badly."""
+
+
+def phase(name: str, reason: str = "") -> Text:
+    """Return a phase in its colour, or in that of its reason."""
+    return Text(name, style=_REASONS.get(reason, _STYLES.get(name, "")))
 
 
 def dim(text: str) -> Text:

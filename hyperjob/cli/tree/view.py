@@ -23,7 +23,7 @@ Pods = Mapping[str, Sequence[Object]]
 
 def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Text]:
     """Return the lines of the tree of a HyperJob."""
-    head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase))
+    head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase, summary.reason))
     head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
     if summary.training:
         head.append(f"  {string(summary.training.get('progress'))}", style="green")

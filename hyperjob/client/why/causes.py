@@ -19,7 +19,9 @@ from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, pods_tro
 from hyperjob_engine.reasons.reason import Reason
 
 _SHOWN: Final = 3
-_OF_ALL: Final = frozenset({Reason.INVALID_SPEC, Reason.INTERNAL_ERROR, Reason.NO_PROGRESS})
+_OF_ALL: Final = frozenset(
+    {Reason.INVALID_SPEC, Reason.INTERNAL_ERROR, Reason.NO_PROGRESS, Reason.SLOW_PROGRESS}
+)
 """Reasons of a HyperJob whose sub-jobs may be in any state."""
 _LOST: Final = frozenset({Reason.CLUSTER_NOT_READY, Reason.CLUSTER_LOST})
 _WAITING: Final = frozenset(

@@ -59,6 +59,7 @@ _NEXT: Final[Mapping[str, str]] = {
     Reason.INTERNAL_ERROR: "kubectl --context host logs -n karmada-system"
     " deploy/hyperjob-controller | grep incident",
     Reason.NO_PROGRESS: "kubectl hyperjob logs {name} -n {namespace} --since 15m",
+    Reason.SLOW_PROGRESS: "kubectl hyperjob logs {name} -n {namespace} --since 15m",
 }
 NEEDS_HELP: Final = NEVER_RUNS | {
     "NoController",

@@ -71,6 +71,18 @@ def test_a_line_has_the_part_of_the_time_and_nothing_else() -> None:
     assert made.wait.part == 0.1, "the wait for the last process to start does not count"
 
 
+def test_a_part_that_a_program_only_sampled_counts_once_the_training_is_slow() -> None:
+    made = watch(source(pods=1))
+    usual = [text(step, step, ', "sampled": 0.6') for step in range(20)]
+    hear(made, b"".join(usual))
+    assert made.wait is None
+    slow = [text(19 + 3 * more, 19 + more, ', "sampled": 0.6') for more in range(1, 6)]
+    hear(made, b"".join(slow))
+    assert made.wait is not None
+    assert made.wait.part == 0.6
+    assert made.training.usual == "1"
+
+
 async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
     async with Bench(interval=0.02) as bench:
         for job_number in range(2):

@@ -216,3 +216,29 @@ def test_the_last_step_is_printed_while_the_program_does_something_else(tmp_path
     with program(tmp_path, JOURNAL + "journaled(30)\nall_reduce()") as process:
         steps = (json.loads(line)["hyperjob"].get("step") for line in process.stdout or ())
         assert 29 in steps
+
+
+def test_a_line_has_the_part_of_the_time_in_functions_that_wait_for_others(tmp_path: Path) -> None:
+    end = """
+def step(wait, number):
+    deadline = time.monotonic() + 2.0
+    while time.monotonic() < deadline:
+        wait()
+    progress.progress(step=number, steps=number)  # the last step is always printed
+
+def all_reduce():
+    time.sleep(0.01)
+
+progress.progress(step=0, steps=0)
+step(all_reduce, 1)
+step(lambda: time.sleep(0.01), 2)
+with progress.waiting():
+    step(all_reduce, 3)
+step(all_reduce, 4)
+"""
+    with program(tmp_path, end) as process:
+        lines = [json.loads(line)["hyperjob"] for line in process.stdout or ()]
+    waited, worked, *measured = [line for line in lines if line.get("step")]
+    assert waited["sampled"] > 0.5 > worked["sampled"]
+    assert "sampled" not in measured[-1], "what the program measures itself counts"
+    assert "waited" in measured[-1]
