@@ -107,6 +107,10 @@ _ELSEWHERE: Mapping[str, str] = {
 """Verbs of kubectl and other tools, and the command that does the same for HyperJobs."""
 
 
+_CONNECTION = frozenset({"-n", "--namespace", "--context", "--kubeconfig"})
+"""Options of commands that kubectl takes before the command too."""
+
+
 def _hint(word: str) -> str:
     if word in _ELSEWHERE:
         return f"; use: {_ELSEWHERE[word]}"
@@ -144,6 +148,14 @@ class _LazyGroup(click.Group):
         name = "kubectl hyperjob" if info_name == _PLUGIN else info_name
         with written(), ended_in_one_way():
             return super().make_context(name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move options of the connection behind the command, which has them."""
+        first, rest = list[str](), args
+        while rest and rest[0].partition("=")[0] in _CONNECTION:
+            count = 1 if "=" in rest[0] else 2
+            first, rest = first + rest[:count], rest[count:]
+        return super().parse_args(ctx, [*rest[:1], *first, *rest[1:]])
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click declares it
         with written(), ended_in_one_way():

@@ -425,6 +425,16 @@ def test_nothing_found_is_a_remark_and_no_failure(run: Run, words: list[str], re
     assert said(run(*words)) == (0, "", remark)
 
 
+@pytest.mark.parametrize(
+    "before", [["-n", "ml"], ["--namespace=ml"], ["--context", "c", "-n", "ml"]]
+)
+def test_options_of_the_connection_may_come_before_the_command(run: Run, before: list[str]) -> None:
+    assert said(run(*before, "get", "llm", "-o", "name")) == (0, f"{HJ}llm\n", "")
+    elsewhere = run("-n", "other", "get", "llm")
+    assert elsewhere.exit_code == 1
+    assert run(*before).exit_code == 2, "no command"
+
+
 def test_get_prints_a_sorted_table_and_the_error_of_a_missing_name(run: Run) -> None:
     every = run("get")
     names = [line.split()[0] for line in every.stdout.splitlines()]
