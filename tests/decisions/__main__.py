@@ -56,13 +56,17 @@ def entry_of(tree: Path, folder: Path) -> Path:
     return made
 
 
-def begun(tree: Path, entry: Path, sections: list[str], seed: int, out: Path) -> subprocess.Popen:
-    """Start to decide; another hash seed for each tree shows decisions that depend on hashes."""
+def path_of(tree: Path) -> str:
+    """Return the PYTHONPATH by which a process runs the code of a tree."""
     settings = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))
     rooms = settings["tool"]["pytest"]["ini_options"]["pythonpath"]
-    path = os.pathsep.join(str((tree / room).resolve()) for room in rooms)
+    return os.pathsep.join(str((tree / room).resolve()) for room in rooms)
+
+
+def begun(tree: Path, entry: Path, sections: list[str], seed: int, out: Path) -> subprocess.Popen:
+    """Start to decide; another hash seed for each tree shows decisions that depend on hashes."""
     command = [sys.executable, "-P", str(HERE / "child.py"), str(tree), str(entry), *sections]
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": str(seed)}
+    environment = {**os.environ, "PYTHONPATH": path_of(tree), "PYTHONHASHSEED": str(seed)}
     with out.open("w", encoding="utf-8") as file:
         return subprocess.Popen(command, cwd=tree, env=environment, stdout=file)
 
