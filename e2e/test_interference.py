@@ -5,7 +5,13 @@ import contextlib
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    NAMESPACES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    VCJOBS,
+)
 
 
 async def test_a_child_that_somebody_deletes_is_made_again(scenario):
@@ -94,3 +100,49 @@ async def test_a_name_that_is_taken_in_the_member_is_told_and_then_made_good(sce
                 VCJOBS, "taken-one-0", namespace=scenario.namespace, propagation="Background"
             )
     await scenario.until_phase("taken", "Completed")
+
+
+async def test_a_gang_whose_queue_others_use_in_one_member_leaves_with_volcanos_words(scenario):
+    world = scenario.world
+    first, other = world.pair
+    kube = scenario.members[first]
+    async with scenario.queue(capability={world.accelerator: 2}) as queue:
+        await scenario.until(QUEUES, queue, is_open, what="Open in the member", kube=kube)
+        await scenario.until(
+            NAMESPACES, scenario.namespace, lambda found: found is not None, what="there", kube=kube
+        )
+        template = group(world, "one", accelerators=2, seconds=600)["templateSpec"]
+        stranger = {
+            "apiVersion": VCJOBS.api_version,
+            "kind": VCJOBS.kind,
+            "metadata": {"name": "stranger", "namespace": scenario.namespace},
+            "spec": {**template, "schedulerName": "volcano", "queue": queue, "minAvailable": 1},
+        }
+        await kube.create(VCJOBS, stranger)
+        try:
+            await scenario.until(VCJOBS, "stranger", is_running, what="Running", kube=kube)
+            one = group(world, "one", accelerators=1, seconds=30, first_on=[first], queue=queue)
+            await scenario.apply(hyperjob("outside", one))
+            await scenario.until(
+                HYPERJOBS,
+                "outside",
+                lambda found: any(
+                    f"Volcano on {first} " in job.get("message", "")
+                    for job in ((found or {}).get("status") or {}).get("jobs", ())
+                ),
+                what="told in Volcano's words",
+            )
+            running = await scenario.until_phase("outside", "Running")
+            assert clusters_of(running) == {"outside-one-0": other}
+        finally:
+            await kube.delete(
+                VCJOBS, "stranger", namespace=scenario.namespace, propagation="Background"
+            )
+
+
+def is_open(queue):
+    return (((queue or {}).get("status") or {}).get("state")) == "Open"
+
+
+def is_running(job):
+    return (((job or {}).get("status") or {}).get("state") or {}).get("phase") == "Running"

@@ -229,10 +229,13 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
 def unschedulable_in(observed: Observed, child: Child) -> Unschedulable | None:
     """Return why Volcano finds no nodes for a sub-job that has not run; None if there is no word.
 
-    Pods that only a person can unblock, such as gated ones, find none elsewhere either.
+    Volcano lets each gang in some seconds after its creation. Pods that only a person can unblock,
+    such as gated ones, find no nodes elsewhere either.
     """
     said, report = observed.unschedulable.get(child.name), child.report
     if said is None or report is None or report.phase is not JobPhase.PENDING or _began(child):
+        return None
+    if not said.message and not lacks_pods(observed, child):
         return None
     found = observed.pod_troubles.get(child.name)
     trouble = None if found is None else found.trouble

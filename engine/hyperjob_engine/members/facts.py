@@ -49,6 +49,8 @@ NO_NODES: Final = "NotEnoughResources"
 JOB_NAME: Final = "volcano.sh/job-name"
 _PLACED: Final = frozenset({"Running", "Completed"})
 """The phases of a PodGroup whose gang has its nodes."""
+_OUTSIDE: Final = "Pending"
+"""The phase of a PodGroup that Volcano has not let in: its vcjob gets no pod."""
 _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
 _SHARED: Final = 16 * 1024 * 1024
@@ -136,7 +138,7 @@ class MountFact:
 
 @dataclass(frozen=True, slots=True)
 class PodGroupFact:
-    """The PodGroup of a vcjob, and Volcano's words while it finds no nodes for the gang."""
+    """The PodGroup of a vcjob, and Volcano's words while the gang has no nodes or is not let in."""
 
     key: str
     job: str
@@ -189,7 +191,8 @@ def podgroup_fact(raw: Object) -> PodGroupFact | None:
     """Return what the fold keeps of a PodGroup; None if it is of no vcjob.
 
     Volcano keeps the conditions Unschedulable and Scheduled beside each other: the later one holds.
-    A gang that lacks pods is no gang that lacks nodes.
+    A gang that lacks pods is no gang that lacks nodes. Of a gang that it does not let in, Volcano
+    writes no condition.
     """
     metadata, status = mapping(raw.get("metadata")), mapping(raw.get("status"))
     owners = objects(metadata.get("ownerReferences"))
@@ -198,15 +201,18 @@ def podgroup_fact(raw: Object) -> PodGroupFact | None:
         return None
     told, placed = condition(status, "Unschedulable"), condition(status, "Scheduled")
     since, later = (timestamp(each.get("lastTransitionTime")) for each in (told, placed))
-    said = None
+    phase, said = string(status.get("phase")), None
     if (
         told.get("status") == "True"
         and string(told.get("reason")) == NO_NODES
         and since is not None
         and (later is None or later <= since)
-        and string(status.get("phase")) not in _PLACED
+        and phase not in _PLACED
     ):
         said = Unschedulable(shortened(origin_of(string(told.get("message"))), _WORDS), since)
+    created = timestamp(metadata.get("creationTimestamp"))
+    if phase == _OUTSIDE and created is not None and told.get("status") != "True":
+        said = Unschedulable("", later or created)
     namespace = intern(_name(metadata.get("namespace")))
     return PodGroupFact(_key(raw), intern(f"{namespace}/{job}"), said)
 

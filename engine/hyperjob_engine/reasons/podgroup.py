@@ -10,7 +10,7 @@ _ORIGIN: Final = re.compile(r"Origin reason is:? (.*?)\.?$", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """Why Volcano calls a gang Unschedulable, and since when it has done so."""
+    """Why Volcano calls a gang Unschedulable, and since when; no words: it does not let it in."""
 
     message: str
     since: datetime
@@ -23,5 +23,10 @@ def origin_of(message: str) -> str:
 
 
 def unschedulable_text(cluster: str, message: str) -> str:
-    """Return that a gang has no nodes on a cluster, in Volcano's words."""
+    """Return that a gang has no nodes on a cluster, in Volcano's words, or is not let in."""
+    if not message:
+        return (
+            f"Volcano on {cluster} does not let its PodGroup in: the quota of its queue there, or"
+            " the room that Volcano counts, is used up by others, or Volcano's scheduler is down"
+        )
     return f"Volcano on {cluster} finds no nodes for all of its pods: {message}"

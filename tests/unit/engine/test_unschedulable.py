@@ -1,6 +1,6 @@
 """A gang that Volcano calls Unschedulable: its words are told, and it tries elsewhere soon."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.podgroup import Unschedulable
 from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.builders import NOW, Object
-from tests.unit.engine.test_unstarted import B, attempts, look, member, status_of
+from tests.unit.engine.test_unstarted import WAITS, B, attempts, look, member, status_of
 from tests.unit.engine.views import held, node, seen, view
 
 COUNTS = (
@@ -47,8 +47,11 @@ def podgroup(*conditions: Object, phase: str = "Inqueue", name: str = "uid-1") -
 
 LATER = said("Scheduled", SECOND, "tasks in gang are ready to be scheduled", "")
 EARLIER = said("Scheduled", -SECOND, "tasks in gang are ready to be scheduled", "")
+OUTSIDE = podgroup(phase="Pending")
+OUTSIDE["metadata"]["creationTimestamp"] = rfc3339(NOW)
 FACTS: dict[str, tuple[Object, str | None]] = {
     "without a condition": (podgroup(), None),
+    "that Volcano does not let in": (OUTSIDE, ""),
     "for which there are no nodes": (podgroup(said("Unschedulable", 0 * SECOND)), CAUSE),
     "in words that name no pod": (
         podgroup(said("Unschedulable", 0 * SECOND, words=COUNTS)),
@@ -143,12 +146,15 @@ def waiting(
     there: Cluster | None = None,
     *,
     words: str = CAUSE,
+    pods: Mapping[str, int] = WAITS,
     others: Iterable[Object] = (),
     **options: Any,
 ) -> Observed:
     """Two sub-jobs of 8 pods with a GPU each on cluster a; Volcano finds no nodes for the first."""
     clusters = (there if there is not None else world(node("n0"), node("n1")), B)
-    looked = look(*member(0), *(others or member(1)), at=at, clusters=clusters, **options)
+    looked = look(
+        *member(0, pods=pods), *(others or member(1)), at=at, clusters=clusters, **options
+    )
     return replace(
         looked,
         unschedulable={"hj-trainer-0": Unschedulable(words, NOW)},
@@ -173,6 +179,26 @@ def test_a_gang_leaves_with_volcanos_words_after_the_timeout() -> None:
     assert not second.get("excludedClusters")
     assert status_of(decided)["restarts"] == 0
     assert any(CAUSE in event.note for event in decided.events)
+
+
+def outside(at: timedelta, there: Cluster | None = None) -> Observed:
+    """The first sub-job has no pod, since Volcano has not let its PodGroup in."""
+    return waiting(at, there, words="", pods={})
+
+
+def test_a_gang_that_volcano_does_not_let_in_is_told_and_leaves_too() -> None:
+    early = status_of(plan(outside(at=9 * SECOND)))["jobs"][0]
+    assert early["message"] == "0 of 8 pods run", "Volcano lets each gang in some seconds later"
+    entry = status_of(plan(outside(at=10 * SECOND)))["jobs"][0]
+    assert (entry["phase"], entry["reason"]) == ("Pending", "PodsPending")
+    assert entry["message"].startswith(
+        "Volcano on a does not let its PodGroup in: the quota of its queue there, or"
+    )
+    assert attempts(plan(outside(at=TIMEOUT - SECOND))) == [0, 0]
+    decided = plan(outside(at=TIMEOUT))
+    assert attempts(decided) == [1, 1]
+    assert status_of(decided)["jobs"][0]["excludedClusters"] == ["a"]
+    assert attempts(plan(outside(at=TIMEOUT, there=world(*FULL)))) == [0, 0], "others may end"
 
 
 def test_the_next_look_is_at_the_timeout() -> None:
