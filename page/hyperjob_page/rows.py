@@ -35,6 +35,9 @@ _NOT_IN_LINE: Final = frozenset(
         Reason.REFUSED,
         Reason.FAILED_CREATE,
         Reason.BEING_DELETED,
+        Reason.EXCEEDS_CLUSTERS,
+        Reason.EXCEEDS_QUEUE,
+        Reason.NO_MATCHING_NODE,
     }
 )
 

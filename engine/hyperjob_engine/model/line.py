@@ -55,7 +55,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The place of a HyperJob in a line, from 1, and the message why it waits.
+    """The place of a HyperJob in a line, from 1 (0: in no line), and the message why it waits.
 
     Without `queue` the line is that of all HyperJobs that wait for room. `has_room`: it waits for
     something other than room.

@@ -16,19 +16,24 @@ Groups = dict[Shape, list[OrderInQueue]]
 class Lines:
     """One line per queue; a resting HyperJob is in its line and in no group.
 
+    HyperJobs of a shape that is set aside are in their group and in no line: they have no place. A
+    round still tries them.
+
     `changed` are the lines in which a HyperJob waits for another reason since the last search for
     stale messages, `moved` those in which only places changed.
 
-    Invariants: every list is sorted and has an item, and what is in a group is in its line.
+    Invariants: every list is sorted and has an item, and what is in a group is in its line unless
+    its shape is set aside.
     """
 
     changed: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     _lines: dict[str, list[OrderInQueue]] = field(default_factory=dict)
     _groups: dict[str, Groups] = field(default_factory=dict)
+    _aside: set[tuple[str, Shape]] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return bool(self._lines)
+        return bool(self._lines or self._groups)
 
     def queues(self) -> list[str]:
         """Return the queues in which HyperJobs wait that are not resting."""
@@ -63,7 +68,8 @@ class Lines:
 
     def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
         """Add a HyperJob; a `resting` one keeps its place in the line and is not admitted."""
-        insort(self._lines.setdefault(queue, []), order)
+        if resting or (queue, shape) not in self._aside:
+            insort(self._lines.setdefault(queue, []), order)
         if not resting:
             insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)
         self.moved.add(queue)
@@ -71,16 +77,36 @@ class Lines:
     def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
         """Remove a HyperJob from its line, and from its group unless it rests.
 
-        It must have joined with this queue, shape and order; raises KeyError for an empty line.
+        It must have joined with this queue, shape and order.
         """
-        self.moved.add(queue)
-        if _remove(self._lines[queue], order) and not self._lines[queue]:
-            del self._lines[queue]
+        self._take_out(queue, order)
         groups = self._groups.get(queue, {})
         if shape in groups and _remove(groups[shape], order) and not groups[shape]:
             del groups[shape]
+            self._aside.discard((queue, shape))
             if not groups:
                 del self._groups[queue]
+
+    def set_aside(self, queue: str, shape: Shape) -> None:
+        """Take the HyperJobs of a shape out of their line: they can never run as all is now."""
+        if (queue, shape) not in self._aside:
+            self._aside.add((queue, shape))
+            for order in self._groups.get(queue, {}).get(shape, ()):
+                self._take_out(queue, order)
+
+    def take_back(self) -> None:
+        """Put all that is set aside into its line again: a cluster or a Queue has changed."""
+        for queue, shape in self._aside:
+            for order in self._groups.get(queue, {}).get(shape, ()):
+                insort(self._lines.setdefault(queue, []), order)
+                self.moved.add(queue)
+        self._aside.clear()
+
+    def _take_out(self, queue: str, order: OrderInQueue) -> None:
+        self.moved.add(queue)
+        line = self._lines.get(queue, [])
+        if _remove(line, order) and not line:
+            del self._lines[queue]
 
 
 def _remove(orders: list[OrderInQueue], order: OrderInQueue) -> bool:

@@ -48,7 +48,7 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     code = block.code if block is not None else None
     never, waiting = state.answers.never, entry.waiting
     if code in LESS_THAN_NEVER and waiting is not None and never.get(waiting.shape.needs):
-        code = WaitCode.NEVER
+        return MessageFacts(WaitCode.NEVER, 0, 0, 0, "")
     if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
     if entry.waiting is not None and place <= NEAR:

@@ -173,6 +173,7 @@ def begin(
             state.lines.changed.update(state.lines.queues())
         state.answers.empty = empty
         state.answers.never.clear()
+        state.lines.take_back()
     room = Room(clusters)
     reserve(state, room, eventual)
     state.messages.numbers |= state.last.open.sum != room.sum
@@ -259,8 +260,8 @@ class _Round:
         entry = state.entries.get(turn.head)
         waiting = entry.waiting if entry is not None and not entry.rests_until else None
         if waiting is not None and (waiting.queue, waiting.shape) not in self.blocks:
-            first = state.lines.line(waiting.queue)[0]
-            if first.urgency == waiting.order.urgency:
+            first = state.lines.line(waiting.queue)[:1]
+            if first and first[0].urgency == waiting.order.urgency:
                 with working_on(turn.head), self.in_turn(turn.head):
                     self._consider(waiting, [])
         if state.last.kept_for != turn.head:

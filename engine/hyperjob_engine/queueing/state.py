@@ -114,10 +114,7 @@ class Index:
 
 @dataclass(slots=True)
 class Eviction:
-    """`victims` make way for the head of a line; the next eviction starts at `until`.
-
-    `for_late`: they are in its own queue, and it has waited long.
-    """
+    """`victims` make way for a head (`for_late`: it waited long); the next starts at `until`."""
 
     head: str
     victims: set[str]
@@ -227,6 +224,7 @@ def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
     """Replace all queues; before the first call the engine admits no HyperJob."""
     state.known = True
     state.shares.set_queues(queues)
+    state.lines.take_back()
     _count_all(state)
 
 

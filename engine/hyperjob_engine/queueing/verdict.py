@@ -49,6 +49,8 @@ _REASONS: Final = {
 }
 """The reason in the status, by why a HyperJob waits."""
 
+_OUTSIDE: Final = frozenset({WaitCode.NEVER, WaitCode.LIMIT_OF_GANG})
+"""Why a HyperJob can never run as clusters and Queues are: it is outside of its line."""
 _NEXT: Final = "there is room, and the HyperJob starts next"
 
 
@@ -82,6 +84,8 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     if block is None and (state.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
     code, reason = _code_of(state, waiting, block)
+    if code in _OUTSIDE:
+        state.lines.set_aside(waiting.queue, waiting.shape)
     room = _Room()
     unplaced: Mapping[str, str] = {}
     if code in (WaitCode.CAPACITY, WaitCode.NEVER) or waiting.queue == IMPLICIT:
@@ -154,7 +158,9 @@ def _wait_of(
     )
     text = _place_text(state, waiting, place, length)
     why = _why(state, entry, waiting, code, room)
-    text = f"{why}; {text}" if code is WaitCode.NEVER else f"{text}: {why}{_start_text(start)}"
+    text = f"{text}: {why}{_start_text(start)}"
+    if code in _OUTSIDE:
+        place, text = 0, f"{why}; it is in no line until a cluster or a Queue changes"
     preempts, reclaims_from = _make_way(state, key)
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:
@@ -208,7 +214,8 @@ def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room
         case WaitCode.CAPACITY | WaitCode.NEVER:
             return room.text
         case WaitCode.BEHIND:
-            first = name_for(state, entry.unit.key, state.lines.line(waiting.queue)[0].key)
+            line = state.lines.line(waiting.queue)
+            first = name_for(state, entry.unit.key, line[0].key if line else "")
             return f"waits behind {first}: the queue's dequeueStrategy is fifo"
         case WaitCode.RESTING:
             until = rfc3339(entry.rests_until) if entry.rests_until is not None else "once"

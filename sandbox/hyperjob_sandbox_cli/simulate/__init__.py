@@ -14,11 +14,11 @@ from hyperjob.cli.kubectl.progress import progress
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.simulate import readers
 from hyperjob_sandbox.simulate.generate import Demand, generate
-from hyperjob_sandbox.simulate.jobs import submission
+from hyperjob_sandbox.simulate.jobs import JobNumbers, submission
 from hyperjob_sandbox.simulate.measure import SimulationReport, measure
 from hyperjob_sandbox.simulate.policies import OURS, POLICIES
 from hyperjob_sandbox.simulate.sites import missing_queues, queue, shares_of, urgent_class
-from hyperjob_sandbox.simulate.workload import Scenario, WorkloadError
+from hyperjob_sandbox.simulate.workload import Scenario, Submission, WorkloadError
 from hyperjob_sandbox_cli.simulate import view
 from hyperjob_sandbox_cli.simulate.picture import canvas, draw
 from hyperjob_sandbox_cli.simulate.scenario import ScenarioFile, scenario_of
@@ -178,7 +178,7 @@ def _scenario(
     found = list(objects.jobs)
     if trace is not None:
         jobs = readers.read(trace, form=given.trace.format)[: given.trace.limit]
-        found += [submission(job, max_domains=given.max_domains) for job in jobs]
+        found += [_submission(job, given) for job in jobs]
     scenario = Scenario(
         sites=sites,
         queues=queues,
@@ -199,6 +199,10 @@ def _scenario(
     if missing and queues:
         out.remark(f"Queues without a Queue object get weight 1: {', '.join(missing)}")
     return replace(scenario, queues=[*scenario.queues, *map(queue, missing)])
+
+
+def _submission(job: JobNumbers, given: ScenarioFile) -> Submission:
+    return submission(job, max_domains=given.max_domains, checkpoint=given.checkpoint_minutes * 60)
 
 
 def _last_by_name(objects: Iterable[Object]) -> list[Object]:
@@ -223,5 +227,5 @@ def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> 
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)
     own = [urgent_class()] if given.urgent else []
     classes = _last_by_name([*own, *scenario.priority_classes])
-    made = [submission(job, max_domains=given.max_domains) for job in jobs]
+    made = [_submission(job, given) for job in jobs]
     return replace(scenario, jobs=[*scenario.jobs, *made], priority_classes=classes)

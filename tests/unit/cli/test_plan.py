@@ -515,7 +515,7 @@ def test_what_no_node_can_ever_hold_is_told_in_one_short_sentence(
     assert result.exit_code == 4
     (item,) = judged(result)
     assert item["verdict"] == "CannotRun"
-    assert item["message"].startswith(f"{told}; first of 1 ")
+    assert item["message"].startswith(f"{told}; it is in no line ")
 
 
 def test_a_pod_that_no_node_of_the_file_matches_cannot_run(tmp_path: Path):
@@ -527,7 +527,7 @@ def test_a_pod_that_no_node_of_the_file_matches_cannot_run(tmp_path: Path):
     (item,) = judged(result)
     assert item["verdict"] == "CannotRun"
     assert item["message"].startswith(
-        "no node matches hardware-type=H200; did you mean hardware-type=H100?; first of 1 in queue"
+        "no node matches hardware-type=H200; did you mean hardware-type=H100?; it is in no line"
     )
     template["spec"]["nodeSelector"] = {"hardware-type": "H100"}
     assert run(tmp_path, made).exit_code == 0

@@ -96,7 +96,9 @@ def test_those_that_wait_already_come_first() -> None:
     (found,) = planned(live(existing("old", gpus=48)), job("new", gpus=24))
     assert found.verdict is Verdict.WAITS
     assert found.message.startswith("first of 1 in queue default (uses 48 of")
-    (behind,) = planned(live(existing("big", gpus=72)), job("new", gpus=72))
+    (behind,) = planned(
+        live(existing("old", gpus=48), existing("big", gpus=48)), job("new", gpus=48)
+    )
     assert behind.waits_in is not None
     assert (behind.waits_in.place, behind.waits_in.length) == (2, 2)
 
