@@ -32,14 +32,21 @@ class Case:
     """What the case tries, for the report: selector, hard, partitions, ..."""
 
 
-def case_of(name: str, seed: str, *, namespace: str, topology: bool) -> Case:
-    """Return the case of a seed; with `topology` it has HyperNodes of two tiers."""
+def case_of(name: str, seed: str, *, namespace: str, topology: bool, minimum: bool = False) -> Case:
+    """Return the case of a seed.
+
+    With `topology` it has HyperNodes of two tiers; with `minimum` its gang starts with fewer pods
+    than it has.
+    """
     rnd = random.Random(seed)
     nodes = [_node(rnd, name, number) for number in range(rnd.randint(2, 12))]
     marks: set[str] = set()
     pods = _others(rnd, nodes, marks, namespace=namespace)
     racks = _racks(rnd, nodes) if topology else []
     job = _job(rnd, name, nodes, pods, marks, namespace=namespace, tiers=bool(racks))
+    if minimum:
+        marks.add("minimum")
+        _lower(random.Random(f"{seed}/minimum"), job["spec"])
     return Case(
         name=name,
         nodes=nodes,
@@ -219,6 +226,17 @@ def _task(
             "networkTopology": {"mode": "hard", "highestTierAllowed": rnd.choice([1, 1, 2])},
         }
     return task
+
+
+def _lower(rnd: random.Random, spec: Object) -> None:
+    """Let a vcjob, and most of its tasks, start with fewer pods than they have."""
+    for task in spec["tasks"]:
+        if rnd.random() < 0.7 and "partitionPolicy" not in task:
+            task["minAvailable"] = rnd.randint(0, task["replicas"])
+        else:
+            task["minAvailable"] = task["replicas"]
+    least = max(1, sum(task["minAvailable"] for task in spec["tasks"]))
+    spec["minAvailable"] = rnd.choice([least, least, rnd.randint(least, spec["minAvailable"])])
 
 
 def _term(rnd: random.Random) -> Object:

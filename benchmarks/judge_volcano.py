@@ -1,6 +1,7 @@
 """Compare placement by nodes with a real Volcano: does a gang fit, and does the scheduler bind it?
 
-usage: python -m benchmarks.judge_volcano --kubeconfig FILE [--cases 1000] [--seed 1] [--check]
+usage: python -m benchmarks.judge_volcano --kubeconfig FILE [--cases 1000] [--seed 1] [--minimum]
+       [--check]
 
 The kubeconfig is of an API server with Volcano's CRDs, a Queue `default`, Volcano's scheduler and
 its job controller, and with no nodes of its own. The scheduler has its default configuration and
@@ -9,8 +10,9 @@ without the admission plugins ServiceAccount and TaintNodesByCondition. No kubel
 bound gang is enough. The judge creates nodes, pods, HyperNodes and vcjobs in batches, and deletes
 them again.
 
-`--check` fails where placement says that a gang fits and Volcano binds it not in more than 0.5 % of
-the cases, or the opposite in more than 2 %.
+With `--minimum` gangs start with fewer pods than they have. `--check` fails where placement says
+that a gang fits and Volcano binds it not in more than 0.5 % of the cases, or the opposite in more
+than 2 %.
 """
 
 import argparse
@@ -74,6 +76,7 @@ async def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minimum", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--dump", type=Path, help="write the cases with different answers here")
     options = parser.parse_args()
@@ -89,6 +92,7 @@ async def main() -> None:
                     f"{options.seed}/{number}",
                     namespace=NAMESPACE,
                     topology=first // options.batch % 2 == 1,
+                    minimum=options.minimum,
                 )
                 for number in numbers
             ]

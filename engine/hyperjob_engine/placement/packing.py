@@ -1,10 +1,11 @@
 """Whether pods find room on the nodes of a cluster: counted by kind, and by HyperNode.
 
 Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
-of them gets which node: here the kinds take turns, the largest first, and the pods have room only
-if all of them find nodes both where each takes the emptiest node and where each takes the fullest.
-A gang that finds room by another choice alone counts as too large. Pods that are promised to others
-take the fullest nodes that hold them.
+of them gets which node, in an order that no vcjob says: here the kinds take turns. The pods have
+room only if all of them find nodes where each takes the emptiest node, whether the largest kind has
+the first turn or the smallest, and in one of these orders also where each takes the fullest. A gang
+that finds room by another choice alone counts as too large. Pods that are promised to others take
+the fullest nodes that hold them.
 """
 
 from collections import Counter
@@ -86,13 +87,18 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     everything = numbers + others + ground.waiting
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
-    for choice in (_EMPTIEST, _FULLEST):
-        fill = _Fill(ground, everything, choice)
+
+    def lacking(choice: int, *, largest_first: bool) -> Unfit | None:
+        fill = _Fill(ground, everything, choice, largest_first=largest_first)
         fill.settle(Counter[Item](ground.waiting))
         fill.settle(held)
-        if (found := fill.place(wanted)) is not None:
+        return fill.place(wanted)
+
+    for largest_first in (True, False):
+        if (found := lacking(_EMPTIEST, largest_first=largest_first)) is not None:
             return found
-    return None
+    found = lacking(_FULLEST, largest_first=True)
+    return found and lacking(_FULLEST, largest_first=False)
 
 
 def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:
@@ -132,10 +138,12 @@ def _kinds_among(items: Mapping[Item, int]) -> Mapping[Kind, int]:
 class _Fill:
     """Nodes that are filled pod by pod; `everything` has all kinds that will be placed."""
 
-    def __init__(self, ground: Ground, everything: Counter[Kind], choice: int) -> None:
+    def __init__(
+        self, ground: Ground, everything: Counter[Kind], choice: int, *, largest_first: bool
+    ) -> None:
         self._ground = ground
         self._choice = choice
-        order = sorted(everything, key=_size, reverse=True)
+        order = sorted(everything, key=_size, reverse=largest_first)
         self._order = {kind: number for number, kind in enumerate(order)}
         self._left: list[Resources] = [node.free for node in ground.nodes]
         self._keys = {

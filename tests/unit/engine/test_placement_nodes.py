@@ -330,6 +330,14 @@ def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
 
 
+def test_a_large_pod_whose_only_node_a_small_one_may_get_first_has_no_room() -> None:
+    """Volcano creates and binds pods of a gang in no order that a vcjob says."""
+    one_large = view([node("n0", 8), node("n1", 4), node("n2", 4)])
+    assert not fits(one_large, job(task(1, 8), task(1, 2, name="small")))
+    assert fits(one_large, job(task(1, 8))), "alone it has its node"
+    assert fits(view([node("n0", 8), node("n1", 8)]), job(task(1, 8), task(1, 2, name="small")))
+
+
 @given(NODES, st.integers(1, 8), st.integers(1, 20))
 def test_pods_of_one_kind_fit_exactly_as_many_as_the_nodes_hold(
     sizes: list[int], gpus: int, pods: int
