@@ -43,6 +43,8 @@ def items_of(groups: Iterable[PodGroup]) -> Counter[Item]:
     found: Counter[Item] = Counter()
     domains: dict[tuple[int, str], list[PodGroup]] = {}
     for group in groups:
+        if group.number <= 0:
+            continue  # a task of which no pod must start
         if group.domains:
             domains.setdefault((group.domains[0].tier, group.domains[0].key), []).append(group)
         else:

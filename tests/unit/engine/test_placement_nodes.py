@@ -338,6 +338,17 @@ def test_a_large_pod_whose_only_node_a_small_one_may_get_first_has_no_room() -> 
     assert fits(view([node("n0", 8), node("n1", 8)]), job(task(1, 8), task(1, 2, name="small")))
 
 
+@pytest.mark.parametrize("fits_in", [8, 4])
+def test_a_task_of_which_no_pod_must_start_makes_no_difference_to_a_hard_job(fits_in: int) -> None:
+    """The other task, whichever comes first, must find room for 8 pods of 2 GPUs in one rack."""
+    racks = {"r0": (1, ["n0", "n1"]), "r1": (1, ["n2", "n3"])}
+    shown = view([node(f"n{i}", fits_in) for i in range(4)], tiers=racks)
+    some, none = task(8, 2), {**task(3, 1, name="none"), "minAvailable": 0}
+    hard = {"mode": "hard", "highestTierAllowed": 1}
+    for tasks in ((some, none), (none, some)):
+        assert fits(shown, job(*tasks, networkTopology=hard, minAvailable=8)) is (fits_in == 8)
+
+
 @given(NODES, st.integers(1, 8), st.integers(1, 20))
 def test_pods_of_one_kind_fit_exactly_as_many_as_the_nodes_hold(
     sizes: list[int], gpus: int, pods: int
