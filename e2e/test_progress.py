@@ -78,7 +78,7 @@ async def suspended(scenario: Scenario) -> None:
     await patch(scenario, {"spec": {"suspend": True}})
     await scenario.until_phase(NAME, "Suspended")
     await scenario.until_members_have(0)
-    await training.until_spent(scenario, "suspended", AWAY)
+    await training.until_lasted(scenario, NAME, AWAY)
     await patch(scenario, {"spec": {"suspend": False}})
 
 

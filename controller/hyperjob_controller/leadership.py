@@ -1,7 +1,8 @@
 """The Lease of the leader: who leads, with which settings, and what it leaves for the next leader.
 
-An annotation of the Lease has what must outlive the process and no other object shows: the pods of
-stopped sub-jobs, which still hold shares of queues. It is written with each renewal. An exception
+Annotations of the Lease have what must outlive the process and no other object shows: the pods of
+stopped sub-jobs, which still hold shares of queues, and until when accelerator seconds are counted.
+They are written with each renewal. An exception
 while it is read or written ends no process: the leader goes on without it.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
+from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
@@ -22,6 +24,7 @@ from hyperjob_core.api.names import (
     ENDING_PODS,
     FIELD_MANAGER,
     LEASE_NAME,
+    USAGE_COUNTED,
 )
 from hyperjob_core.kube.accessreviews import own_user
 from hyperjob_core.kube.client import Kube
@@ -48,8 +51,10 @@ class Leadership:
         namespace: str,
         identity: str,
         mode: Callable[[], QueueAdmission],
+        usage: Usage | None = None,
     ) -> None:
         """`namespace` is that of the Lease, `mode` returns the present queue admission."""
+        self._usage = usage
         self._kube = kube
         self._options = options
         self._admission = admission
@@ -70,6 +75,8 @@ class Leadership:
             left = elector.annotations
             with self._wall.around((), Place.LEASE):
                 self._admission.restore(left.get(ENDING_PODS, ""))
+                if self._usage is not None:
+                    self._usage.restore(left.get(USAGE_COUNTED, ""))
             self._leads = True
             await work()
 
@@ -100,6 +107,8 @@ class Leadership:
         if self._leads:  # before, the Lease has what the last leader left
             with self._wall.around((), Place.LEASE):
                 found[ENDING_PODS] = self._admission.record()
+                if self._usage is not None and (counted := self._usage.record()):
+                    found[USAGE_COUNTED] = counted
         return found
 
     async def _look_for_namespace(self) -> None:

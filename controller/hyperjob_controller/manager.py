@@ -20,6 +20,7 @@ from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.events import Events
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.scrape import Scrape
+from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
@@ -113,6 +114,7 @@ class Manager:
         self.recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
         self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
+        self.usage = self._make_usage()
         self.leadership = self._make_leadership()
         self._splitter = splitter_of(options, self.queue, now=now, wall=self.wall)
         # The account that may read logs may read failed pods too.
@@ -132,10 +134,10 @@ class Manager:
             meter=meter,
             mode=lambda: str(self.mode.current),
             now=now,
+            scraped=self.usage.scraped if self.usage is not None else lambda: None,
         )
         settle = self._rate_limit.settle_seconds
         self.caches.hyperjobs.add_handler(meter.seen)
-        self.caches.hyperjobs.add_handler(self.scrape.uses.seen)
         self._handlers = Handlers(
             self.caches, self.queue, self.memory, wall=self.wall, settle=settle, now=now
         )
@@ -174,6 +176,12 @@ class Manager:
             distrust=lambda: self.members.distrust() if self.members is not None else None,
         )
 
+    def _make_usage(self) -> Usage | None:
+        if self.members is None:
+            return None
+        caches = self.caches
+        return Usage(self.members.held, job=caches.job, hyperjob=caches.hyperjob, now=self._now)
+
     def _make_leadership(self) -> Leadership:
         return Leadership(
             self._kube,
@@ -183,6 +191,7 @@ class Manager:
             namespace=self._tuning.lease_namespace,
             identity=self.identity,
             mode=lambda: self.mode.current,
+            usage=self.usage,
         )
 
     def _make_members(self, client: Kube | None) -> Members | None:
@@ -360,8 +369,10 @@ class Manager:
             async with asyncio.TaskGroup() as group:
                 keep = self.wall.keep
                 background = [group.create_task(keep(Place.ROUND, self._admit))]
-                if self.reader is not None:
-                    background.append(group.create_task(keep(Place.PROGRESS, self.reader.run)))
+                leading = (self.reader, self.usage)
+                background += [
+                    group.create_task(keep(each.place, each.run)) for each in leading if each
+                ]
                 background += [group.create_task(keep(*each)) for each in self.beside]
                 await run_workers(
                     self.queue,

@@ -19,4 +19,5 @@ class Place(StrEnum):
     EVENTS = "events"
     TRAINJOBS = "trainjobs"
     LEASE = "lease"
+    USAGE = "usage"
     LOOP = "loop"

@@ -2,7 +2,7 @@
 
 A metric that controller-runtime or client-go has too has its name: dashboards and alerts for Go
 controllers work unchanged. HyperJob's own metrics begin with `hyperjob_`. No label has the name of
-an object, except of clusters and queues, of which there are few.
+an object, except of clusters, queues and namespaces, of which there are few.
 """
 
 import platform

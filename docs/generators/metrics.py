@@ -30,10 +30,10 @@ Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-b
 edit it.
 
 Metrics that Go controllers also have use the names of controller-runtime and client-go: their
-dashboards and alerts work unchanged. Labels have no names of objects, except those of clusters and
-queues. A histogram has `_bucket`, `_sum` and `_count`. Every replica of the controller counts
-HyperJobs and accelerators, and only the leader acts: use the `max` of gauges and the `sum` of
-counters.
+dashboards and alerts work unchanged. Labels have no names of objects, except those of clusters,
+namespaces and queues. A histogram has `_bucket`, `_sum` and `_count`. Every replica of the
+controller counts HyperJobs and accelerators, and only the leader acts: use the `max` of gauges and
+the `sum` of counters.
 
 The chart has [alerts](../runbooks.md) and a dashboard (`metrics.prometheusRule`,
 `metrics.dashboard`). The Prometheus client adds `process_*` and `python_gc_*`.

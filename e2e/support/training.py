@@ -14,18 +14,19 @@ import time
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
 from e2e.support.world import World, open_world
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS, PODS
 from hyperjob_install.interpreters import interpreters
@@ -273,24 +274,13 @@ async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> N
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def until_spent(scenario: Scenario, use: str, seconds: float) -> None:
-    """Wait until the controller counts `seconds` more for this use of time."""
-    until = _spent(scenario, use) + seconds
-    deadline = time.monotonic() + scenario.world.settings.timeout
-    while _spent(scenario, use) < until:
-        assert time.monotonic() < deadline, f"no {seconds:g} s {use}{scenario.logs()}"
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _spent(scenario: Scenario, use: str) -> float:
-    assert scenario.world.stack is not None, "the controller is the test's own"
-    samples = (
-        sample
-        for family in text_string_to_metric_families(scenario.world.stack.controller.metrics())
-        for sample in family.samples
-        if sample.name == "hyperjob_time_seconds"
-    )
-    return sum(sample.value for sample in samples if sample.labels["use"] == use)
+async def until_lasted(scenario: Scenario, name: str, seconds: float) -> None:
+    """Wait until a HyperJob has been in its phase for some seconds."""
+    raw = await scenario.world.kube.get(HYPERJOBS, name, namespace=scenario.namespace)
+    since = timestamp(raw["status"]["state"]["lastTransitionTime"])
+    assert since is not None
+    left = since + timedelta(seconds=seconds) - datetime.now(UTC)
+    await asyncio.sleep(max(0.0, left.total_seconds()))
 
 
 def kill(scenario: Scenario, job: str) -> None:

@@ -125,6 +125,7 @@ class Meter:
     def __init__(self) -> None:
         self.phases: Numbers[str] = Numbers({str(phase): 0 for phase in Phase})
         self.job_phases: Numbers[str] = Numbers()
+        self.reporting = 0
 
     def passed(self, decided: Plan) -> None:
         """Count whether a pass found places."""
@@ -158,6 +159,7 @@ class Meter:
         """Update the phases of HyperJobs and sub-jobs; a handler of the HyperJob informer."""
         after = None if kind is EventType.DELETED else new
         before, phases = _phases(old), _phases(after)
+        self.reporting += _reports(after) - _reports(old)
         if before[0] != phases[0]:
             self.phases.subtract(before[0])
             self.phases.update(phases[0])
@@ -173,6 +175,10 @@ def _phases(hyperjob: Object | None) -> tuple[list[str], list[str]]:
     phase = string(at(hyperjob, "status", "state", "phase")) or str(Phase.PENDING)
     jobs = objects(at(hyperjob, "status", "jobs"))
     return [phase], [string(job.get("phase")) for job in jobs]
+
+
+def _reports(hyperjob: Object | None) -> bool:
+    return bool(at(hyperjob, "status", "training"))
 
 
 def _waited(hyperjob: HyperJob, *, now: datetime) -> float:

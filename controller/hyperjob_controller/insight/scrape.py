@@ -8,7 +8,6 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.insight.timeuse import TimeUses
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.registry import filled
 from hyperjob_engine.model.observed import Cluster
@@ -28,25 +27,22 @@ class Scrape(Collector):
         meter: Meter,
         mode: Callable[[], str],
         now: Callable[[], datetime],
+        scraped: Callable[[], None] = lambda: None,
     ) -> None:
-        """Compute from `accelerators`, `mode`, and the changes that `meter` and `uses` saw."""
-        self.uses = TimeUses()
+        """Compute from `accelerators`, `mode`, and the changes that `meter` saw."""
         self._accelerators = accelerators
         self._meter = meter
         self._mode = mode
         self._now = now
+        self._scraped = scraped
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric with its present samples."""
-        now, uses = self._now(), self.uses
-        text = "Time of the existing HyperJobs since their creation, by use"
-        yield filled(
-            Gauge("hyperjob_time_seconds", text, labels=("queue", "use")), uses.seconds(now)
-        )
-        text = "Productive share of the time in which HyperJobs were not suspended, from 0 to 1"
-        yield filled(Gauge("hyperjob_goodput_ratio", text, labels=("queue",)), uses.ratios(now))
+        self._scraped()  # after the counters of modules, which are registered first
         text = "HyperJobs whose programs have reported progress"
-        yield filled(Gauge("hyperjob_training_reporting", text, labels=()), uses.reporting())
+        yield filled(
+            Gauge("hyperjob_training_reporting", text, labels=()), [((), self._meter.reporting)]
+        )
         text = "The present queue admission has the value 1"
         yield filled(
             Gauge("hyperjob_queue_admission", text, labels=("mode",)), [((self._mode(),), 1.0)]
@@ -57,7 +53,7 @@ class Scrape(Collector):
         ):
             family = Gauge(name, f"{kind} by phase", labels=("phase",))
             yield filled(family, (((phase,), number) for phase, number in phases.items()))
-        yield from self._devices(now)
+        yield from self._devices(self._now())
 
     def _devices(self, now: datetime) -> Iterator[Metric]:
         """Yield the accelerators by cluster and type."""

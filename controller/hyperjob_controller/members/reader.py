@@ -5,7 +5,7 @@ A member that hangs, refuses or is gone costs the others nothing: each has tasks
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROU
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
-from hyperjob_engine.model.members import MemberView
+from hyperjob_engine.model.members import MemberView, PodHeld
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.placement.capacity import not_ready_since
@@ -178,6 +178,12 @@ class Members:
         if member is None or not member.is_known(self._now()):
             return None
         return member.fold.jobs.get(job, 0)
+
+    def held(self, now: datetime) -> Iterator[tuple[str, Iterator[PodHeld]]]:
+        """Yield the members that are known, and the pods of vcjobs that hold a node of each."""
+        for name, member in self._members.items():
+            if member.is_known(now):
+                yield name, member.fold.held()
 
     def counted(self, cluster: str, job: str) -> int | None:
         """Return the pods of a vcjob that `views` counts; None if the nodes are not known."""

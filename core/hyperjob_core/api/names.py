@@ -36,6 +36,7 @@ QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
 CONTROLLER_SETTINGS: Final = f"{GROUP}/controller-settings"
 # For the next leader: the pods of stopped sub-jobs, which no other object of Karmada shows.
 ENDING_PODS: Final = f"{GROUP}/ending-pods"
+USAGE_COUNTED: Final = f"{GROUP}/usage-counted"
 
 # The affinity name is the only field that Karmada copies unchanged from a PropagationPolicy to its
 # ResourceBinding: it marks the ResourceBindings of HyperJobs, and those that a gang must hold.

@@ -5,7 +5,7 @@ changed. The order of lists and events may be any that a watch can bring.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -94,6 +94,12 @@ class MemberFold:
     def jobs(self) -> Mapping[str, int]:
         """Return the number of pods that have not ended, by vcjob, as namespace/name."""
         return self._jobs
+
+    def held(self) -> Iterator[PodHeld]:
+        """Yield the pods of vcjobs that hold a node and have not ended."""
+        for node, pods in self._by_node.items():
+            if node:
+                yield from (pod for pod in pods.values() if pod.job)
 
     @property
     def latest(self) -> datetime | None:
