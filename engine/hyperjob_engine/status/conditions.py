@@ -60,14 +60,20 @@ _MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
         "The HyperJob is not suspended, or pods of it are left",
         "The HyperJob is suspended, and no pod of it is left",
     ),
-    CONDITION_DEGRADED: ("The HyperJob has what it needs, or has not run yet", ""),
+    CONDITION_DEGRADED: (
+        "The HyperJob has what it needs, or has not run yet",
+        f"Sub-jobs are missing or cannot train on; {_WHY}",
+    ),
     CONDITION_RECONCILING: (
         "The controller has nothing more to do until something changes",
         f"The HyperJob is not yet what its spec asks for; {_WHY}",
     ),
-    CONDITION_STALLED: ("Nothing keeps the HyperJob from going on for good", ""),
+    CONDITION_STALLED: (
+        "Nothing keeps the HyperJob from going on for good",
+        f"The HyperJob has failed, or never runs as things are; {_WHY}",
+    ),
 }
-"""The messages where the status is False and True; an empty one is that of `status.state`."""
+"""The messages where the status is False and True: the numbers of a state would renew them."""
 
 
 def conditions_of(
@@ -123,7 +129,7 @@ def _of_phase(state: State, *, dispatched: bool, generation: int) -> Iterator[Ob
             true = True
         explains = true != (kind in _STEPS) or kind == CONDITION_RUNNING
         reason = state.reason if explains else kind if true else str(phase)
-        message = _MESSAGES[kind][true] or state.message
+        message = _MESSAGES[kind][true]
         yield _condition(kind, reason or phase, message, true=true, generation=generation)
 
 

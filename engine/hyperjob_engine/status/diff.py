@@ -76,13 +76,14 @@ def _are_steps(old: Object, new: Object, changed: set[str]) -> bool:
     """Return whether Karmada and Volcano only brought the sub-jobs nearer to their start.
 
     The HyperJob keeps its phase, and each sub-job that has changed its cluster and its attempt. The
-    record of an incomplete gang follows from the vcjobs until the controller deletes them.
+    record of an incomplete gang follows from the vcjobs until the controller deletes them, and the
+    conditions follow from the state.
     """
     if any(at(status, "state", "phase") != Phase.STARTING for status in (old, new)):
         return False
     if new.get("stop"):
         return False  # the log of a pod that stops can be read once
-    if not changed <= _WORDY | _COUNTS | {"gang"} or _retry(old) != _retry(new):
+    if not changed <= _WORDY | _COUNTS | {"gang", "conditions"} or _retry(old) != _retry(new):
         return False
     before, after = objects(old.get("jobs")), objects(new.get("jobs"))
     if at(new, "state", "reason") not in _STEP_REASONS | {Reason.PODS_PENDING}:

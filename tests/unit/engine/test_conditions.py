@@ -8,8 +8,10 @@ import pytest
 
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.quantity import NANO
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.diff import Weight, merge_patch, weigh
 from tests.support.structural import assert_status
 from tests.unit.engine.arrows import arrows
 from tests.unit.engine.builders import (
@@ -125,15 +127,26 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert all(each["reason"] and each["message"] for each in second["conditions"])
 
 
-def test_equal_objects_write_no_condition_a_second_time() -> None:
-    raw = hyperjob(ONE)
-    full = cluster("a", 0, total=100)
-    status = decided(observed(raw, clusters=(full,)))
-    again = observed(hyperjob(ONE, status=status), clusters=(cluster("a", 3, total=100),))
-    patch = merge_patch(status, decided(replace(again, now=NOW + timedelta(seconds=60)))) or {}
+def test_a_step_towards_the_start_waits_for_others_although_conditions_follow_it() -> None:
+    first = decided(observed(hyperjob(ONE), *child(), clusters=(A,)))
+    pending = vcjob_status("Pending", {"pending": 8})
+    objects = [*child()[:2], binding("hj-trainer-0", cluster="a", status=pending)]
+    second = decided(observed(hyperjob(ONE, status=first), *objects, clusters=(A,)))
+    assert second["conditions"] != first["conditions"]
+    assert weigh(first, second) is Weight.STEPS
+
+
+TOO_MUCH = {"full": cluster("a", 0, total=100), "too small": cluster("a", 0, total=4)}
+
+
+@pytest.mark.parametrize("place", TOO_MUCH.values(), ids=list(TOO_MUCH))
+def test_words_change_no_condition(place: Cluster) -> None:
+    status = decided(observed(hyperjob(ONE), clusters=(place,)))
+    other = replace(place, free={GPU: 3 * NANO})
+    patch = merge_patch(status, decided(observed(hyperjob(ONE, status=status), clusters=(other,))))
     assert f"needs 8 {GPU}" in status["state"]["message"]
-    assert "state" in patch, "the message has other numbers"
-    assert "conditions" not in patch
+    assert patch.keys() <= {"state", "jobs"}
+    assert patch["state"]["message"]
 
 
 def test_the_conditions_of_other_components_stay() -> None:
