@@ -86,8 +86,12 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
     finally:
         install(kubeconfig, "--members=off")
-        if not before.returncode:  # what `hyperjob install` repeats is the user's choice again
+        if not before.returncode:  # the account, and what `hyperjob install` repeats, as before
             found = json.loads(before.stdout)
+            data = found["data"]
+            own = data["service-accounts"] == "true"
+            whose = "--service-accounts" if own else f"--user-prefix={data['user-prefix']}"
+            install(kubeconfig, f"--members={data['members']}", whose)
             del found["metadata"]["resourceVersion"]
             kubectl(kubeconfig, "replace", "-f", "-", stdin=json.dumps(found))
         kubectl(kubeconfig, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")

@@ -464,7 +464,11 @@ def test_preflight_leads_from_nothing_to_ready(
         with webhook(authority, port, tmp_path):
             result = run("preflight")
         lines = result.stdout.splitlines()
-        assert [line.split()[1] for line in lines if line.split()[0] != "ok"] == ["members-agree"]
+        assert [line.split()[1] for line in lines if line.split()[0] != "ok"] == [
+            "members-reader",
+            "members-agree",
+        ]
+        assert any("cannot be asked through Karmada's proxy: east" in line for line in lines)
         assert any("the vcjobs of east cannot be compared" in line for line in lines)
     finally:
         karmada.kubectl("delete", "cluster", "east")

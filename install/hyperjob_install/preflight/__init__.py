@@ -38,6 +38,7 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "other-interpreters": interpreters.others,
     "members-ready": members.ready,
     "members-vcjob-api": members.vcjob_api,
+    "members-reader": members.reader,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
     "tenancy": tenancy.tenancy,

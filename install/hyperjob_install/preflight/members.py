@@ -1,13 +1,17 @@
-"""Checks of the members by their Cluster objects. Pure."""
+"""Checks of the members by their Clusters, and by what they let the controller read. Pure."""
 
 from typing import Final
 
-from hyperjob_core.api import conditions
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.resources import HYPERNODES, VCJOBS, Resource
+from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, VCJOBS, Resource
 from hyperjob_core.text import listed
+from hyperjob_install.members import MEMBER_ROLE
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, need
+from hyperjob_install.preflight.rights import is_ready
+from hyperjob_install.rbac import MEMBERS
 
 _SHOWN: Final = 5
 # No API has the release of Volcano; these kinds came with a release, newest first.
@@ -28,7 +32,7 @@ def ready(observed: ObservedPlane) -> CheckResult:
     clusters = need(observed.clusters)
     if not clusters:
         return failed("no cluster has joined", remedy="karmadactl join CLUSTER")
-    down = [cluster for cluster in clusters if not _is_ready(cluster)]
+    down = [cluster for cluster in clusters if not is_ready(cluster)]
     if not down:
         return ok(f"{_count(clusters)} ready: {_names(clusters)}")
     message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"
@@ -53,6 +57,36 @@ def vcjob_api(observed: ObservedPlane) -> CheckResult:
     )
 
 
+def reader(observed: ObservedPlane) -> CheckResult:
+    """Check that the members let the account of the controller read there, by their own answer."""
+    step, found = observed.settings.members, observed.members
+    errors = {name: each for name, each in found.items() if isinstance(each, KubeError)}
+    refusing = {
+        name: each
+        for name, each in found.items()
+        if not isinstance(each, KubeError) and each.refused
+    }
+    if step is MemberAccess.OFF:
+        return ok("the controller reads no members")
+    if refusing:
+        name, first = next(iter(sorted(refusing.items())))
+        return warning(
+            f"{len(refusing)} of {len(found)} members refuse what user {first.user} reads there,"
+            f" and count by the sums of their Clusters: {listed(sorted(refusing), shown=_SHOWN)};"
+            f" {name} refuses {listed(first.refused, shown=_SHOWN)}",
+            remedy=f"kubectl get clusterpropagationpolicy {MEMBERS} -o yaml: Karmada copies"
+            f" ClusterRole {MEMBER_ROLE} and its binding to {name} by it",
+        )
+    if errors:
+        name, error = next(iter(sorted(errors.items())))
+        return warning(
+            f"{len(errors)} of {len(found)} members cannot be asked through Karmada's proxy:"
+            f" {listed(sorted(errors), shown=_SHOWN)}; {name}: {error.message}",
+            remedy=f"kubectl get --raw {CLUSTERS.path(None, name, 'proxy')}/version",
+        )
+    return ok(f"the controller may read all that are ready: {len(found)}")
+
+
 def _volcanos(clusters: list[Object]) -> str:
     """Return the oldest release of Volcano that each member can have, by the kinds it serves."""
     found: dict[str, list[Object]] = {}
@@ -62,10 +96,6 @@ def _volcanos(clusters: list[Object]) -> str:
         text = f"Volcano {release} or newer" if release else "Volcano without HyperNodes"
         found.setdefault(text, []).append(cluster)
     return "; ".join(f"{text} in {_names(members)}" for text, members in sorted(found.items()))
-
-
-def _is_ready(cluster: Object) -> bool:
-    return conditions.is_true(conditions.parse(cluster.get("status")), "Ready")
 
 
 def _serves(cluster: Object, resource: Resource) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.api.wire import at, objects, strings
+from hyperjob_core.kube.accessreviews import User
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -25,7 +26,12 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_install.preflight.rights import ControllerRights, read_rights, user_of
+from hyperjob_install.preflight.rights import (
+    ControllerRights,
+    read_members,
+    read_rights,
+    user_of,
+)
 from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
 from hyperjob_install.record import UNKNOWN, command, recorded
 from hyperjob_install.settings import Settings
@@ -85,6 +91,7 @@ class ObservedPlane:
     stored: StoredHyperJobs | KubeError
     installation: Settings | KubeError | None
     rights: ControllerRights | KubeError | None
+    members: Mapping[str, ControllerRights | KubeError]
 
     @property
     def settings(self) -> Settings:
@@ -143,7 +150,11 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         installation = group.create_task(_installation(kube))
     known = installation.result()
     settings = None if isinstance(known, KubeError) else known
-    rights = await _rights(kube, reads["leases"].result(), settings, now=now)
+    leases, clusters = reads["leases"].result(), reads["clusters"].result()
+    user = user_of([] if isinstance(leases, KubeError) else leases, settings, now=now)
+    members = {}
+    if settings is not None and not isinstance(clusters, KubeError):
+        members = await read_members(kube, settings, clusters)
     return ObservedPlane(
         now=now,
         host=kube.host,
@@ -153,7 +164,8 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         vcjob=vcjob.result(),
         stored=stored.result(),
         installation=known,
-        rights=rights,
+        rights=await _rights(kube, user, settings),
+        members=members,
         **{name: task.result() for name, task in reads.items()},
     )
 
@@ -186,10 +198,9 @@ async def _installation(kube: Kube) -> Settings | KubeError | None:
 
 
 async def _rights(
-    kube: Kube, leases: Read, settings: Settings | None, *, now: datetime
+    kube: Kube, user: User | None, settings: Settings | None
 ) -> ControllerRights | KubeError | None:
     """Review the rights of the controller's user; None while no user is known."""
-    user = user_of([] if isinstance(leases, KubeError) else leases, settings, now=now)
     if user is None:
         return None
     try:

@@ -162,6 +162,7 @@ def healthy(**changes: Any) -> ObservedPlane:
         stored=StoredHyperJobs(3),
         installation=Settings(url="https://hj.svc:443"),
         rights=ControllerRights("hyperjob-controller", ()),
+        members=dict.fromkeys(("east", "west"), ControllerRights("hyperjob-members", ())),
     )
     return replace(observed, **changes)
 

@@ -41,9 +41,17 @@ class Karmada(InstallServer):
         super().__init__(**more)
         self.denied: set[str] = set()
         self.reviews: list[dict[str, Any]] = []
+        self.asked: list[str] = []
+        self.away: set[str] = set()
         self.version = "9.8.7"
 
     async def request(self, method: str, path: str, **more: Any) -> Response:
+        cluster, found, rest = path.partition("/proxy/")
+        if found:
+            self.asked.append(cluster.rpartition("/")[2])
+            if self.asked[-1] in self.away:
+                raise refusal(503, "ServiceUnavailable", "no route")
+            return await super().request(method, f"/{rest}", **more)
         if path == "/version":
             return Response(200, {}, orjson.dumps({"gitVersion": "v1.36.2"}))
         return await super().request(method, path, **more)
@@ -98,6 +106,24 @@ async def test_without_an_installation_nothing_is_there_and_no_rights_are_asked(
     assert (found.trial, found.installation, found.rights) == (None, None, None)
     assert (found.queues, found.leases) == ([], [])
     assert server.reviews == []
+
+
+async def test_each_ready_member_is_asked_what_it_lets_the_controller_read() -> None:
+    server = Karmada()
+    server.install(manifest(HOOK))
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    for name in ("east", "west"):
+        server.put(CLUSTERS, {"metadata": {"name": name}, "status": ready})
+    server.put(CLUSTERS, {"metadata": {"name": "down"}})
+    server.denied, server.away = {"get nodes", "list events"}, {"west"}
+    found = await seen(server)
+    assert set(server.asked) == {"east", "west"}
+    east, west = found.members["east"], found.members["west"]
+    assert not isinstance(east, KubeError)
+    assert east.user == "hyperjob-members"
+    assert east.refused == ("list events", "get nodes")
+    assert isinstance(west, KubeError)
+    assert west.message == "no route"
 
 
 async def test_what_may_not_be_read_is_an_error_of_its_own() -> None:

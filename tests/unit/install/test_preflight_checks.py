@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from hyperjob import __version__
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
 from hyperjob_install.preflight import CHECKS, Status, examine
 from hyperjob_install.preflight.observed import DryRun, ObservedPlane
 from hyperjob_install.preflight.rights import ControllerRights
 from hyperjob_install.preflight.stored import StoredHyperJobs
+from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import POLICIES
 from tests.unit.install.changes import (
     add,
@@ -639,6 +641,35 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         healthy(rights=None),
         OK,
         "unknown until HyperJob is installed",
+        "",
+    ),
+    "a member that refuses the controller": (
+        "members-reader",
+        healthy(
+            members={
+                "east": ControllerRights("hyperjob-members", ()),
+                "west": ControllerRights("hyperjob-members", ("list nodes", "list pods")),
+            }
+        ),
+        WARNING,
+        (
+            "1 of 2 members refuse what user hyperjob-members reads there, and count by the sums of"
+            " their Clusters: west; west refuses list nodes, list pods"
+        ),
+        "kubectl get clusterpropagationpolicy hyperjob-members -o yaml",
+    ),
+    "a member that the proxy does not reach": (
+        "members-reader",
+        healthy(members={"west": Invalid(make_status(503, "no route to west"))}),
+        WARNING,
+        "1 of 1 members cannot be asked through Karmada's proxy: west; west: no route to west",
+        "kubectl get --raw /apis/cluster.karmada.io/v1alpha1/clusters/west/proxy/version",
+    ),
+    "members that the controller does not read": (
+        "members-reader",
+        healthy(members={}, installation=Settings(members=MemberAccess.OFF)),
+        OK,
+        "reads no members",
         "",
     ),
     "a caBundle that does not verify the chain": (
