@@ -31,7 +31,8 @@ def words(error: KubeError) -> str:
     if isinstance(error, Unavailable) and not error.answered:
         return f"Unable to connect to the server: {message}"
     if isinstance(error, Unauthorized):
-        return f"error: You must be logged in to the server ({message or 'Unauthorized'})"
+        said = f"error: You must be logged in to the server ({message or 'Unauthorized'})"
+        return f"{said}; log in again, or renew the token or certificate of the kubeconfig"
     if isinstance(error, NotFound) and message.strip() in _UNSERVED:
         kind = f'"{PLURAL}"' if f"/{GROUP}/" in error.request else f"of {error.request}"
         return (

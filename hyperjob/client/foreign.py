@@ -17,6 +17,7 @@ _INDEX: Final[Object] = {
     "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['volcano.sh/task-index']"}},
 }
 _FAILS: Final[Object] = {"event": "PodFailed", "action": "TerminateJob"}
+_NO_LIMIT: Final = 2**31 - 1
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _WRITTEN: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
@@ -108,11 +109,13 @@ def _of_job(spec: Object, path: Path, made: Conversion) -> Object:
         )
     template = dict(mapping(spec.get("template")))
     pod = dict(mapping(template.get("spec")))
-    policy = pod.setdefault("restartPolicy", "OnFailure")
-    if policy == "Never" and spec.get("backoffLimit") != 0:
+    policy, limit = pod.setdefault("restartPolicy", "OnFailure"), spec.get("backoffLimit")
+    if policy == "OnFailure" and limit == 0:  # the first restart of a container fails the Job
+        policy = pod["restartPolicy"] = "Never"
+    if policy == "Never" and limit != 0:
         made.refuse(path.child("backoffLimit"), "must be 0: Volcano replaces no failed pod")
-    elif policy != "Never" and spec.get("backoffLimit") is not None:
-        why = f"must be left out: with restartPolicy {policy} containers restart without a limit"
+    elif policy != "Never" and limit not in (None, _NO_LIMIT):
+        why = f"must be 0 or left out: with restartPolicy {policy} Volcano counts no restarts"
         made.refuse(path.child("backoffLimit"), why)
     if spec.get("completionMode") == "Indexed":
         for name in ("initContainers", "containers"):

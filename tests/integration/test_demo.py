@@ -122,7 +122,7 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part_and_leaves_not
         assert 'did you mean "gpu-west"' in applied.stderr, applied
         told = log.read_text()
         assert "$ kubectl hyperjob why tuning-b -n default" in told
-        assert "queue research uses 32 of its capability of 48 ascend910c" in told
+        assert "queue research uses 32 of its capability of 48 huawei.com/Ascend910C" in told
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(30) == 130
     assert list(temporary.iterdir()) == []

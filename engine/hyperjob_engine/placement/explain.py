@@ -10,6 +10,7 @@ from typing import Final
 
 from hyperjob_core.hints import nearest
 from hyperjob_core.text import alike, listed
+from hyperjob_engine.devices import is_device
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
@@ -143,12 +144,16 @@ def why_not(request: PlacementRequest, name: str, room: Room, max_domains: int |
     """Return why a sub-job is not on a cluster; `room` has all others placed."""
     cluster = room.clusters.get(name)
     if cluster is None:
-        near = nearest(name, sorted(room.clusters))
-        text = "does not exist" + (f"; did you mean {near}?" if near else "")
+        text = _no_cluster(name, room.clusters)
         return Hindrance(cluster=name, text=text, cause=f"{_CLUSTER}{name} {text}")
     found = obstacle(request, cluster, room, max_domains)
     text = "has room for this sub-job, but not for the others on it"
     return found or Hindrance(cluster=name, text=text, has_room=True)
+
+
+def _no_cluster(name: str, known: Iterable[str]) -> str:
+    near = nearest(name, sorted(known))
+    return "does not exist" + (f"; did you mean {near}?" if near else "")
 
 
 def obstacle(
@@ -221,7 +226,10 @@ def _absent(
             amounts = (pair for each in known for pair in each.allocatable.items())
             devices = {each for each, amount in amounts if amount > 0 and is_extended(each)}
             near = nearest(name, sorted(devices))
-            return f"no cluster has {name}" + (f"; did you mean {near}?" if near else "")
+            there = sorted(filter(is_device, devices)) or sorted(devices)
+            others = f"; the clusters have {listed(there)}" if there else ""
+            hint = f"; did you mean {near}?" if near else others
+            return f"no cluster has {name}{hint}"
         most = max((pods.request.get(name, 0) for pods in request.pods), default=0)
         large = [each for each in known if each.allocatable.get(name, 0) >= most]
         if large and not any(_may_have_node(each, name, most) for each in large):
@@ -293,7 +301,7 @@ def explain_overflow_of(
         if name in taken:
             text = f"has room for {taken[name]} of {wish.accelerators} {wish.kind}"
         elif name not in known:
-            text = "does not exist"
+            text = _no_cluster(name, known)
         else:
             text = trouble_text(known[name].trouble) or "has too little room"
         texts.append(f"{name} {text}")

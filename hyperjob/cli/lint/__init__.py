@@ -1,4 +1,4 @@
-"""`hyperjob lint`: validate HyperJobs in files as admission does, without an API server.
+"""`hyperjob lint`: validate HyperJobs and TrainJobs in files as admission does, without a server.
 
 The command checks the CRD's schema as the API server does, then runs the webhook's defaulting and
 validation. It makes no request, and cannot check whether clusters and queues exist.
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from hyperjob.cli.lint.check import Checked, check
-from hyperjob.cli.lint.documents import UnreadableError, files_of, read
+from hyperjob.cli.lint.check import Checked, check, runtimes_of
+from hyperjob.cli.lint.documents import ManifestFile, UnreadableError, files_of, read
 from hyperjob.cli.lint.output import print_json, print_text
 from hyperjob_core.text import listed
 
@@ -28,6 +28,8 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
 def lint(files: tuple[str, ...], output: str, allow_none: bool) -> None:
     """Validate HyperJobs in files as admission does; `-` is standard input.
 
+    A TrainJob is validated if its runtime is in one of the files too.
+
     In a folder, the command validates every .yaml, .yml and .json file, without subfolders.
 
     Exit code 0: admission would accept all HyperJobs; 1: admission would refuse a HyperJob, or a
@@ -36,7 +38,11 @@ def lint(files: tuple[str, ...], output: str, allow_none: bool) -> None:
     Example: hyperjob lint job.yaml
     """
     given = {name: files_of(name) for name in files}
-    checked = [_checked_file(name) for names in given.values() for name in names]
+    sources = [_source(name) for names in given.values() for name in names]
+    runtimes = runtimes_of(each for each in sources if isinstance(each, ManifestFile))
+    checked = [
+        check(each, runtimes) if isinstance(each, ManifestFile) else each for each in sources
+    ]
     (print_json if output == "json" else print_text)(checked)
     code = _exit_code(checked)
     empty = [] if allow_none else _without_any(given, checked)
@@ -56,9 +62,10 @@ def _without_any(given: Mapping[str, Sequence[str]], checked: Sequence[Checked])
     return [name for name, files in given.items() if without.issuperset(files)]
 
 
-def _checked_file(name: str) -> Checked:
+def _source(name: str) -> ManifestFile | Checked:
+    """Read a file; the result is a Checked with the reason if it cannot be read."""
     try:
-        return check(read(name))
+        return read(name)
     except UnreadableError as error:
         return Checked(name, problem=str(error))
 

@@ -1,6 +1,7 @@
 """Validate the HyperJobs of a file: the webhook's errors and warnings, with line numbers."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,12 +10,22 @@ from hyperjob.client.foreign import form_of
 from hyperjob_core.api.field import METADATA, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
-from hyperjob_core.api.wire import mapping
+from hyperjob_core.api.trainer import (
+    CLUSTER_RUNTIME_KIND,
+    RUNS_AS,
+    RUNS_AS_HYPERJOB,
+    RUNTIME_KIND,
+    TRAINER_GROUP,
+    TRAINJOB_KIND,
+)
+from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.hints import did_you_mean, is_typo
 from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.shape_errors import UNKNOWN
+from hyperjob_trainjobs.decide import runs_as_hyperjob
+from hyperjob_trainjobs.judge import Around, judge
 
 LIST_KIND: Final = f"{KIND}List"
 _KUBECTL: Final = "kubectl"
@@ -58,12 +69,13 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """A HyperJob, and the errors and warnings of admission for it."""
+    """A HyperJob or a TrainJob, and the errors and warnings of admission for it."""
 
     name: str
     line: int
     errors: tuple[LintFinding, ...]
     warnings: tuple[LintFinding, ...]
+    kind: str = KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +91,73 @@ class Checked:
     """The kinds of the other objects."""
 
 
-def check(source: ManifestFile) -> Checked:
-    """Return the findings for the HyperJobs of a file."""
-    ours = (document for document in source.documents if is_hyperjob(document.content))
-    others = [each for each in source.documents if not is_hyperjob(each.content)]
-    jobs = tuple(filter(None, (_foreign(each, source.name) for each in others)))
-    kinds = tuple(str(each.content.get("kind") or "object") for each in others)
-    return Checked(source.name, tuple(map(_checked_document, ours)), jobs=jobs, others=kinds)
+Runtimes = Mapping[tuple[str, str], Object]
+"""Runtimes of Trainer, by kind and name."""
+
+
+def runtimes_of(sources: Iterable[ManifestFile]) -> Runtimes:
+    """Return the runtimes of Trainer in all files."""
+    return {
+        (kind, string(at(document.content, "metadata", "name"))): document.content
+        for source in sources
+        for document in source.documents
+        if (kind := _of_trainer(document.content)) in (CLUSTER_RUNTIME_KIND, RUNTIME_KIND)
+    }
+
+
+def check(source: ManifestFile, runtimes: Runtimes) -> Checked:
+    """Return the findings for the HyperJobs of a file, and for the TrainJobs of `runtimes`."""
+    found, jobs, kinds = [], [], []
+    for document in source.documents:
+        content = document.content
+        if is_hyperjob(content):
+            found.append(_checked_document(document))
+        elif (runtime := runtimes.get(_runtime_of(content))) is not None:
+            found.append(_checked_trainjob(document, runtime))
+        else:
+            jobs.append(_foreign(document, source.name))
+            kinds.append(str(content.get("kind") or "object"))
+    return Checked(source.name, tuple(found), jobs=(*filter(None, jobs),), others=tuple(kinds))
+
+
+def _of_trainer(content: Object) -> str:
+    """Return the kind of an object of Trainer; empty for another object."""
+    group = string(content.get("apiVersion")).partition("/")[0]
+    return string(content.get("kind")) if group == TRAINER_GROUP else ""
+
+
+def _runtime_of(content: Object) -> tuple[str, str]:
+    """Return kind and name of the runtime of a TrainJob; empty texts for another object."""
+    if _of_trainer(content) != TRAINJOB_KIND:
+        return "", ""
+    reference = mapping(at(content, "spec", "runtimeRef"))
+    return string(reference.get("kind")) or CLUSTER_RUNTIME_KIND, string(reference.get("name"))
+
+
+def _checked_trainjob(document: Document, runtime: Object) -> CheckedDocument:
+    """Return what the webhook would say about a TrainJob that runs as a HyperJob."""
+    trainjob = document.content
+    around = Around(
+        runtime=runtime, namespace={"metadata": {"labels": {RUNS_AS: RUNS_AS_HYPERJOB}}}
+    )
+    decided = judge(trainjob, None, around, NOTHING_KNOWN)
+    errors = [
+        LintFinding(
+            TRAINJOB_KIND, document.line_of(each.field), str(each), *_cause_of(each), each.remedy
+        )
+        for each in decided.errors
+    ]
+    texts = [f"its HyperJob: {text}" for text in decided.warnings]
+    if not runs_as_hyperjob(trainjob, runtime, None):
+        texts.append(
+            f"runs as a HyperJob only in a namespace with the label {RUNS_AS}={RUNS_AS_HYPERJOB}:"
+            " neither the TrainJob nor its runtime has it"
+        )
+    warnings = [LintFinding(TRAINJOB_KIND, document.line, text) for text in texts]
+    name = _full_name(trainjob)
+    return CheckedDocument(
+        name, document.line, _in_order(errors), _in_order(warnings), TRAINJOB_KIND
+    )
 
 
 def _foreign(document: Document, name: str) -> str:
@@ -94,6 +166,9 @@ def _foreign(document: Document, name: str) -> str:
     if form is None:
         return ""
     advice = form.advice or f"hyperjob convert -f {name} prints its HyperJob"
+    kind, runtime = _runtime_of(document.content)
+    if runtime:
+        advice += f"; give the file of {kind} {runtime} too, and lint checks it"
     whose = _full_name(document.content) or "(no name)"
     return f"{name}:{document.line}: {form.title} {whose}: is no HyperJob; {advice}"
 
@@ -150,18 +225,18 @@ def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
 
 def head_errors(document: Document) -> list[LintFinding]:
     """Check what the API server checks of a request: apiVersion, kind, the fields of metadata."""
-    found = []
+    found, content = [], document.content
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        given = document.content.get(field)
-        if given == wanted:
-            continue
+        given = content.get(field)
+        if given == wanted or (not given and any(is_typo(key, field) for key in content)):
+            continue  # a misspelt name has an error of its own
         reason, message = ErrorType.REQUIRED, "Required value"
         if given:
             reason = ErrorType.NOT_SUPPORTED
             message = f'Unsupported value: "{given}": supported values: "{wanted}"'
         line = document.line_of(field)
         found.append(LintFinding("T4", line, f"{field}: {message}", field, reason.value, message))
-    metadata = document.content.get("metadata")
+    metadata = content.get("metadata")
     for name in metadata if isinstance(metadata, dict) else ():
         if name not in _METADATA:
             error = UNKNOWN.at(METADATA.child(name), hint=did_you_mean(name, _METADATA))

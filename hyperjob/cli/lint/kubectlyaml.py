@@ -12,6 +12,7 @@ import yaml
 from hyperjob_core.yamltext import PLAIN, SPECIAL, YAML_TAG
 
 MAX_DEPTH: Final = 100
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,11 @@ def _float(loader: Loader, node: yaml.ScalarNode) -> float | str:
     return number if math.isfinite(number) else str(node.value)
 
 
+def _null(_: Loader, node: yaml.ScalarNode) -> None:
+    if node.value not in _NULLS:
+        raise _error(f"cannot decode {node.value!r} as a !!null", node)
+
+
 def _binary(loader: Loader, node: yaml.ScalarNode) -> str:
     raw: bytes = loader.construct_yaml_binary(node)
     return raw.decode(errors="replace")
@@ -121,6 +127,7 @@ for _kind, _pattern, _first in PLAIN:
     Loader.add_implicit_resolver(YAML_TAG + _kind, _pattern, [*_first])
 Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 Loader.add_constructor(f"{YAML_TAG}float", _float)
+Loader.add_constructor(f"{YAML_TAG}null", _null)
 Loader.add_constructor(f"{YAML_TAG}binary", _binary)
 Loader.add_constructor(f"{YAML_TAG}merge", lambda _, node: node.value)
 Loader.add_multi_constructor("!", _own_tag)

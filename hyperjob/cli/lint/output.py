@@ -26,7 +26,7 @@ def _print_document(name: str, document: CheckedDocument) -> None:
             click.echo(f"{name}:{found.line}: {kind}: {found.text} [{found.rule}]")
             if found.remedy:
                 click.echo(f"    remedy: {found.remedy}")
-    what = f"{name}:{document.line}: HyperJob {document.name or '(no name)'}"
+    what = f"{name}:{document.line}: {document.kind} {document.name or '(no name)'}"
     verdict = "would be refused" if document.errors else "would be accepted"
     click.echo(f"{what}: {verdict}{_counts(document)}")
 
@@ -58,6 +58,7 @@ def _file(result: Checked) -> dict[str, Any]:
         made["problem"] = result.problem
     made["hyperJobs"] = [
         {
+            "kind": document.kind,
             "name": document.name,
             "line": document.line,
             "errors": [

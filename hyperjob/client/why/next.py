@@ -12,6 +12,7 @@ LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --job {job} --tail 50
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
 _WATCH: Final = "kubectl hyperjob tree {name} -n {namespace} -w"
 _PODS: Final = "kubectl hyperjob tree {name} -n {namespace} --pods"
+_EDIT: Final = "kubectl edit hj {name} -n {namespace}"
 _PREFLIGHT: Final = "kubectl hyperjob preflight"
 _ROOM: Final = "kubectl hyperjob top"
 _SHARES: Final = "kubectl hyperjob top --by queue"
@@ -30,8 +31,8 @@ _NEXT: Final[Mapping[str, str]] = {
     "SchedulerError": _BINDING,
     Reason.BEING_DELETED: "kubectl get hj {name} -n {namespace} -o yaml",
     Reason.INSUFFICIENT_CAPACITY: _ROOM,
-    Reason.EXCEEDS_CLUSTERS: _ROOM,
-    Reason.NO_MATCHING_NODE: "kubectl edit hj {name} -n {namespace}",
+    Reason.EXCEEDS_CLUSTERS: _EDIT,
+    Reason.NO_MATCHING_NODE: _EDIT,
     Reason.GANG_BACK_OFF: _ROOM,
     Reason.WAITING_FOR_QUEUE: _SHARES,
     Reason.QUEUE_LIMIT_REACHED: _SHARES,
@@ -55,7 +56,7 @@ _NEXT: Final[Mapping[str, str]] = {
     " --show-labels",
     Reason.SUSPENDED: "kubectl hyperjob resume {name} -n {namespace}",
     Reason.SUSPENDED_BY_POLICY: "kubectl get propagationpolicy {job} -n {namespace} -o yaml",
-    Reason.INVALID_SPEC: "kubectl edit hj {name} -n {namespace}",
+    Reason.INVALID_SPEC: _EDIT,
     Reason.INTERNAL_ERROR: "kubectl --context host logs -n karmada-system"
     " deploy/hyperjob-controller | grep incident",
     Reason.NO_PROGRESS: "kubectl hyperjob logs {name} -n {namespace} --since 15m",

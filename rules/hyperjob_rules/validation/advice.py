@@ -30,6 +30,10 @@ def of_value(value: object, body: str) -> str:
         decimal = unit.lower() if unit == "K" else unit
         return f"write {number}{unit}i, or {number}{decimal} for powers of 1000"
     if "RFC 1" in body or "should match '^[a-z0-9]" in body:
+        if "/" in value:
+            prefix, _, name = value.partition("/")
+            near = f"{prefix.lower()}/{name.lower() if name.isupper() else name}"
+            return f"use {near}" if near != value else ""
         name = _FOREIGN.sub("-", value.lower()).strip("-")
         return f"use {name}" if name and name != value else ""
     return ""

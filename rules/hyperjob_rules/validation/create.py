@@ -35,6 +35,8 @@ class TypedObject:
     """The paths of values with a wrong shape: further errors at or below them are useless."""
     doubtful: frozenset[str] = frozenset()
     """The paths of objects with a wrong value below: rules across their fields are unreliable."""
+    misspelt: frozenset[str] = frozenset()
+    """The paths of fields that are not there since their names are misspelt; also in `broken`."""
 
     def hides(self, path: str) -> bool:
         """Return whether an error about this path only follows from a wrong shape."""
@@ -78,7 +80,11 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
         validate_hyperjob(shape.checked, found, most_grace=context.max_grace_seconds)
         warn_references(shape.checked, found, context=context)
     if found.refusals or found.remarks:
-        report.take(found, refusal=lambda error: not shape.hides(error.field))
+        report.take(
+            found,
+            refusal=lambda error: not shape.hides(error.field),
+            remark=lambda text: text.partition(": ")[0] not in shape.misspelt,
+        )
     return report
 
 
@@ -103,6 +109,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
     repair = Repair(raw)
     broken: set[str] = set()
     doubtful: set[str] = set()
+    misspelt: set[str] = set()
     for detail in error.errors(include_url=False):
         location = detail["loc"]
         if is_harmless(detail):
@@ -113,11 +120,34 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
             path = ROOT.below(location)
             report.refusals.extend(shape_errors.to_refusals(path, detail))
             broken.add(str(path) if location else "")
+            if unknown and (name := shape_errors.nearest_field(location)):
+                meant = (*location[:-1], name)
+                misspelt.update([] if _has(raw, meant) else [str(ROOT.below(meant))])
         if unknown or is_unusable(detail):
             repair.drop(location, empty_value(detail))
         if not unknown and is_unusable(detail):
             doubtful.update(_ancestors(location))
-    return TypedObject(repair.root, broken=frozenset(broken), doubtful=frozenset(doubtful))
+    if misspelt:  # that the right field is not there only follows from the wrong name
+        report.refusals[:] = [
+            found
+            for found in report.refusals
+            if found.rule is not shape_errors.MISSING or found.error.field not in misspelt
+        ]
+    return TypedObject(
+        repair.root,
+        broken=frozenset(broken | misspelt),
+        doubtful=frozenset(doubtful),
+        misspelt=frozenset(misspelt),
+    )
+
+
+def _has(value: Any, location: Location) -> bool:  # noqa: ANN401 - any value of JSON
+    """Return whether a value of JSON has a field."""
+    for step in location:
+        if isinstance(value, dict) and step not in value:
+            return False
+        value = value[step]
+    return True
 
 
 def _ancestors(location: Location) -> list[str]:

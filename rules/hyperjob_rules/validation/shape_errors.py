@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 from hyperjob_core.api import shapeerrors as words
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.shape import schema_at
-from hyperjob_core.hints import did_you_mean
+from hyperjob_core.hints import nearest
 from hyperjob_rules.validation import advice
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
@@ -126,7 +126,9 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
     value, location = detail["input"], detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            found = UNKNOWN.at(path, hint=_nearest_field(location))
+            near = nearest_field(location)
+            hint = f'; did you mean "{near}"?' if near else ""
+            found = UNKNOWN.at(path, hint=hint)
             remedy = advice.of_unknown(str(location[-1]))
             return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":
@@ -139,6 +141,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
             return [Violation(broken, replace(error, remedy=remedy)) for error in errors]
 
 
-def _nearest_field(location: tuple[int | str, ...]) -> str:
+def nearest_field(location: tuple[int | str, ...]) -> str:
+    """Return the field of the API that an unknown one resembles; empty if there is none."""
     known = schema_at(hyperjob_schema(), location[:-1]).get("properties") or {}
-    return did_you_mean(str(location[-1]), known)
+    return nearest(str(location[-1]), known) or ""

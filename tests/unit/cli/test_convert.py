@@ -117,6 +117,18 @@ def test_a_kubernetes_job_is_a_task_whose_pods_know_their_index(tmp_path: Path):
     assert path == "metadata.annotations['volcano.sh/task-index']"
 
 
+@pytest.mark.parametrize(("limit", "policy"), [(0, "Never"), (2**31 - 1, "OnFailure")])
+def test_a_job_whose_containers_restart_never_or_without_limit_keeps_that(
+    tmp_path: Path, limit: int, policy: str
+):
+    job = {**JOB, "spec": {**JOB["spec"], "backoffLimit": limit}}
+    template = only(run("convert", tmp_path, job))["spec"]["replicatedJobs"][0]["templateSpec"]
+    fails = [{"event": "PodFailed", "action": "TerminateJob"}] if policy == "Never" else None
+    [task] = template["tasks"]
+    assert task["template"]["spec"]["restartPolicy"] == policy
+    assert template.get("policies") == fails
+
+
 def test_a_jobset_keeps_its_jobs_their_order_and_its_policies(tmp_path: Path):
     made = only(run("convert", tmp_path, JOBSET))["spec"]
     assert made["failurePolicy"] == {"maxRestarts": 3}
@@ -154,7 +166,7 @@ REFUSED: dict[str, tuple[Object, Callable[[Object], object], str]] = {
     "counted restarts": (
         JOB,
         lambda o: o["spec"].update(backoffLimit=4),
-        "spec.backoffLimit: must be left out",
+        "spec.backoffLimit: must be 0 or left out",
     ),
     "a failure policy of pods": (
         JOB,
@@ -230,6 +242,55 @@ def test_lint_names_a_job_of_another_kind_and_what_to_do(tmp_path: Path, job: Ob
     result = run("lint", tmp_path, job)
     assert result.exit_code == 1
     assert told in result.stderr
+
+
+RUNTIME: Object = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch", "labels": {"training.volcano.sh/runs-as": "HyperJob"}},
+    "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {
+                                "labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+                            },
+                            "spec": {"template": {"spec": {"containers": [{"name": "node"}]}}},
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+TRAINJOB: Object = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "bert"},
+    "spec": {"runtimeRef": {"name": "torch"}, "trainer": {"image": "bert:v1"}},
+}
+
+
+def test_lint_validates_a_trainjob_whose_runtime_is_in_a_file(tmp_path: Path):
+    accepted = run("lint", tmp_path, RUNTIME, TRAINJOB)
+    assert accepted.exit_code == 0
+    assert accepted.output.endswith("TrainJob bert: would be accepted\n")
+    wrong = {**TRAINJOB, "spec": {**TRAINJOB["spec"], "trainer": {"numNodes": 0, "image": "a"}}}
+    refused = run("lint", tmp_path, RUNTIME, wrong)
+    assert refused.exit_code == 1
+    assert "error: spec.trainer.numNodes: Invalid value: 0" in refused.stdout
+
+
+def test_lint_says_what_a_trainjob_lacks_to_be_validated_or_to_run(tmp_path: Path):
+    alone = run("lint", tmp_path, TRAINJOB)
+    assert "give the file of ClusterTrainingRuntime torch too" in alone.stderr
+    plain = {**RUNTIME, "metadata": {"name": "torch"}}
+    unlabelled = run("lint", tmp_path, plain, TRAINJOB)
+    assert "only in a namespace with the label training.volcano.sh/runs-as" in unlabelled.stdout
 
 
 def test_lint_names_the_kinds_of_a_file_without_hyperjobs(tmp_path: Path):

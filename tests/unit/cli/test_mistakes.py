@@ -126,7 +126,7 @@ IN_FILE = {
         "replicas: 2", "replicas: 0", REFUSED, "greater than or equal to 1", "use a larger number"
     ),
     "no image": InFile(
-        "image:", "imag:", REFUSED, "image: Required value", 'did you mean "image"?'
+        "image:", "imag:", REFUSED, "imag: Forbidden: unknown field", 'did you mean "image"?'
     ),
     "half a GPU": InFile(
         GPU, "nvidia.com/gpu: 0.5", REFUSED, "must be an integer", "request whole devices"

@@ -20,6 +20,7 @@ from hyperjob_rules.defaulting import default
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
+THERE = "the clusters have ascend910c, huawei.com/Ascend910C, nvidia.com/gpu"
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
 
@@ -496,7 +497,7 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
     ("device", "amount", "told"),
     [
         ("nvidia.com/gpus", 8, "no cluster has nvidia.com/gpus; did you mean nvidia.com/gpu?"),
-        ("example.com/fpga", 1, "no cluster has example.com/fpga"),
+        ("example.com/fpga", 1, f"no cluster has example.com/fpga; {THERE}"),
         (
             GPU,
             16,

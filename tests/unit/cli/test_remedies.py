@@ -22,6 +22,7 @@ MISTAKES = [
     ),
     ("container", "resources: {limits: {memory: lots}}", "write amounts as 500m, 2, 16Gi"),
     ("container", "resources: {limits: {nvidia.com/gpu: 0.5}}", "request whole devices"),
+    ("container", "resources: {limits: {Nvidia.com/GPU: 1}}", "use nvidia.com/gpu"),
     ("container", "command: python train.py", 'write a list: ["python", "train.py"]'),
     ("container", "args: [--lr, 0.1]", 'quote the number: "0.1"'),
     ("container", "env: {LR: a}", "write a list: [{name: LR, value: a}, ...]"),
@@ -57,6 +58,35 @@ MISTAKES = [
     ("file", NAMED, "use my-training-job"),
     ("meta", "labels: {nightly: n}", "quote the text: kubectl reads y, yes, on"),
 ]
+
+
+MISSPELT = [
+    ("replicatedJobs:", "replicatedjobs:"),
+    ("templateSpec:", "templatespec:"),
+    ("restartPolicy:", "restartpolicy:"),
+    ("image:", "Image:"),
+    ("apiVersion:", "apiversion:"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong"), MISSPELT)
+def test_a_misspelt_field_is_told_once_and_not_as_a_missing_one(right: str, wrong: str):
+    text = Row("spec", "suspend: true").document()
+    assert right in text
+    result = CliRunner().invoke(lint, ["-"], input=text.replace(right, wrong, 1))
+    errors = [line for line in result.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == 1, result.stdout
+    assert f'did you mean "{right[:-1]}"?' in errors[0]
+    assert "warning" not in result.stdout
+
+
+def test_a_misspelt_field_beside_the_right_one_hides_nothing():
+    text = (
+        Row("group", "replicas: 0").document().replace("replicas: 0", "replicas: 0\n    replica: 1")
+    )
+    result = CliRunner().invoke(lint, ["-"], input=text)
+    assert "replicas: Invalid value: 0" in result.stdout
+    assert "replica: Forbidden: unknown field" in result.stdout
 
 
 @pytest.mark.parametrize(("at", "text", "remedy"), MISTAKES)

@@ -22,10 +22,15 @@ def refusal(
 
 
 UNSERVED = "the server could not find the requested resource"
+RENEW = "; log in again, or renew the token or certificate of the kubeconfig"
 WORDS = {
     "Unable to connect to the server: ": unreachable("GET /x", "refused"),
-    "error: You must be logged in to the server (who?)": refusal(401, "Unauthorized", "who?"),
-    "error: You must be logged in to the server (Unauthorized)": refusal(401, "Unauthorized", ""),
+    f"error: You must be logged in to the server (who?){RENEW}": refusal(
+        401, "Unauthorized", "who?"
+    ),
+    f"error: You must be logged in to the server (Unauthorized){RENEW}": refusal(
+        401, "Unauthorized", ""
+    ),
     'error: the server doesn\'t have a resource type "hyperjobs"; is HyperJob installed there?'
     " hyperjob preflight": refusal(
         404, "NotFound", UNSERVED, "GET /apis/training.volcano.sh/v1alpha1/hyperjobs"

@@ -43,7 +43,7 @@ def test_the_example_has_no_cluster_for_both_halves_of_the_first_use_case():
 )
 def test_the_example_has_the_clusters_of_the_second_use_case(name, hardware):
     config = load(EXAMPLE)
-    assert gpus(config, name, "ascend910c") >= 64
+    assert gpus(config, name, "huawei.com/Ascend910C") >= 64
     cluster = next(each for each in config.clusters if each.name == name)
     assert {group.labels["hardware-type"] for group in cluster.nodes} == {hardware}
 
