@@ -9,11 +9,10 @@ while it is read or written ends no process: the leader goes on without it.
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
-from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.options import Options, annotations_of
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
@@ -38,6 +37,16 @@ log = logging.getLogger(__name__)
 _RENEWED: Final = 2 / 3  # of the Lease's duration: a leader that cannot renew it then stops
 
 
+class Heir(Protocol):
+    """What a leader leaves for the next one, as a text."""
+
+    def restore(self, left: str, /) -> None:
+        """Go on with what the last leader left; empty: nothing."""
+
+    def record(self) -> str:
+        """Return what to leave."""
+
+
 class Leadership:
     """Runs the work of the controller while this process holds the Lease."""
 
@@ -51,7 +60,7 @@ class Leadership:
         namespace: str,
         identity: str,
         mode: Callable[[], QueueAdmission],
-        usage: Usage | None = None,
+        usage: Heir | None = None,
     ) -> None:
         """`namespace` is that of the Lease, `mode` returns the present queue admission."""
         self._usage = usage
