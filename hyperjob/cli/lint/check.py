@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
 from hyperjob.client.foreign import form_of
@@ -141,12 +141,7 @@ def _checked_trainjob(document: Document, runtime: Object) -> CheckedDocument:
         runtime=runtime, namespace={"metadata": {"labels": {RUNS_AS: RUNS_AS_HYPERJOB}}}
     )
     decided = judge(trainjob, None, around, NOTHING_KNOWN)
-    errors = [
-        LintFinding(
-            TRAINJOB_KIND, document.line_of(each.field), str(each), *_cause_of(each), each.remedy
-        )
-        for each in decided.errors
-    ]
+    errors = [_error(document, TRAINJOB_KIND, each, each.remedy) for each in decided.errors]
     texts = [f"its HyperJob: {text}" for text in decided.warnings]
     if not runs_as_hyperjob(trainjob, runtime, None):
         texts.append(
@@ -192,27 +187,12 @@ def _checked_document(document: Document) -> CheckedDocument:
     """Return what admission would say about a HyperJob that an API server without others gets."""
     content = document.content
     report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
-    errors = [
-        LintFinding(
-            found.rule.id,
-            document.line_of(found.error.field),
-            str(found.error),
-            *_cause_of(found.error),
-            remedy=found.remedy,
-        )
-        for found in report.refusals
-    ]
-    warnings = [
-        LintFinding(
-            found.rule.id,
-            document.line_of(found.text.partition(": ")[0]),
-            found.text,
-            remedy=found.rule.remedy,
-        )
-        for found in report.remarks
-    ]
-    errors = [*head_errors(document), *errors]
-    warnings = [*kubectl_warnings(document), *warnings]
+    errors = head_errors(document)
+    errors += [_error(document, each.rule.id, each.error, each.remedy) for each in report.refusals]
+    warnings = kubectl_warnings(document)
+    for found in report.remarks:
+        line = document.line_of(found.text.partition(": ")[0])
+        warnings.append(LintFinding(found.rule.id, line, found.text, remedy=found.rule.remedy))
     return CheckedDocument(
         _full_name(content), document.line, _in_order(errors), _in_order(warnings)
     )
@@ -240,8 +220,7 @@ def head_errors(document: Document) -> list[LintFinding]:
     for name in metadata if isinstance(metadata, dict) else ():
         if name not in _METADATA:
             error = UNKNOWN.at(METADATA.child(name), hint=did_you_mean(name, _METADATA))
-            line = document.line_of(error.field)
-            found.append(LintFinding(UNKNOWN.id, line, str(error), *_cause_of(error)))
+            found.append(_error(document, UNKNOWN.id, error, ""))
     return found
 
 
@@ -275,15 +254,13 @@ def _applied_bytes(content: Object) -> int:
     return size + escaped + len("\n")
 
 
-def _cause_of(error: FieldError) -> tuple[str, str, str]:
-    """Return field, reason and message of an error."""
-    return error.field, error.type.value, error.body
+def _error(document: Document, rule: str, error: FieldError, remedy: str) -> LintFinding:
+    line = document.line_of(error.field)
+    return LintFinding(rule, line, str(error), error.field, error.type.value, error.body, remedy)
 
 
 def _full_name(content: Object) -> str:
-    metadata: Any = content.get("metadata")
-    if not isinstance(metadata, dict):
-        return ""
+    metadata = mapping(content.get("metadata"))
     name = metadata.get("name") or metadata.get("generateName") or ""
     namespace = metadata.get("namespace")
     return f"{namespace}/{name}" if namespace else str(name)
