@@ -12,7 +12,7 @@ def expected_words(expected: ExpectedStart, now: datetime, *, namespace: str = "
     other = expected.after.removeprefix(f"{namespace}/") if namespace else expected.after
     left = (expected.time - now).total_seconds()
     when = f"in about {rough(left)}" if left >= 60 else "within a minute"
-    return f"expected to start {when}, when {other} ends (its estimate)"
+    return f"expected to start {when}, when {other} ends ({expected.by})"
 
 
 def expected_start_value(expected: ExpectedStart | None) -> Object:

@@ -328,7 +328,10 @@ class ClaimStatus(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedStart(Table):
-    """The expected start of a waiting HyperJob, if the estimates of other HyperJobs hold."""
+    """The expected start of a waiting HyperJob, if the expected ends of other HyperJobs hold."""
 
     time: datetime = described("When the HyperJob has room.")
-    after: str = described("The HyperJob, `namespace/name`, whose estimated end frees the room.")
+    after: str = described("The HyperJob, `namespace/name`, whose expected end frees the room.")
+    by: str = described(
+        "What says when that HyperJob ends, such as `its progress`.", default="its estimate"
+    )

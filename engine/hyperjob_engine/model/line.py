@@ -46,11 +46,12 @@ class MessageFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When the head of a line has room, by the estimate of the HyperJob whose end frees it."""
+    """When the head of a line has room, by the expected end of the HyperJob that frees it."""
 
     at: datetime
     after: str
     overdue: bool = False
+    by: str = "its estimate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

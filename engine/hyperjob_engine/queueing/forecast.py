@@ -1,8 +1,10 @@
 """Expected ends and starts, for the messages of those that wait.
 
-The estimates of running HyperJobs (`templateSpec.runningEstimate`) give the time at which the head
-of a line has room. A running HyperJob without an estimate counts as endless. No decision depends on
-an estimate: no HyperJob waits longer for a wrong one.
+The expected ends of running HyperJobs give the time at which the head of a line has room. An end
+comes from the first of these that is known: the steps left and the speed that the program reports,
+`templateSpec.runningEstimate`, the default of the queue, `activeDeadlineSeconds`, which also bounds
+the others. A HyperJob without any of them counts as endless. No decision depends on an expected
+end: no HyperJob waits longer for a wrong one.
 """
 
 from bisect import insort
@@ -37,20 +39,27 @@ def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
 
 
 def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
-    """Return when a HyperJob that holds a share ends; None without an estimate.
+    """Return when a HyperJob that holds a share ends; None if nothing says it.
 
     A HyperJob that does not run yet counts from now. A HyperJob beyond its estimate is overdue and
     ends now at the earliest.
     """
-    if entry.end is not None and entry.end.at > now:
+    if entry.end is not None and entry.end.at > now and not entry.unit.ends:
         return entry.end
-    estimate = estimate_of(entry, tree)
-    if estimate is None or not entry.holding:
+    unit, since = entry.unit, timestamp(entry.unit.since)
+    estimate, by_steps = estimate_of(entry, tree), timestamp(unit.ends) if since else None
+    known = [] if by_steps is None or by_steps <= now else [(by_steps, "its progress")]
+    if estimate is not None and not known:
+        own = unit.estimate is not None
+        by = "its estimate" if own else "the estimate of its queue"
+        known.append((later(since or now, estimate), by))
+    if unit.limit is not None:
+        known.append((later(since or now, unit.limit), "its activeDeadlineSeconds"))
+    if not known or not entry.holding:
         return None
-    since = timestamp(entry.unit.since)
-    at = later(since or now, estimate)
-    end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
-    if since is not None and entry.unit.estimate is not None:
+    at, by = min(known)
+    end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now, by=by)
+    if since is not None and unit.estimate is not None and by_steps is None:
         entry.end = end  # valid until the HyperJob or its holding changes
     return end
 
@@ -61,7 +70,8 @@ def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     known = []
     for key in state.index.holders:
         entry = state.entries[key]
-        if tree.estimates or entry.unit.estimate is not None:
+        unit = entry.unit
+        if tree.estimates or unit.ends or unit.estimate is not None or unit.limit is not None:
             with working_on(key):
                 end = end_of(key, entry, tree, now=now)
             if end is not None:
@@ -119,7 +129,7 @@ class CapacityTimeline:
         if high == len(ends) or ends[high].at >= LATEST:
             return None
         last = ends[high]
-        return Start(last.at, last.key, overdue=last.overdue)
+        return Start(last.at, last.key, overdue=last.overdue, by=last.by)
 
     def _has_room(self, waiting: Pending, number: int) -> bool:
         """Return whether a gang has room after an end."""
@@ -186,10 +196,11 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
             return found  # all later starts are unknown too
         for key, entry, frees in starting:
             if last is not None and last.key:
-                found[key] = Start(last.at, last.key)
-            estimate = estimate_of(entry, state.usage.tree)
+                found[key] = Start(last.at, last.key, by=last.by)
+            estimate = estimate_of(entry, state.usage.tree) or entry.unit.limit
             if estimate is not None:
-                end = ExpectedEnd(later(last.at if last is not None else now, estimate), key, frees)
+                until = later(last.at if last is not None else now, estimate)
+                end = ExpectedEnd(until, key, frees, by="its estimate")
                 insort(coming, end, lo=position, key=lambda end: (end.at, end.key))
         if position == len(coming) or len(starting) == len(waiting):
             return found

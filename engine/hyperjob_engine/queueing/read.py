@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.microtime import micro_time
@@ -101,7 +102,9 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         kept=_saved_until(observed),
         saves=_saves(hyperjob),
         again=has_made_way(hyperjob.records.values()),
+        ends=string(mapping(hyperjob.status.get("training")).get("estimatedCompletionTime")),
         estimate=_estimate(hyperjob),
+        limit=_limit(hyperjob),
         grace=_grace(children),
     )
 
@@ -222,6 +225,12 @@ def _saves(hyperjob: HyperJob) -> timedelta | None:
     checkpoint = hyperjob.checkpoint
     every = checkpoint.interval_seconds if checkpoint is not None else None
     return seconds(every) if every is not None else None
+
+
+def _limit(hyperjob: HyperJob) -> timedelta | None:
+    """Return the longest running time by activeDeadlineSeconds; None if it counts all time."""
+    deadline = hyperjob.deadline
+    return None if deadline is None or deadline.mode is DeadlineMode.TOTAL else deadline.limit
 
 
 def _estimate(hyperjob: HyperJob) -> timedelta | None:

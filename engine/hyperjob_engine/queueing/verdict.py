@@ -254,7 +254,7 @@ def _start_text(start: Start | None) -> str:
     if start.overdue:
         return f"; it starts when {start.after} ends, which runs longer than its estimate"
     at = start.at.replace(second=0, microsecond=0)
-    return f"; it is expected to start about {rfc3339(at)}, when {start.after} ends by its estimate"
+    return f"; it is expected to start about {rfc3339(at)}, when {start.after} ends by {start.by}"
 
 
 def name_for(state: QueueState, reader: str, key: str) -> str:

@@ -61,7 +61,8 @@ class QueuedHyperJob:
     is the time up to which its work is saved, empty if unknown: it changes with each checkpoint and
     matters only to the choice of HyperJobs that make way. `saves` is the time between checkpoints
     that its program is expected to save. `again`: it ran and made way for another HyperJob.
-    `estimate` is its estimated running time.
+    `ends` is when it ends by the steps and the speed that its program reports. `estimate` is its
+    estimated running time, and `limit` the longest that it may run.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     """
 
@@ -81,7 +82,9 @@ class QueuedHyperJob:
     kept: str = field(default="", compare=False)
     saves: timedelta | None = None
     again: bool = False
+    ends: str = field(default="", compare=False)
     estimate: timedelta | None = None
+    limit: timedelta | None = None
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
 
     @property
@@ -94,9 +97,9 @@ class QueuedHyperJob:
 
         It keeps its own sub-jobs, which `Entry.holding` has too: they are in memory once.
         """
-        if (self.kept, self.grace) == (other.kept, other.grace):
+        if (self.kept, self.ends, self.grace) == (other.kept, other.ends, other.grace):
             return self
-        return replace(self, kept=other.kept, grace=other.grace)
+        return replace(self, kept=other.kept, ends=other.ends, grace=other.grace)
 
 
 def has_made_way(jobs: Iterable[JobStatus]) -> bool:
@@ -201,15 +204,16 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnd:
-    """When a HyperJob that holds a share ends by its estimate, and the resources that it frees.
+    """When a HyperJob that holds a share is expected to end, and the resources that it frees.
 
-    An `overdue` HyperJob runs beyond its estimate: its end is unknown.
+    `by` is the source. An `overdue` HyperJob runs beyond its estimate: its end is unknown.
     """
 
     at: datetime
     key: str
     frees: tuple[tuple[str, Resources], ...]
     overdue: bool = False
+    by: str = "its estimate"
 
 
 @dataclass(slots=True)

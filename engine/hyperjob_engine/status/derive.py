@@ -13,7 +13,7 @@ from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_ADMITTED
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.status import ExpectedStart, JobStatus
 from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.noprogress import stall_of
@@ -125,7 +125,7 @@ def _expected_start(state: State, verdict: QueueVerdict | None) -> Object | None
     start = verdict.wait.start if verdict is not None and verdict.wait is not None else None
     if start is None or start.overdue or state.phase not in _WAITING:
         return None
-    return {"time": rfc3339(start.at), "after": start.after}
+    return table.write(ExpectedStart(time=start.at, after=start.after, by=start.by))
 
 
 def _ready_share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:

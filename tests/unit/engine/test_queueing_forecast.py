@@ -355,6 +355,49 @@ def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
     assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
 
 
+@pytest.mark.parametrize(
+    ("fields", "default", "hours", "by"),
+    [
+        ({}, None, None, ""),
+        ({"estimate": 4}, None, 4, "its estimate"),
+        ({}, "5h", 5, "the estimate of its queue"),
+        ({"estimate": 4}, "5h", 4, "its estimate"),
+        ({"ends": 2, "estimate": 4}, "5h", 2, "its progress"),
+        ({"ends": 9, "estimate": 4}, None, 9, "its progress"),
+        ({"ends": -1, "estimate": 4}, None, 4, "its estimate"),
+        ({"limit": 3}, None, 3, "its activeDeadlineSeconds"),
+        ({"ends": 9, "estimate": 4, "limit": 3}, None, 3, "its activeDeadlineSeconds"),
+        ({"ends": 2, "limit": 3}, None, 2, "its progress"),
+        ({"estimate": 4, "limit": 6}, None, 4, "its estimate"),
+    ],
+)
+def test_an_expected_end_comes_from_the_best_source_which_the_message_names(
+    fields: dict[str, int], default: str | None, hours: int | None, by: str
+) -> None:
+    marks = {} if default is None else {ESTIMATE: default}
+    made = Estimating(gpus={"a": 16})
+    made.set_queues(parse_queue({"metadata": {"name": "default", "annotations": marks}}))
+    known = {name: timedelta(hours=number) for name, number in fields.items()}
+    ends_at = rfc3339(NOW + known.pop("ends")) if "ends" in known else ""
+    made.submit(replace(unit("runs", 16), ends=ends_at, **known))
+    made.settle()
+    made.submit(unit("head", 16, age=1))
+    made.settle()
+    assert expected(made) == ({} if hours is None else {"ns/head": (hours, "ns/runs")})
+    assert (f"when ns/runs ends by {by}" in made.message("head")) is bool(by)
+
+
+def test_an_expected_end_follows_the_progress_as_it_is_reported() -> None:
+    made = world(a=16)
+    made.submit(job("runs", 16, 4 * HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    for hours, told in ((7, 7.0), (3, 3.0), (None, 4.0)):
+        ends_at = "" if hours is None else rfc3339(NOW + timedelta(hours=hours))
+        made.submit(replace(made.units["ns/runs"], ends=ends_at))
+        made.settle()
+        assert expected(made) == {"ns/head": (told, "ns/runs")}
+
+
 def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
     made = Estimating(gpus={"a": 16})
     raw = {
