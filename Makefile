@@ -118,7 +118,7 @@ picture: $(VENV)/.dev ## record the picture of the demo in the README
 picture-ui: $(UI_VENV)/.ui ## make the pictures of the web page in the documentation anew
 	chromium="$$(requirements/chromium.sh)" && \
 		HYPERJOB_CHROMIUM="$$chromium" $(UI_VENV)/bin/python -m pytest tests/browser/test_pictures.py -p no:randomly
-	cp build/ui/ui-fleet.png build/ui/ui-use.png build/ui/ui-job.png build/ui/ui-metrics.png docs/images/
+	cp build/ui/ui-fleet.png build/ui/ui-job.png build/ui/ui-metrics.png docs/images/
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob_core.api
 	$(BIN)/python -m hyperjob_core.api.schema

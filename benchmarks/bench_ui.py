@@ -32,7 +32,6 @@ PAGES = (
     "/hyperjobs?cluster=cluster-007",
     "/hyperjobs?namespace=team-3&page=4",
     "/queues",
-    "/attention",
     "/hyperjobs/team-5/train-5",
 )
 CHANGES_PER_SECOND = 20

@@ -12,7 +12,7 @@ from hyperjob_core.serving.listener import CONNECTIONS, HEADER_SECONDS, HTTP_LOG
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.app import make_app
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.running import running
+from hyperjob_page.world import LiveState
 
 LOOPBACK: Final = "127.0.0.1"
 _KEEPALIVE_SECONDS: Final = 75.0
@@ -61,14 +61,8 @@ async def serving(
 async def served_here(kube: Kube) -> AsyncIterator[str]:
     """Serve on a free port for the length of the block; yield the address with its token."""
     async with (
-        running(kube) as known,
+        LiveState(kube).running() as world,
         LocalAccess(kube) as access,
+        serving(Context(world=world, access=access), LOOPBACK, 0) as port,
     ):
-        context = Context(
-            world=known.world,
-            use=known.use,
-            attention=known.attention,
-            access=access,
-        )
-        async with serving(context, LOOPBACK, 0) as port:
-            yield access.listens_on(LOOPBACK, port)
+        yield access.listens_on(LOOPBACK, port)

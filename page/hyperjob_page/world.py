@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client import usage
-from hyperjob.client.reading import Reading
 from hyperjob.client.tally import Tally
 from hyperjob_controller.caches.informers import slim_queue_binding
 from hyperjob_core.api.leader import Leader, leader_of
@@ -22,7 +21,6 @@ from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.errors import Unavailable, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
@@ -45,9 +43,6 @@ _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25
 _QUEUES_SECONDS: Final = 5.0
 _ROW: Final = "row"
-_UNREAD: Final = Unavailable(make_status(503, "not read yet", reason="ServiceUnavailable"))
-
-OnChange = Callable[[Row | None, Row | None], None]
 
 
 class LiveState:
@@ -76,7 +71,6 @@ class LiveState:
         self._tallies: dict[str, Tally] = {}
         self._by_queue: dict[str, Counter[tuple[str, str]]] = {}
         self._listings: OrderedDict[tuple[Query, Scope], Listing] = OrderedDict()
-        self._listeners: list[OnChange] = []
         self._dirty = asyncio.Event()
         self._tick = asyncio.Event()
         self._colours: dict[str, int] = {}
@@ -127,10 +121,6 @@ class LiveState:
             if informer.last_error is not None
         ]
 
-    def add_listener(self, listener: OnChange) -> None:
-        """Call `listener(old, new)` at each change of a HyperJob, in the informer's task."""
-        self._listeners.append(listener)
-
     async def changed(self) -> None:
         """Wait for the next change of any object; concurrent changes count as one."""
         await self._tick.wait()
@@ -163,11 +153,6 @@ class LiveState:
         """Return the leader of the controller's Lease; None where the Lease cannot be read."""
         found = self._leases.items()
         return leader_of(found[0], now=datetime.now(UTC)) if found else None
-
-    @property
-    def leases(self) -> Reading:
-        """Return the controller's Lease, or the error of reading it."""
-        return self._reading(self._leases)
 
     @property
     def namespaces(self) -> list[str]:
@@ -229,18 +214,6 @@ class LiveState:
             self._colours = {name: number for number, (_, name) in enumerate(created)}
         return self._colours.get(queue, -1)
 
-    def note(self, topic: str) -> None:
-        """Count a change of a topic of another part, and wake the waiting requests."""
-        self.versions[topic] += 1
-        self._dirty.set()
-
-    @staticmethod
-    def _reading(informer: Informer) -> Reading:
-        """Return the objects of an informer, or the error of its last list."""
-        if informer.synced.is_set():
-            return informer.items()
-        return informer.last_error or _UNREAD
-
     def phases(self, scope: Scope) -> list[tuple[str, int]]:
         """Count HyperJobs by phase, in the order of a HyperJob's lifecycle."""
         found = self.phases_by_queue(scope)
@@ -272,7 +245,7 @@ class LiveState:
         return order_of(row, self.lines.classes)
 
     def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
-        """Take a change of a HyperJob over into all counts and orders, then tell the listeners."""
+        """Take a change of a HyperJob over into all counts and orders."""
         after: Row | None = None if new is None else new[_ROW]
         key = key_of(new or old or {})
         # The object of a DELETED event may be newer than the counted object.
@@ -287,8 +260,6 @@ class LiveState:
         for listing in self._listings.values():
             listing.change(before, after)
         self.versions["hyperjobs"] += 1
-        for listener in self._listeners:
-            listener(before, after)
         self._dirty.set()
 
     def _classes_changed(self, *_: object) -> None:
@@ -307,7 +278,13 @@ class LiveState:
             self.versions["colours"] += 1
 
     def _other_changed(self, topic: str) -> Callable[..., None]:
-        return lambda *_: self.note(topic)
+        """Return the handler that counts a change of a topic, and wakes the waiting requests."""
+
+        def changed(*_: object) -> None:
+            self.versions[topic] += 1
+            self._dirty.set()
+
+        return changed
 
     async def _ticking(self) -> None:
         """Wake the requests that wait for changes, at most a few times a second."""

@@ -8,7 +8,6 @@ from tests.support.uiscene import showcase
 
 PICTURES = {
     "ui-fleet": ("/", "llm-70b"),
-    "ui-use": ("/use", "Queues"),
     "ui-metrics": ("/hyperjobs/foundation/llm-70b/metrics", "Over steps"),
     "ui-job": ("/hyperjobs/team-a/llm-ablation", "The timeline as a table"),
 }

@@ -10,12 +10,10 @@ SCREENS = {
     "fleet": "/",
     "hyperjobs": "/hyperjobs",
     "queues": "/queues",
-    "attention": "/attention",
-    "use": "/use",
     "job": "/hyperjobs/team-a/llm-pretrain",
     "metrics": "/hyperjobs/team-a/llm-pretrain/metrics",
 }
-IN_NAVIGATION = ("fleet", "hyperjobs", "queues", "attention", "use")
+IN_NAVIGATION = ("fleet", "hyperjobs", "queues")
 WIDTHS = {"phone": (360, 740), "laptop": (1280, 900), "wall": (1920, 1080)}
 
 

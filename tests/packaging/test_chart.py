@@ -126,7 +126,6 @@ VALUES: dict[str, Object] = {
             "enabled": True,
             "hosts": ["hyperjob.example.org", "hj.example.org:8443"],
             "readOnly": True,
-            "prometheusURL": "http://prometheus.monitoring.svc:9090/prometheus",
             "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
             "nodeSelector": {"pool": "system"},
         },
@@ -158,7 +157,6 @@ REFUSED = {
         {"ui": {"enabled": True, "hosts": ["https://hj.example.org"]}},
         "hosts",
     ),
-    "a Prometheus that is no URL": ({"ui": {"prometheusURL": "prometheus:9090"}}, "prometheusURL"),
     "a setting out of range": ({"controller": {"settings": {"gang-timeout": 0}}}, "gang-timeout"),
 }
 

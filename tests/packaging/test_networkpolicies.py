@@ -152,10 +152,6 @@ def test_the_web_page_is_open_to_its_visitors_and_to_nobody_where_it_is_off(helm
     assert admitted(policies, pods["ui"], KARMADA, API)
     assert not admitted(policies, STRANGER, pods["ui"], HEALTH)
     assert not admitted(policies, pods["ui"], STRANGER, 9090)
-    for url, port in (("http://prom.example:9090/x", 9090), ("http://prom.example", 80)):
-        policies, pods = release(helm, {"ui": {"enabled": True, "prometheusURL": url}})
-        assert admitted(policies, pods["ui"], STRANGER, port)
-        assert not admitted(policies, pods["controller"], STRANGER, port)
     narrow = {"uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]}
     policies, pods = release(helm, {"ui": {"enabled": True}, "networkPolicy": narrow})
     assert admitted(policies, INGRESS, pods["ui"], 8080)

@@ -32,7 +32,7 @@ Object = dict[str, Any]
 LEASES = "karmada-system"
 LIMIT = 60.0
 UI_USER = f"system:serviceaccount:{LEASES}:{UI}"
-PAGES = ("/", "/hyperjobs", "/hyperjobs?phase=Running", "/queues", "/attention", "/use")
+PAGES = ("/", "/hyperjobs", "/hyperjobs?phase=Running", "/queues")
 SECRET = "/hyperjobs/team-b/classified"
 VISITORS = {
     # name: (ClusterRole, namespaces; none is all)
@@ -156,18 +156,18 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         document["users"][0]["user"] = {"token": await token(kube, LEASES, UI)}
         own_path = folder / "ui"
         own_path.write_text(yaml.safe_dump(document))
-        known, address = await stack.enter_async_context(served_to_visitors(own_path))
+        world, address = await stack.enter_async_context(served_to_visitors(own_path))
         tokens = {name: await token(kube, "team-a", name) for name in VISITORS}
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
-        site = Site(address, kube, known.world, audit, tokens, session)
+        site = Site(address, kube, world, audit, tokens, session)
         await kube.create(CLUSTERS, {**cluster("elsewhere"), "spec": {"syncMode": "Push"}})
         await kube.create(QUEUES, queue("undisclosed-queue"))
         await site.put(
             hyperjob("classified", "Failed", namespace="team-b", message="undisclosed words")
         )
         async with asyncio.timeout(LIMIT):
-            await known.world.synced()
+            await world.synced()
         await site.until("root", "/hyperjobs", "classified")
         await site.until("ann", "/hyperjobs", "mine")
         yield site
@@ -279,7 +279,7 @@ async def test_fifty_viewers_hear_of_a_change(site: Site) -> None:
 
 
 async def test_the_account_of_the_page_has_the_rights_that_it_uses_and_no_other(site: Site) -> None:
-    await site.get("root", "/attention")
+    await site.get("root", "/")
     given = {
         (verb, group, resource)
         for rule in [*ui_rules(), *ui_lease_rules()]

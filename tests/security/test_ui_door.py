@@ -15,8 +15,8 @@ from hyperjob_core.serving.listener import CONNECTIONS
 from hyperjob_page import live
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.running import running
 from hyperjob_page.serve import serving
+from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
 from tests.support.fleet import fill
 from tests.support.openaccess import OpenAccess, OpenVisitor
@@ -39,16 +39,14 @@ async def served(*, local: bool = False, **options: Any) -> AsyncIterator[tuple[
     fill(server, hyperjobs=8, clusters=2)
     kube = server.kube
     async with AsyncExitStack() as stack:
-        known = await stack.enter_async_context(running(kube, examine=False))
+        world = await stack.enter_async_context(LiveState(kube).running())
         access: Any = NamedAccess(kube)
         if local:
             access = await stack.enter_async_context(LocalAccess(kube))
-        context = Context(
-            world=known.world, use=known.use, attention=known.attention, access=access
-        )
+        context = Context(world=world, access=access)
         port = await stack.enter_async_context(serving(context, "127.0.0.1", 0, **options))
         async with asyncio.timeout(LIMIT):
-            await known.world.synced()
+            await world.synced()
             yield port, access.listens_on("127.0.0.1", port) if local else ""
 
 

@@ -73,14 +73,14 @@ async def visitors(
         document = yaml.safe_load(world.kubeconfig.read_text())
         document["users"][0]["user"] = {"token": await account(world.kube, OWN)}
         own_path.write_text(yaml.safe_dump(document))
-        known, address = await stack.enter_async_context(served_to_visitors(own_path))
-        await known.world.synced()
+        shown, address = await stack.enter_async_context(served_to_visitors(own_path))
+        await shown.synced()
         found = {}
         for name in ("with-rights", "without-rights"):
             token = await account(world.kube, name)
             session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"})
             await stack.enter_async_context(session)
-            found[name] = Ui(known, address, session)
+            found[name] = Ui(shown, address, session)
         yield found
 
 

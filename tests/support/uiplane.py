@@ -19,10 +19,9 @@ from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERJOBS, QUEUE
 from hyperjob_page.access.cluster import ClusterAccess
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.running import running
 from hyperjob_page.serve import serving
+from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
-from tests.support.uipast import remember
 from tests.support.uiscene import ago, training
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -133,7 +132,7 @@ async def lines():
         transport.close()
 
 
-def _access(kube, known, *, login):
+def _access(kube, world, *, login):
     if not login:
         return LocalAccess(kube)
     hosts = ("127.0.0.1", "localhost")
@@ -142,7 +141,7 @@ def _access(kube, known, *, login):
         acting=lambda _: kube,
         key=bytes(32),
         hosts=hosts,
-        namespaces=lambda: known.world.namespaces,
+        namespaces=lambda: world.namespaces,
     )
 
 
@@ -153,14 +152,11 @@ async def serve(file, *, login):
     for line in first:
         change(server, line)
     async with AsyncExitStack() as stack:
-        known = await stack.enter_async_context(running(server.kube, examine=False))
-        remember(known.use.memory, [line["put"] for line in first])
-        access = await stack.enter_async_context(_access(server.kube, known, login=login))
-        context = Context(
-            world=known.world, use=known.use, attention=known.attention, access=access
-        )
+        world = await stack.enter_async_context(LiveState(server.kube).running())
+        access = await stack.enter_async_context(_access(server.kube, world, login=login))
+        context = Context(world=world, access=access)
         port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
-        await known.world.synced()
+        await world.synced()
         print(access.listens_on("127.0.0.1", port), flush=True)
         async for line in lines():
             asked = json.loads(line)

@@ -11,8 +11,8 @@ import aiohttp
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.running import Running, running
 from hyperjob_page.serve import serving
+from hyperjob_page.world import LiveState
 from tests.support.openaccess import OpenAccess
 
 
@@ -45,7 +45,7 @@ class _Text(HTMLParser):
 class Ui:
     """A running page."""
 
-    known: Running
+    world: LiveState
     base: str
     session: aiohttp.ClientSession
 
@@ -63,7 +63,7 @@ class Ui:
         """Read a page again after each change until it contains `words`."""
         async with asyncio.timeout(seconds):
             while True:
-                changed = asyncio.create_task(self.known.world.changed())
+                changed = asyncio.create_task(self.world.changed())
                 try:
                     page = await self.get(path)
                     if words in page.text:
@@ -106,15 +106,13 @@ async def _line(content: aiohttp.StreamReader) -> bytes:
 
 async def open_ui(stack: AsyncExitStack, kube: Kube, *, read_only: bool = False) -> Ui:
     """Serve the page of an API server with the rights of `kube`."""
-    known = await stack.enter_async_context(running(kube))
+    world = await stack.enter_async_context(LiveState(kube).running())
     context = Context(
-        world=known.world,
-        use=known.use,
-        attention=known.attention,
+        world=world,
         access=OpenAccess(kube, read_only=read_only),
     )
     port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
     session = await stack.enter_async_context(aiohttp.ClientSession())
     async with asyncio.timeout(60):
-        await known.world.synced()
-    return Ui(known, f"http://127.0.0.1:{port}", session)
+        await world.synced()
+    return Ui(world, f"http://127.0.0.1:{port}", session)

@@ -3,10 +3,9 @@
 import asyncio
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 import click
 
@@ -15,11 +14,7 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
-if TYPE_CHECKING:
-    from hyperjob_page.running import Running
-
 _ADDRESS: Final = "127.0.0.1:8765"
-_SYNC_SECONDS: Final = 60.0
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -40,46 +35,6 @@ class Address(click.ParamType[tuple[str, int]]):
         return host, int(port)
 
 
-class HttpUrl(click.ParamType[str]):
-    """The value http://HOST... or https://HOST...."""
-
-    name = "url"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Return the URL; a usage error names the form."""
-        try:
-            parts = urlsplit(str(value))
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            usable = False
-        if value and not usable:
-            self.fail("give a URL such as http://prometheus.monitoring:9090", param, ctx)
-        return str(value)
-
-
-async def _write_snapshot(known: "Running", file: Path) -> None:
-    """Write the page into a file, once the informers have synced."""
-    from hyperjob_page.snapshot import snapshot
-
-    try:
-        async with asyncio.timeout(_SYNC_SECONDS):
-            await known.world.synced()
-    except TimeoutError:
-        why = "; ".join(known.world.troubles) or "the API server does not answer"
-        raise FailureError(f"no objects read within {_SYNC_SECONDS:g}s: {why}") from None
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_SYNC_SECONDS):
-            await known.attention.settled()
-    text = await snapshot(known)
-    try:
-        await asyncio.to_thread(file.write_text, text, encoding="utf-8")
-    except OSError as error:
-        raise FailureError(f"cannot write {file}: {error.strerror}") from None
-    remark(f"{file} is written.")
-
-
 @click.command()
 @access()
 @click.option(
@@ -91,18 +46,6 @@ async def _write_snapshot(known: "Running", file: Path) -> None:
 )
 @click.option("--no-open", is_flag=True, help="Print the address and do not open a browser.")
 @click.option("--read-only", is_flag=True, help="Refuse all changes of HyperJobs.")
-@file_option(
-    "--snapshot",
-    text="Write all screens into one HTML file and exit.",
-)
-@click.option(
-    "--prometheus-url",
-    type=HttpUrl(),
-    metavar="URL",
-    default="",
-    help="Prometheus that scrapes the controller, for the use of clusters over up to 30 days;"
-    " without it the page shows the use since it began.",
-)
 @click.option(
     "--require-login",
     is_flag=True,
@@ -127,8 +70,6 @@ def ui(
     listen: tuple[str, int] | None,
     no_open: bool,
     read_only: bool,
-    snapshot: Path | None,
-    prometheus_url: str,
     require_login: bool,
     session_key_file: Path | None,
     hosts: tuple[str, ...],
@@ -142,8 +83,8 @@ def ui(
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
     from hyperjob_page.pages.answers import Context
-    from hyperjob_page.running import running
     from hyperjob_page.serve import serving
+    from hyperjob_page.world import LiveState
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
     entry = VisitorOptions(
@@ -159,20 +100,9 @@ def ui(
     async def serve() -> None:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(access.connect())
-            known = await stack.enter_async_context(
-                running(kube, prometheus=prometheus_url, examine=not require_login)
-            )
-            if snapshot is not None:
-                await _write_snapshot(known, snapshot)
-                return
-            door = await stack.enter_async_context(entrance(entry, kube, known))
-            context = Context(
-                world=known.world,
-                use=known.use,
-                attention=known.attention,
-                access=door,
-                command=access.command,
-            )
+            world = await stack.enter_async_context(LiveState(kube).running())
+            door = await stack.enter_async_context(entrance(entry, kube, world))
+            context = Context(world=world, access=door, command=access.command)
             try:
                 async with serving(context, host, port, other=listen is None) as found:
                     address = door.listens_on(host, found)

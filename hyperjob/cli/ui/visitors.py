@@ -14,7 +14,7 @@ from hyperjob_page.access.acting import acting_as
 from hyperjob_page.access.cluster import ClusterAccess
 from hyperjob_page.access.local import LocalAccess, is_loopback
 from hyperjob_page.access.sessions import KEY_BYTES
-from hyperjob_page.running import Running
+from hyperjob_page.world import LiveState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class VisitorOptions:
 
 @asynccontextmanager
 async def entrance(
-    entry: VisitorOptions, kube: Kube, known: Running
+    entry: VisitorOptions, kube: Kube, world: LiveState
 ) -> AsyncIterator[LocalAccess | ClusterAccess]:
     """Yield the access of visitors, which ends with the block."""
     if not entry.require_login:
@@ -77,7 +77,7 @@ async def entrance(
             acting=acting,
             key=entry.key,
             hosts=entry.hosts,
-            namespaces=lambda: known.world.namespaces,
+            namespaces=lambda: world.namespaces,
             read_only=entry.read_only,
         ) as shared,
     ):

@@ -13,14 +13,11 @@ from aiohttp import web
 
 from hyperjob.client.errors import words
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_page.attention import Attention
 from hyperjob_page.listing import parse
-from hyperjob_page.pages.attention import AttentionPage, lost, visible
 from hyperjob_page.pages.fleet import CardCache, FleetPage
 from hyperjob_page.pages.job import JobPage
 from hyperjob_page.pages.jobs import JobsPage
 from hyperjob_page.pages.queues import QueuesPage
-from hyperjob_page.pages.use import UsePage, UseSource, asked
 from hyperjob_page.render import mark, render
 from hyperjob_page.visitor import VISITOR, Scope, Visitor, VisitorAccess
 from hyperjob_page.world import LiveState
@@ -113,8 +110,6 @@ class Context:
 
     world: LiveState
     access: VisitorAccess
-    use: UseSource
-    attention: Attention
     command: Callable[[str], str] = str
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READERS))
@@ -148,10 +143,6 @@ def resolve(
             return JobsPage(context.world, scope, parse(query))
         case ["queues"]:
             return QueuesPage(context.world, scope)
-        case ["attention"]:
-            return AttentionPage(context.world, context.attention, scope)
-        case ["use"]:
-            return UsePage(context.world, context.use, scope, asked(query))
         case ["hyperjobs", namespace, name]:
             return job_page(context, scope, f"{namespace}/{name}")
         case _:
@@ -177,20 +168,9 @@ async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> 
             marks=made.marks,
             world=context.world,
             visitor=visitor,
-            needs=needs(context, visitor),
             **more,
         )
     )
-
-
-def needs(context: Context, visitor: Visitor) -> int:
-    """Return the number of HyperJobs, clusters and findings that need a person.
-
-    The number includes only objects that the visitor may see.
-    """
-    lost_clusters = len(lost(context.world)) if visitor.scope.clusters else 0
-    findings = len(context.attention.findings) if visitor.scope.namespaces is None else 0
-    return len(visible(context.attention, visitor.scope)) + lost_clusters + findings
 
 
 async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from hyperjob.client.nodeuse import NodeUse
 from hyperjob.client.nodeuse import nodes as uses_of
 from hyperjob_core.api.wire import at, string
 from hyperjob_engine.model.members import NodeState
-from hyperjob_page.pages.answers import Context, needs, streamed
+from hyperjob_page.pages.answers import Context, streamed
 from hyperjob_page.pages.fleet import Bar, BarSegment, placed
 from hyperjob_page.render import render
 from hyperjob_page.visitor import VISITOR, Visitor
@@ -60,7 +60,6 @@ def about_clusters(context: Context) -> Sequence[web.RouteDef]:
             page=NodesPage(name),
             world=context.world,
             visitor=visitor,
-            needs=needs(context, visitor),
         )
         return await streamed(request, str(frame), _body(context, visitor, name))
 

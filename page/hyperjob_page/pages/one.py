@@ -11,7 +11,7 @@ from hyperjob_page.access.forms import form_fields
 from hyperjob_page.pages import logs, metrics
 from hyperjob_page.pages.about import SECTIONS, Section
 from hyperjob_page.pages.actions import LABELS, VERBS, act, available, confirmation
-from hyperjob_page.pages.answers import Context, html, job_page, needs, streamed, whole
+from hyperjob_page.pages.answers import Context, html, job_page, streamed, whole
 from hyperjob_page.pages.job import TABS, JobPage
 from hyperjob_page.places import StreamPlaces
 from hyperjob_page.render import render
@@ -77,7 +77,6 @@ class _One:
                 page=page,
                 world=self._context.world,
                 visitor=visitor,
-                needs=needs(self._context, visitor),
                 tabs=TABS,
                 actions=await self._actions(page, visitor),
                 **more,

@@ -19,10 +19,6 @@ from hyperjob.cli.ui.visitors import VisitorOptions
         (["--session-key-file", "k"], "--session-key-file needs --require-login"),
         (["--listen", "0.0.0.0:8000"], "other machines can reach --listen 0.0.0.0"),
         (["--listen", "x:y"], "give HOST:PORT or a port"),
-        (["--prometheus-url", "prometheus:9090"], "give a URL such as http://prometheus"),
-        (["--prometheus-url", "http://:9090"], "give a URL such as http://prometheus"),
-        (["--prometheus-url", "http://a:b"], "give a URL such as http://prometheus"),
-        (["--prometheus-url", "file:///etc/passwd"], "give a URL such as http://prometheus"),
     ],
 )
 def test_flags_that_cannot_be_are_usage_errors(words: list[str], said: str) -> None:

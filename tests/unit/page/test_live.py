@@ -15,7 +15,7 @@ from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_page import live, places
 from hyperjob_page.pages import jobs
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.running import running
+from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
 from tests.support.fleet import fill, hyperjob
 from tests.support.openaccess import OpenAccess
@@ -61,11 +61,9 @@ async def served(limit: int) -> AsyncIterator[Served]:
     server = ApiServer()
     fill(server, hyperjobs=NEWEST + 1, clusters=3)
     async with AsyncExitStack() as stack:
-        known = await stack.enter_async_context(running(server.kube, examine=False))
+        world = await stack.enter_async_context(LiveState(server.kube).running())
         context = Context(
-            world=known.world,
-            use=known.use,
-            attention=known.attention,
+            world=world,
             access=OpenAccess(server.kube),
         )
         streams = live.Live(context, limit=limit)
@@ -79,7 +77,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         async with asyncio.timeout(LIMIT):
-            await known.world.synced()
+            await world.synced()
             yield Served(server, f"http://127.0.0.1:{runner.addresses[0][1]}", session)
 
 

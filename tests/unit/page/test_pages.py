@@ -59,8 +59,6 @@ PAGES = {
     "/hyperjobs": (200, ["1\u201313 of 13", "train-0", "train-12"]),
     "/hyperjobs?phase=Queued": (200, ["1\u20132 of 2", "train-6", "train-7"]),
     "/queues": (200, ["queue-0", "queue-11"]),
-    "/attention": (200, ["Needs attention", "train-11", "lost", "no route"]),
-    "/use": (200, ["Use", "Since", "when this process of the page began"]),
     RUNNING: (200, ["train-0", "cluster-001", "Suspend", "Restart", "Move", "Delete"]),
     f"{RUNNING}?done=restart": (200, ["Restart"]),
     f"{RUNNING}/why": (200, ["train-0"]),
