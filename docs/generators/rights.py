@@ -105,7 +105,6 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _LEASE,
         _right(CLUSTERS, "get", sub="proxy", when="while pods do not start", optional=True),
     ),
-    "describe": (*_SHOWN, _EVENTS),
     "logs": (
         _right(HYPERJOBS, "get"),
         _right(HYPERJOBS, "list", "watch", when="with -f"),

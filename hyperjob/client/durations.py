@@ -20,14 +20,6 @@ def parse_duration(text: str) -> float:
     return found / 1e9
 
 
-def lasted(start: str, end: str) -> str:
-    """Return the duration between two times in kubectl's form; `-` if a time is unknown."""
-    began, ended = timestamp(start), timestamp(end)
-    if began is None or ended is None:
-        return "-"
-    return human_duration((ended - began).total_seconds())
-
-
 def age(time: object, now: datetime) -> str:
     """Return the age of a timestamp in kubectl's form; `<unknown>` without a timestamp."""
     moment = timestamp(time)

@@ -37,7 +37,6 @@ async def world(tmp_path: Path) -> AsyncIterator[CliWorld]:
     [
         (["get", "hj/llm"], lambda v: v["metadata"]["name"] == "llm"),
         (["get"], lambda v: v["kind"] == "List" and len(v["items"]) == 3),
-        (["describe", "llm"], lambda v: v["hyperjob"]["metadata"]["name"] == "llm"),
         (
             ["tree", "llm", "--pods"],
             lambda v: len(v["replicatedJobs"][0]["jobs"][0]["podList"]) == 2,
@@ -179,7 +178,6 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
         "get": (["get"], ["get", "llm"]),
         "tree": (["tree"], ["tree", "llm", "--pods"]),
         "why": (["why", "llm"], ["why", "urgent"], ["why", "trainjob/absent"]),
-        "describe": (["describe"], ["describe", "llm"]),
         "logs": (
             ["logs", "llm", "--tail=1"],
             ["logs", "done", "-f"],

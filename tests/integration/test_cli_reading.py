@@ -65,7 +65,6 @@ async def test_nothing_found_is_said_beside_the_output(
     "words",
     [
         ["get", "nope"],
-        ["describe", "nope"],
         ["tree", "nope"],
         ["why", "nope"],
         ["logs", "nope"],
@@ -229,7 +228,7 @@ async def test_kubectl_completes_commands_flags_and_names(
 
 @pytest.mark.parametrize(
     "words",
-    [["get"], ["tree", "llm"], ["why", "llm"], ["describe", "llm"], ["top"], ["logs", "llm"]],
+    [["get"], ["tree", "llm"], ["why", "llm"], ["top"], ["logs", "llm"]],
     ids=lambda words: words[0],
 )
 async def test_colours_are_for_terminals_alone(world: CliWorld, words: list[str]) -> None:

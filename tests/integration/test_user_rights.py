@@ -88,7 +88,6 @@ COMMANDS = {
     "get": (["get", "mine"], 0),
     "get of all": (["get"], 0),
     "tree": (["tree", "mine"], 0),
-    "describe": (["describe", "mine"], 0),
     "why": (["why", "mine"], 4),
     "top": (["top"], 0),
     "suspend": (["suspend", "mine"], 0),

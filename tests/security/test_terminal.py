@@ -74,7 +74,6 @@ def nothing_obeyed(shown):
         ["get", "evil", "-o", "json"],
         ["get", "evil", "-o", "yaml"],
         ["tree", "evil"],
-        ["describe", "evil"],
         ["top"],
     ],
     ids=" ".join,

@@ -128,7 +128,7 @@ def _no_lines(summary: Summary, wanted: Wanted, attempt: int, *, others: Collect
         text += f", which ended with reason {runs[-1].reason}"
     if known:
         return f"{text}; there are those of attempt {', '.join(map(str, known))}"
-    return f"{text}: kubectl hyperjob describe {summary.name} -n {summary.namespace}"
+    return f"{text}: kubectl describe hj {summary.name} -n {summary.namespace}"
 
 
 def _selected_jobs(summary: Summary, wanted: Wanted) -> list[JobStatus]:

@@ -9,7 +9,7 @@ from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 
 LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --job {job} --tail 50"
-_SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
+_SEE: Final = "kubectl describe hj {name} -n {namespace}"
 _WATCH: Final = "kubectl hyperjob tree {name} -n {namespace} -w"
 _PODS: Final = "kubectl hyperjob tree {name} -n {namespace} --pods"
 _EDIT: Final = "kubectl edit hj {name} -n {namespace}"

@@ -397,7 +397,7 @@ USAGE = {
     "watch as JSON": (["tree", "llm", "-w", "-o", "json"], "--watch needs one name"),
     "watch of two": (["get", "llm", "done", "-w"], "give one name, or none, to watch"),
     "names and all namespaces": (["get", "llm", "-A"], "give names, or -A and -l, not both"),
-    "names and labels": (["describe", "llm", "-l", "a=b"], "give names, or -A and -l, not both"),
+    "names and labels": (["tree", "llm", "-l", "a=b"], "give names, or -A and -l, not both"),
     "nodes by queue": (["top", "--nodes", "--by", "queue"], "give either --nodes or --by"),
 }
 
@@ -413,7 +413,6 @@ def test_options_that_exclude_each_other_are_wrong_usage(
 
 NOTHING = {
     "tree": (["tree", "-l", "a=b"], "No resources found.\n"),
-    "describe": (["describe", "-l", "a=b"], "No resources found.\n"),
     "get": (["get", "-l", "a=b"], "No resources found in ml namespace.\n"),
     "get in a namespace": (["get", "-n", "x"], "No resources found in x namespace.\n"),
     "get in all": (["get", "-A", "-l", "a=b"], "No resources found.\n"),
@@ -448,22 +447,6 @@ def test_get_prints_a_sorted_table_and_the_error_of_a_missing_name(run: Run) -> 
     assert (none.exit_code, none.stdout) == (1, "")
     empty = run("get", "-l", "a=b", "-o", "json")
     assert json.loads(empty.stdout)["items"] == []
-
-
-def test_describe_separates_hyperjobs_and_goes_on_without_events(run: Run, fleet: Fleet) -> None:
-    found = run("describe", "llm", "done")
-    assert found.exit_code == 0
-    assert found.stdout.index("done") < found.stdout.index("llm")
-    assert "\n\n\n" in found.stdout
-    value = json.loads(run("describe", "llm", "-o", "json").stdout)
-    assert value["hyperjob"]["metadata"]["name"] == "llm"
-    assert value["events"] == []
-    items = json.loads(run("describe", "llm", "none", "-o", "json").stdout)["items"]
-    assert [each["hyperjob"]["metadata"]["name"] for each in items] == ["llm"]
-    fleet.fails = lambda verb, resource, _name: (
-        refusal(403, "Forbidden", "no events") if resource.plural == "events" else None
-    )
-    assert "no events" in run("describe", "llm").stdout
 
 
 @pytest.mark.parametrize(("name", "code"), [("llm", 0), ("done", 0), ("held", 4), ("none", 1)])

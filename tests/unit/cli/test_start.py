@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERBS = ("get", "tree", "why", "describe", "logs", "top", "wait", "suspend", "restart", "migrate")
+VERBS = ("get", "tree", "why", "logs", "top", "wait", "suspend", "restart", "migrate")
 DEAR = {"aiohttp", "kubernetes", "pydantic", "cryptography"}
 """What takes a tenth of a second of CPU to import, or more."""
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.cli.describe import view as describe
 from hyperjob.cli.get import view as hyperjobs
 from hyperjob.cli.kubectl.lines import Text, TreeLine, draw
 from hyperjob.cli.top import view as top
@@ -18,7 +17,7 @@ from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
 from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
-from tests.unit.cli.objects import CREATED, GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
+from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 
 AT = datetime.fromisoformat(NOW).astimezone(UTC)
 
@@ -79,12 +78,8 @@ def test_what_is_said_of_one_sub_job_is_not_repeated_for_the_next() -> None:
     why = "needs 32 nvidia.com/gpu: each of gpu-east, gpu-west lacks 8 nvidia.com/gpu (24 free)"
     jobs = [sub_job(index, phase="Queued", message=why) for index in range(3)]
     told = hyperjob("Queued", *jobs)
-    for lines in (
-        tree.lines(read(told), {}, {}),
-        describe.lines(told, [], AT),
-    ):
-        text = "\n".join(plain(list(lines)))
-        assert (text.count(why), text.count("as above")) == (1, 2)
+    text = "\n".join(plain(list(tree.lines(read(told), {}, {}))))
+    assert (text.count(why), text.count("as above")) == (1, 2)
 
 
 def test_columns_stand_below_their_titles_and_nothing_is_cut() -> None:
@@ -157,90 +152,6 @@ def test_a_drawing_has_one_line_for_each_node(shape: Any) -> None:
     lines = plain(draw(build(shape)))
     assert len(lines) == count(shape)
     assert all(line.endswith("x") for line in lines)
-
-
-def described(obj: Object, events: Any = ()) -> str:
-    return "\n".join(plain(describe.lines(obj, events, AT)))
-
-
-def test_describe_lists_the_runs_that_are_over_the_latest_first() -> None:
-    runs = [
-        {
-            "attempt": number,
-            "cluster": "east",
-            "startTime": "2026-01-01T00:10:00Z",
-            "endTime": f"2026-01-01T00:{40 + number}:00Z",
-            "phase": "Failed",
-            "reason": "JobFailed",
-            "failure": {"pod": f"pod-{number}", "exitCode": 1, "reason": "Error"},
-        }
-        for number in range(2)
-    ]
-    text = described(hyperjob("Running", sub_job(phase="Running", attempt=2, history=runs)))
-    lines = text[text.index("Earlier runs:") :].splitlines()[1:4]
-    assert [line.split() for line in lines[1:]] == [
-        ["llm-trainer-0", "2", "east", "31m", "19m", "JobFailed", *told("pod-1")],
-        ["llm-trainer-0", "1", "east", "30m", "20m", "JobFailed", *told("pod-0")],
-    ]
-    assert "Earlier runs" not in described(RUNNING)
-
-
-def test_the_last_lines_of_a_failure_name_its_attempt() -> None:
-    present = {"pod": "p2", "exitCode": 1, "message": "a\nValueError: now", "time": NOW}
-    before = {"pod": "p1", "exitCode": 1, "message": "a\nValueError: then", "time": CREATED}
-    runs = [{"attempt": 0, "cluster": "west", "endTime": CREATED, "failure": before}]
-    job = sub_job(phase="Failed", cluster="east", attempt=1, failure=present, history=runs)
-    lines = described(hyperjob("Failed", job)).splitlines()
-    assert [line for line in lines if line.startswith("Last lines of")] == [
-        "Last lines of llm-trainer-0, attempt 2 on east:",
-        "Last lines of llm-trainer-0, attempt 1 on west:",
-    ]
-
-
-@pytest.mark.parametrize("suspend", [True, False])
-def test_a_description_has_the_values_of_the_spec_as_yaml_has_them(suspend: bool) -> None:
-    text = described(hyperjob("Running", spec={"suspend": suspend}))
-    assert f"Suspend:             {str(suspend).lower()}" in text
-
-
-def told(pod: str) -> list[str]:
-    return ["pod", f"{pod}:", "exit", "code", "1,", "Error"]
-
-
-def test_a_description_has_all_that_one_looks_for() -> None:
-    obj = hyperjob(
-        "Degraded",
-        sub_job(phase="Failed", cluster="east", message="exit code 3", excludedClusters=["old"]),
-        spec={"minAvailable": 2, "failurePolicy": {"maxRestarts": 3, "rules": [{"action": "X"}]}},
-        metadata={"annotations": {"training.volcano.sh/restart": "t1"}},
-        conditions=[{"type": "Failed", "status": "True", "reason": "R", "message": "why"}],
-        requests={"restart": "t0"},
-    )
-    event = {"type": "Warning", "reason": "Refused", "message": "no", "lastTimestamp": NOW}
-    text = described(obj, [event])
-    for expected in (
-        "Name:                llm",
-        "Created:             2026-01-01T00:00:00Z (60m ago)",
-        "Failure policy:      at most 3 restarts; rules: X",
-        "Requested restart:   t1 (not accepted yet)",
-        "exit code 3 (kept away from old)",
-        "trainer   1          8 nvidia.com/gpu   any",
-        "Warning   Refused   0s",
-    ):
-        assert expected in text, text
-
-
-def test_a_description_says_what_could_not_be_read() -> None:
-    assert "Events:              not readable: you may not" in described(RUNNING, "you may not")
-    assert "Events:              <none>" in described(RUNNING)
-
-
-def test_events_are_in_the_order_of_time_whatever_says_it() -> None:
-    late = {"reason": "Late", "eventTime": "2026-01-01T00:59:00.5Z"}
-    series = {"reason": "Series", "series": {"lastObservedTime": "2026-01-01T00:58:00Z"}}
-    early = {"reason": "Early", "metadata": {"creationTimestamp": "2026-01-01T00:57:00Z"}}
-    text = described(RUNNING, [late, early, series])
-    assert text.index("Early") < text.index("Series") < text.index("Late")
 
 
 def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
@@ -461,5 +372,4 @@ def test_no_object_is_too_strange_to_be_shown(spec: Any, status: Any) -> None:
     summary = read(obj)
     cells(obj, wide=True)
     tree.lines(summary, {}, {})
-    described(obj)
     assert Tally.of([summary]).waits_for is not None
