@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyperjob_controller.members.causes import CauseReader
-from hyperjob_controller.members.failedlogs import FailedLogs
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
@@ -20,7 +19,6 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
-from hyperjob_engine.model.planned import Event
 
 if TYPE_CHECKING:
     from hyperjob_controller.splitting.client import Splitter
@@ -76,27 +74,22 @@ def members_of(
 
 def causes_of(
     options: Options,
-    kube: Kube,
     client: Kube,
     queue: WorkQueue[str],
     members: Members | None,
     *,
-    warned: Callable[[str, Event], None],
     now: Callable[[], datetime],
     wall: Wall,
 ) -> CauseReader:
     """Return the reader of the failed pods of failed sub-jobs, which `client` reads."""
-    limit = options.failed_log_bytes
     return CauseReader(
         client,
-        logs=FailedLogs(kube, client, limit=limit) if limit else None,
         read_logs=options.members.includes(MemberAccess.LOGS),
         answered=queue.add,
         now=now,
         time_limit=CAUSE_TIME_LIMIT,
         faulty=partial(wall.failed, Place.CAUSES),
         watched=lambda *job: members.failure(*job) if members else None,
-        warned=warned,
     )
 
 

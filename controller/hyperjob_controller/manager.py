@@ -259,11 +259,9 @@ class Manager:
     def _make_causes(self, client: Kube) -> CauseReader:
         return causes_of(
             self.options,
-            self._kube,
             client,
             self.queue,
             self.members,
-            warned=lambda key, event: self._events.record(key, [event]),
             now=self._now,
             wall=self.wall,
         )

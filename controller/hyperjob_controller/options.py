@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.api.failedlogs import MOST_BYTES
 from hyperjob_core.api.names import (
     CONTROLLER_SETTINGS,
     LEASE_NAME,
@@ -47,7 +46,6 @@ class Options:
     members: MemberAccess = MemberAccess.NODES
     members_kubeconfig: str | None = None
     progress_interval: float = 30.0
-    failed_log_bytes: int = 0
     leader_elect: bool = True
     leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
@@ -75,8 +73,6 @@ class Options:
             raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
-        if not 0 <= self.failed_log_bytes <= MOST_BYTES:
-            raise ValueError(f"--failed-log-bytes must be between 0 and {MOST_BYTES}")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         others = (self.health_probe_bind_address, self.debug_bind_address)
@@ -226,13 +222,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " progress alone",
         seconds,
         metavar="SECONDS",
-    ),
-    "failed_log_bytes": Setting(
-        "bytes of the end of the log of each container that failed a sub-job, kept in a ConfigMap"
-        " of its HyperJob; 0 keeps none. It needs --members logs and"
-        " `hyperjob install --with failed-logs`",
-        whole_number,
-        metavar="BYTES",
     ),
     "tenant_messages": Setting(
         "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"

@@ -108,7 +108,6 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
     "logs": (
         _right(HYPERJOBS, "get"),
         _right(HYPERJOBS, "list", "watch", when="with -f"),
-        _right(CONFIG_MAPS, "get", when="with --attempt", optional=True),
         _right(CLUSTERS, "get", sub="proxy"),
     ),
     "top": (

@@ -12,7 +12,7 @@ from pydantic import Field
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
 from hyperjob.client.goals import Goal, parse_goal, reach
-from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs, last_failure
+from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -136,7 +136,7 @@ class AsyncJob(JobView):
         they come, also of pods that start later, until the HyperJob has ended. `previous` yields
         the logs of containers from before their last restart. `attempt`, from 1,
         selects an attempt: after its end the status has the last lines of its failed containers,
-        such as a traceback, and a ConfigMap more of them where the administrator wants it.
+        such as a traceback.
         """
         require_types(_LOG_TYPES, locals())
         if follow and previous:
@@ -154,8 +154,7 @@ class AsyncJob(JobView):
         summary = await self.refresh()
         with translated():
             if attempt is not None and not is_present(summary, wanted, attempt):
-                logs = await kept_logs(self._kube, summary)
-                for container, raw in kept_lines(summary, wanted, attempt, logs=logs):
+                for container, raw in kept_lines(summary, wanted, attempt):
                     if contains.search(text := raw.decode()):
                         yield LogLine(container.cluster, container.pod, container.container, text)
                 return

@@ -72,7 +72,7 @@ def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
         only_where_missing=True,
     )
     accounts = _accounts(settings, namespace) if settings.service_accounts else []
-    controller = controller_rules(trainjobs=settings.trainjobs, failed_logs=settings.failed_logs)
+    controller = controller_rules(trainjobs=settings.trainjobs)
     webhook = webhook_rules(secrets=settings.secret_warnings, trainjobs=settings.trainjobs)
     user = settings.user("controller", namespace=namespace)
     rights = [
@@ -90,7 +90,7 @@ def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
     return [lease_namespace, *accounts, *rights]
 
 
-def controller_rules(*, trainjobs: bool = False, failed_logs: bool = False) -> list[Object]:
+def controller_rules(*, trainjobs: bool = False) -> list[Object]:
     """Return the controller's rules for all namespaces, those of optional parts where asked."""
     more = [
         _rule(HYPERJOBS, "create", "patch"),
@@ -101,7 +101,6 @@ def controller_rules(*, trainjobs: bool = False, failed_logs: bool = False) -> l
     ]
     return [
         *(more if trainjobs else ()),
-        *((_rule(CONFIG_MAPS, "get", "create", "patch"),) if failed_logs else ()),
         _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
         # Sub-jobs have blockOwnerDeletion, for which the admission plugin

@@ -11,7 +11,7 @@ from hyperjob_rules.configuration import ServiceReference
 
 PREFIX: Final = "hyperjob-"
 SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
-PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs", "failed-logs")
+PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs")
 """The optional parts, as `hyperjob install --with` names them."""
 
 
@@ -27,8 +27,8 @@ class Settings:
     `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
     the user that reads the members, `ui` adds the user of a shared page. `secret_warnings` lets
     the webhook get Secrets, to warn of missing Secrets. `trainjobs` adds the rights and the webhook
-    for TrainJobs of Kubeflow Trainer, `failed_logs` the right to keep logs in ConfigMaps. `release`
-    is the Helm release that installs, empty without one.
+    for TrainJobs of Kubeflow Trainer. `release` is the Helm release that installs, empty
+    without one.
     """
 
     url: str | None = None
@@ -42,7 +42,6 @@ class Settings:
     ui: bool = False
     secret_warnings: bool = False
     trainjobs: bool = False
-    failed_logs: bool = False
     skip: frozenset[Component] = frozenset()
     release: str = ""
 
@@ -55,7 +54,7 @@ class Settings:
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the optional parts that are on."""
-        on = (self.tenancy, self.ui, self.secret_warnings, self.trainjobs, self.failed_logs)
+        on = (self.tenancy, self.ui, self.secret_warnings, self.trainjobs)
         return tuple(part for part, is_on in zip(PARTS, on, strict=True) if is_on)
 
     @property
@@ -73,7 +72,6 @@ class Settings:
             ui="ui" in parts,
             secret_warnings="secret-warnings" in parts,
             trainjobs="trainjobs" in parts,
-            failed_logs="failed-logs" in parts,
         )
 
 

@@ -3,30 +3,27 @@
 The watch of a member has mostly shown it already. Of other members, and with `--members off`, the
 failed pods are listed once through Karmada's cluster proxy. The number of concurrent calls, the
 pods of one answer and the time are bounded. Without an answer within the time limit the cause is
-unknown: a restart never waits for an unreachable cluster. Where the administrator wants it, the log
-of the container is kept before the answer.
+unknown: a restart never waits for an unreachable cluster.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.members.failedlogs import FailedLogs, log_end
 from hyperjob_controller.place import Place
-from hyperjob_core.api.meta import Object
-from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError
+from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
-from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.planned import Event, FailedJob, Plan
+from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.failure import is_same
 from hyperjob_engine.reasons.launchers import diagnosed, is_of_launcher
 
@@ -36,7 +33,11 @@ _CALLS: Final = 8
 _LOG_BYTES: Final = 256 * 1024
 _PODS: Final = "50"
 _JOB: Final = "volcano.sh/job-name"
-_NOT_KEPT: Final = "FailedLogNotKept"
+_TAIL: Final = "2000"
+_STAMP: Final = 64
+"""More than the bytes of the time before a line."""
+_MOST: Final = 4 * 1024 * 1024
+"""The bytes of a log that are read to find its end."""
 _FORBIDDEN: Final = timedelta(minutes=10)
 """How long the controller does not ask a cluster again after a 403 response."""
 
@@ -50,7 +51,6 @@ class _Entry:
     until: datetime
     answered: bool = False
     failure: ContainerFailure | None = None
-    kept: ContainerFailure | None = None
 
 
 class CauseReader:
@@ -67,16 +67,13 @@ class CauseReader:
         time_limit: timedelta,
         faulty: Callable[[BaseException], None],
         watched: Callable[[str, str], ContainerFailure | None] = lambda _cluster, _job: None,
-        logs: FailedLogs | None = None,
         read_logs: bool = False,
-        warned: Callable[[str, Event], None] = lambda _key, _event: None,
     ) -> None:
         """Call `answered` with a HyperJob's key for each answer.
 
         `watched` returns the first failure of a vcjob that the watch of its cluster has shown. With
         `read_logs` the cause is looked for in the log, where a launcher such as torchrun failed.
-        `faulty` gets an unexpected exception; the cause of that failure stays unknown. `warned`
-        gets the Event of a log that is not kept since another owner has the ConfigMap.
+        `faulty` gets an unexpected exception; the cause of that failure stays unknown.
         """
         self._kube = kube
         self._answered = answered
@@ -84,10 +81,7 @@ class CauseReader:
         self._limit = time_limit
         self._faulty = faulty
         self._watched = watched
-        self._logs = logs
         self._read_logs = read_logs
-        self._warned = warned
-        self._owners: dict[str, Object] = {}
         self._entries: dict[str, dict[str, _Entry]] = {}
         self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         self._refusing: dict[str, datetime] = {}
@@ -99,10 +93,9 @@ class CauseReader:
         for uid, entry in self._entries.get(key, {}).items():
             if entry.answered or entry.until <= now:
                 found[uid] = self._first(namespace, entry)
-                reads = self._logs is not None or self._read_logs
-                if reads and found[uid] != entry.failure and entry.until > now:
+                if self._read_logs and found[uid] != entry.failure and entry.until > now:
                     entry.failure, entry.answered = found.pop(uid), False
-                    self._waiting.put_nowait((key, uid))  # its log is kept before the answer
+                    self._waiting.put_nowait((key, uid))  # its log is read before the answer
         return found
 
     def _first(self, namespace: str | None, entry: _Entry) -> ContainerFailure | None:
@@ -129,13 +122,11 @@ class CauseReader:
     def planned(self, observed: Observed, decided: Plan) -> None:
         """Read the causes of the failures that a plan lists."""
         if decided.failed:
-            self._owners[observed.hyperjob.key] = owner_reference(observed.hyperjob)
             self.ask(observed.hyperjob.key, decided.failed)
 
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""
         self._entries.pop(key, None)
-        self._owners.pop(key, None)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -167,7 +158,6 @@ class CauseReader:
                 except Exception as error:  # noqa: BLE001 - the wall
                     self._faulty(error)
             await self._diagnose(key, entry)
-            await self._keep(key, entry)
             entry.answered = True
             self._answered(key)
 
@@ -179,32 +169,10 @@ class CauseReader:
             return
         try:
             async with asyncio.timeout(left):
-                log = await log_end(
-                    self._kube, split_key(key)[0], job.cluster, failure, limit=_LOG_BYTES
-                )
-            entry.failure = diagnosed(failure, log)
+                end = await self._log_end(split_key(key)[0], job.cluster, failure)
+            entry.failure = diagnosed(failure, end)
         except (KubeError, TimeoutError) as error:
             self._note(key, job, error, what="The log of a failed container could not be read")
-        except Exception as error:  # noqa: BLE001 - the wall
-            self._faulty(error)
-
-    async def _keep(self, key: str, entry: _Entry) -> None:
-        """Keep the log of the failed container, within the time limit of the answer."""
-        failure, owner = entry.failure, self._owners.get(key)
-        left = (entry.until - self._now()).total_seconds()
-        if self._logs is None or failure is None or not failure.container or owner is None:
-            return
-        if is_same(failure, entry.kept) or left <= 0:
-            return
-        entry.kept = failure
-        try:
-            async with asyncio.timeout(left):
-                await self._logs.keep(key, owner, entry.job, failure)
-        except ForeignObjectError as error:
-            note = str(error)
-            self._warned(key, Event(type="Warning", reason=_NOT_KEPT, action="Keep", note=note))
-        except (KubeError, TimeoutError) as error:
-            self._note(key, entry.job, error, what="The log of a failed container was not kept")
         except Exception as error:  # noqa: BLE001 - the wall
             self._faulty(error)
 
@@ -219,6 +187,17 @@ class CauseReader:
             },
         )
         return first_failure(objects(at(answer.json(), "items")))
+
+    async def _log_end(self, namespace: str | None, cluster: str, failure: ContainerFailure) -> str:
+        """Return the last 256 KiB of the log of a failed container; raises KubeError."""
+        path = CLUSTERS.path(None, cluster, "proxy") + PODS.path(namespace, failure.pod, "log")
+        log = Log(self._kube, path, container=failure.container, longest=_LOG_BYTES + _STAMP)
+        end = b""
+        async with aclosing(log.read({"tailLines": _TAIL}, most=_MOST)) as batches:
+            async for batch in batches:
+                lines = b"".join(line.text + b"\n" for line in batch)
+                end = (end + lines)[-_LOG_BYTES:]
+        return end.decode(errors="replace")
 
     def _refuses(self, cluster: str) -> bool:
         until = self._refusing.get(cluster)

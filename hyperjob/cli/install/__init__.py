@@ -77,8 +77,7 @@ from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
     " `hyperjob ui --require-login`. secret-warnings: the webhook may get Secrets, to warn of"
     " HyperJobs whose Secrets are missing; it reads metadata only. trainjobs: the controller makes"
     " HyperJobs of Kubeflow's TrainJobs, and the webhook validates them; Trainer's CRDs may be"
-    " installed before or after. failed-logs: the controller may keep logs of failed attempts in"
-    " ConfigMaps, see --failed-log-bytes of hyperjob-controller.",
+    " installed before or after.",
 )
 @click.option(
     "--without",

@@ -14,12 +14,11 @@ from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.logs.printing import Printer
-from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs
+from hyperjob.client.logs.attempts import is_present, kept_lines
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
-from hyperjob.client.summary import Summary, read
-from hyperjob_core.kube.client import Kube
+from hyperjob.client.summary import read
 from hyperjob_core.kube.resources import HYPERJOBS
 
 _FORMS = (out.JSON,)
@@ -142,7 +141,8 @@ def logs(
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
             if attempt is not None and not is_present(summary, wanted, attempt):
                 kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
-                await _print_kept(kube, summary, wanted, attempt, kept)
+                for source, line in kept_lines(summary, wanted, attempt):
+                    kept.print(source, line)
                 return
             found = (
                 Following(kube, summary, wanted, query=query, tail=tail, say=out.remark)
@@ -159,12 +159,3 @@ def logs(
             raise SystemExit(Code.FAILED)
 
     run(show())
-
-
-async def _print_kept(
-    kube: Kube, summary: Summary, wanted: Wanted, attempt: int, printer: Printer
-) -> None:
-    """Print what the status and the kept logs have of an attempt that is over."""
-    logs = await kept_logs(kube, summary)
-    for source, line in kept_lines(summary, wanted, attempt, logs=logs):
-        printer.print(source, line)

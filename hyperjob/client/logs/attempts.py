@@ -1,9 +1,6 @@
-"""The last lines of earlier attempts, whose pods and logs are deleted.
+"""The last lines of earlier attempts, whose pods and logs are deleted: the status keeps them."""
 
-The status keeps a few lines of each, and a ConfigMap more where the administrator wants it.
-"""
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,13 +9,8 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import Line
 from hyperjob.client.selection import choose
 from hyperjob.client.summary import Summary
-from hyperjob_core.api.failedlogs import FailedLog, config_map_name, read_logs
-from hyperjob_core.api.ownership import is_controlled
 from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
 from hyperjob_core.api.wire import timestamp
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import Forbidden, NotFound
-from hyperjob_core.kube.resources import CONFIG_MAPS
 from hyperjob_engine.members.podfailures import order
 
 _TOGETHER: Final = 60.0
@@ -68,41 +60,11 @@ def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
     return all(job.number == attempt for job in _selected_jobs(summary, wanted))
 
 
-async def kept_logs(kube: Kube, summary: Summary) -> list[FailedLog]:
-    """Return the logs that the controller has kept; none for a user who may not read ConfigMaps."""
-    name, namespace = config_map_name(summary.name), summary.namespace
-    try:
-        found = await kube.get(CONFIG_MAPS, name, namespace=namespace)
-    except (Forbidden, NotFound):
-        return []
-    return read_logs(found) if is_controlled(found, summary.uid) else []
-
-
-def kept_lines(
-    summary: Summary, wanted: Wanted, attempt: int, *, logs: Sequence[FailedLog] = ()
-) -> list[Line]:
+def kept_lines(summary: Summary, wanted: Wanted, attempt: int) -> list[Line]:
     """Return the last lines of the containers that failed in an attempt, which counts from 1.
 
-    Those of `logs` replace those of the status, unless a task or ranks are selected: a kept log
-    has neither. ClientError where neither has any; the text names the attempts that have lines.
+    ClientError where there are none; the text names the attempts that have lines.
     """
-    jobs = {job.name for job in _selected_jobs(summary, wanted)}
-    selected = [
-        each
-        for each in logs
-        if each.job in jobs
-        and wanted.cluster in (None, each.cluster)
-        and wanted.container in (None, "", each.container)
-        and not (wanted.task or wanted.ranks)
-    ]
-    kept = [
-        (ContainerLog(cluster=each.cluster, pod=each.pod, container=each.container), line.encode())
-        for each in selected
-        if each.attempt == attempt
-        for line in each.text.splitlines()
-    ]
-    if kept:
-        return kept
     found = [
         (_log_of(run), line.encode())
         for job, run in _selected_runs(summary, wanted)
@@ -110,18 +72,14 @@ def kept_lines(
         for line in run.failure.message.splitlines()
     ]
     if not found:
-        attempts = {each.attempt for each in selected if each.text}
-        raise ClientError(_no_lines(summary, wanted, attempt, others=attempts))
+        raise ClientError(_no_lines(summary, wanted, attempt))
     return found
 
 
-def _no_lines(summary: Summary, wanted: Wanted, attempt: int, *, others: Collection[int]) -> str:
-    """Return a text that an attempt has no lines; `others` have some outside the status."""
+def _no_lines(summary: Summary, wanted: Wanted, attempt: int) -> str:
+    """Return a text that an attempt has no lines, and which attempts have some."""
     every = [run for _, run in _selected_runs(summary, wanted)]
-    in_status = {
-        run.attempt + 1 for run in every if run.failure is not None and run.failure.message
-    }
-    known = sorted({*others, *in_status})
+    known = sorted({run.attempt + 1 for run in every if run.failure and run.failure.message})
     runs = [run for run in every if run.attempt + 1 == attempt]
     text = f"there are no last lines of attempt {attempt} of {summary.name}"
     if runs:

@@ -109,11 +109,8 @@ async def _reviewed(
 
 def _questions(user: User, settings: Settings) -> Iterator[AccessQuestion]:
     """Yield one access review for each verb, resource and name of the controller's roles."""
-    rules_everywhere = controller_rules(
-        trainjobs=settings.trainjobs, failed_logs=settings.failed_logs
-    )
     for rules, namespace in (
-        (rules_everywhere, ""),
+        (controller_rules(trainjobs=settings.trainjobs), ""),
         (lease_rules(LEASE_NAMESPACE), LEASE_NAMESPACE),
     ):
         for rule in rules:

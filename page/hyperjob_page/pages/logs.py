@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
-from hyperjob.client.logs.attempts import is_present, kept_lines, kept_logs
+from hyperjob.client.logs.attempts import is_present, kept_lines
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
@@ -129,8 +129,7 @@ async def last_lines(
     with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         if choice.attempt and not is_present(summary, choice.wanted, choice.attempt):
-            kept = await kept_logs(kube, summary)
-            shown = kept_lines(summary, choice.wanted, choice.attempt, logs=kept)[-_LINES:]
+            shown = kept_lines(summary, choice.wanted, choice.attempt)[-_LINES:]
             lines_of = (choice.line(source, raw) for source, raw in shown)
             return [line for line in lines_of if line is not None], remarks
         standing = await ChosenLogs.of(

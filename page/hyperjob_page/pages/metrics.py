@@ -12,7 +12,6 @@ from typing import Final
 
 from aiohttp import web
 
-from hyperjob.client.logs.attempts import kept_logs
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import Summary, read
@@ -74,7 +73,6 @@ async def progress_of(
     """
     lines, remarks = _Lines(), list[str]()
     with errors_told(remarks.append):
-        await _read_kept(kube, summary, ranks, lines)
         await _read_present(kube, summary, ranks, lines, remarks)
     return lines.found, remarks
 
@@ -86,14 +84,14 @@ class _Lines:
         self._kept: dict[str, Thinned[ProgressPoint]] = {}
         self._last: dict[str, ProgressPoint] = {}
 
-    def add(self, who: str, attempt: int, line: LogLine, *, timed: bool = True) -> None:
+    def add(self, who: str, attempt: int, line: LogLine) -> None:
         """Add a line of a log; without a progress line in it nothing."""
         found = parse(line)
         if found is None:
             return
         name = f"{who}, attempt {attempt}"
         metrics = {metric: float(text) for metric, text in found.metrics.items()}
-        point = ProgressPoint(found.step, found.time if timed else None, metrics)
+        point = ProgressPoint(found.step, found.time, metrics)
         before = self._last.get(name)
         # Several processes of a pod print into one log: their lines may change places.
         if before is not None and before.at and point.at and point.step < before.step:  # noqa: SIM102
@@ -106,24 +104,6 @@ class _Lines:
     def found(self) -> list[ProgressLine]:
         """Return the first lines, each rank and attempt once."""
         return [ProgressLine(name, each.kept) for name, each in islice(self._kept.items(), _LINES)]
-
-
-async def _read_kept(kube: Kube, summary: Summary, ranks: Sequence[int], lines: _Lines) -> None:
-    """Read the logs of failed attempts that the controller has kept; they have no times."""
-    rank_by_pod = {
-        (run.attempt + 1, run.failure.pod): run.failure.rank
-        for job in summary.jobs
-        for run in job.history
-        if run.failure is not None
-    }
-    for log in await kept_logs(kube, summary):
-        rank = rank_by_pod.get((log.attempt, log.pod))
-        if ranks and rank not in ranks:
-            continue
-        for text in log.text.splitlines():
-            # Only a line with a time can be a progress line; this one stays out of the axis.
-            line = LogLine(1, text.encode())
-            lines.add(_who(rank, log.pod), log.attempt, line, timed=False)
 
 
 async def _read_present(

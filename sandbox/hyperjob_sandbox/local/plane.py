@@ -35,7 +35,6 @@ _LEASE_SECONDS: Final = 120
 _LOOK_SECONDS: Final = 0.5
 _TRIES: Final = 3
 _TAKEN: Final = "address already in use"
-_FAILED_LOG_BYTES: Final = 32 * 1024
 _PROGRESS_SECONDS: Final = 5.0
 
 
@@ -188,13 +187,12 @@ async def _start_servers(
             f"--cluster-lost-timeout={options.cluster_lost_seconds:g}",
             "--members=logs",
             f"--progress-interval={_PROGRESS_SECONDS:g}",
-            f"--failed-log-bytes={_FAILED_LOG_BYTES}",
             log=directory / "controller.log",
             group=lifeline.group,
         )
     )
     url = f"https://127.0.0.1:{webhook_port}"
-    settings = Settings(url=url, ca_bundle=(tls / "ca.crt").read_bytes(), failed_logs=True)
+    settings = Settings(url=url, ca_bundle=(tls / "ca.crt").read_bytes())
     installed, *_ = await asyncio.gather(
         _install(kubeconfig, settings),
         until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),

@@ -8,7 +8,6 @@ from hyperjob.client.errors import ClientError
 from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.summary import read
-from hyperjob_core.api.failedlogs import FailedLog
 from tests.unit.cli.objects import hyperjob, sub_job
 
 
@@ -57,16 +56,6 @@ def test_ranks_and_a_container_select_among_the_containers_that_failed() -> None
     for wanted in (Wanted(ranks=frozenset({0})), Wanted(container="other")):
         with pytest.raises(ClientError, match="no last lines of attempt 1"):
             kept_lines(summary, wanted, 1)
-
-
-def test_the_attempts_of_kept_logs_are_named_where_another_one_has_none() -> None:
-    log = FailedLog(
-        job="llm-trainer-0", attempt=1, cluster="east", pod="p", container="main", text="kept"
-    )
-    summary = read(hyperjob("Running", sub_job(phase="Running", attempt=1)))
-    assert [line for _, line in kept_lines(summary, Wanted(), 1, logs=[log])] == [b"kept"]
-    with pytest.raises(ClientError, match=r"there are those of attempt 1$"):
-        kept_lines(summary, Wanted(), 2, logs=[log])
 
 
 def test_the_present_attempt_has_its_logs() -> None:

@@ -12,14 +12,13 @@ import pytest
 
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_core.api import table
-from hyperjob_core.api.ownership import ForeignObjectError
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
 from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
-from hyperjob_engine.model.planned import Event, FailedJob, Plan
+from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.failure import container_text, lost_a_peer
 from tests.support.apiserver import refusal
@@ -292,28 +291,11 @@ class Members:
         return Response(200, {}, orjson.dumps(self.answer))
 
 
-class Kept:
-    """Notes the failures whose logs are kept; `refuse` is raised instead."""
-
-    def __init__(self) -> None:
-        self.pods: list[str] = []
-        self.refuse: Exception | None = None
-
-    async def keep(
-        self, key: str, owner: Object, job: FailedJob, failure: ContainerFailure
-    ) -> None:
-        assert (key, owner["kind"]) == (KEY, "HyperJob")
-        self.pods.append(failure.pod)
-        if self.refuse is not None:
-            raise self.refuse
-
-
 @dataclass
 class World:
     reader: CauseReader
     keys: asyncio.Queue[str]
     clock: list[datetime]
-    warnings: list[tuple[str, Event]]
 
     async def ask(self, *jobs: FailedJob) -> Any:
         self.reader.ask(KEY, jobs)
@@ -328,12 +310,10 @@ async def reading(
     *,
     limit: float = 30,
     watched: Mapping[tuple[str, str], Any] | None = None,
-    logs: Kept | None = None,
     read_logs: bool = False,
 ) -> AsyncIterator[World]:
     keys: asyncio.Queue[str] = asyncio.Queue()
     clock = [NOW]
-    warnings: list[tuple[str, Event]] = []
     reader = CauseReader(
         members,  # type: ignore[arg-type]  # has the one call that is made
         answered=keys.put_nowait,
@@ -341,13 +321,11 @@ async def reading(
         time_limit=timedelta(seconds=limit),
         faulty=unexpected,
         watched=lambda cluster, job: (watched or {}).get((cluster, job)),
-        logs=logs,  # type: ignore[arg-type]  # has the one method that is called
-        warned=lambda *warning: warnings.append(warning),
         read_logs=read_logs,
     )
     task = asyncio.create_task(reader.run())
     try:
-        yield World(reader, keys, clock, warnings)
+        yield World(reader, keys, clock)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -370,35 +348,6 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
     )
     assert params["labelSelector"] == f"volcano.sh/job-name={NAME}"
     assert params["fieldSelector"] == "status.phase=Failed"
-
-
-async def test_the_log_of_the_cause_is_kept_before_the_cause_is_known() -> None:
-    shown: dict[tuple[str, str], Any] = {("a", f"default/{NAME}"): PEER}
-    logs = Kept()
-    async with reading(Members({"items": []}), watched=shown, logs=logs) as world:
-        found, asks = seen(*failed(), causes={}), Plan(failed=(FAILED,))
-        world.reader.planned(found, asks)
-        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
-        assert world.reader.causes(KEY) == {"u1": PEER}
-        world.reader.planned(found, asks)
-        assert logs.pods == ["p-0"], "each is kept once"
-        shown["a", f"default/{NAME}"] = OWN
-        assert world.reader.causes(KEY) == {}, "the log of the cause is kept first"
-        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
-        assert world.reader.causes(KEY) == {"u1": OWN}
-        assert logs.pods == ["p-0", "p-1"]
-        logs.refuse = refusal(403, "Forbidden")
-        world.reader.planned(found, Plan(failed=(replace(FAILED, uid="u2"),)))
-        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
-        assert world.reader.causes(KEY) == {"u2": OWN}, "the cause is known without its log"
-        assert world.warnings == []
-        logs.refuse = ForeignObjectError("ConfigMap default/hj-failed-logs exists")
-        world.reader.planned(found, Plan(failed=(replace(FAILED, uid="u3"),)))
-        assert await asyncio.wait_for(world.keys.get(), 30) == KEY
-        assert world.reader.causes(KEY) == {"u3": OWN}
-        ((key, event),) = world.warnings
-        assert (key, event.type, event.reason) == (KEY, "Warning", "FailedLogNotKept")
-        assert event.note == "ConfigMap default/hj-failed-logs exists"
 
 
 @pytest.mark.parametrize("readable", [True, False])

@@ -49,7 +49,7 @@ class Server:
 
     async def create(self, _resource: Resource, review: Object, **_how: object) -> Object:
         asked = review["spec"]["resourceAttributes"]["resource"]
-        return {"status": {"allowed": asked != "configmaps"}}
+        return {"status": {"allowed": asked != "trainjobs"}}
 
 
 async def problems(server: Server, items: list[Item]) -> tuple[Problem, ...]:
@@ -83,11 +83,19 @@ async def test_a_refused_read_is_a_problem_of_its_object(
 @pytest.mark.parametrize(
     ("settings", "refused"),
     [
-        (Settings(failed_logs=True), ("get configmaps", "create configmaps", "patch configmaps")),
+        (
+            Settings(trainjobs=True),
+            (
+                "list trainjobs.trainer.kubeflow.org",
+                "watch trainjobs.trainer.kubeflow.org",
+                "patch trainjobs/status.trainer.kubeflow.org",
+                "update trainjobs/finalizers.trainer.kubeflow.org",
+            ),
+        ),
         (Settings(), ()),
         (None, ()),
     ],
-    ids=["with logs of failed attempts", "without", "no installation"],
+    ids=["with TrainJobs", "without", "no installation"],
 )
 async def test_the_rights_of_optional_parts_are_reviewed_where_they_are_installed(
     settings: Settings | None, refused: tuple[str, ...]

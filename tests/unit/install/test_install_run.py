@@ -476,7 +476,6 @@ SETTINGS = st.builds(
     ui=st.booleans(),
     secret_warnings=st.booleans(),
     trainjobs=st.booleans(),
-    failed_logs=st.booleans(),
     release=st.sampled_from(["", "hj/hyperjob"]),
 ).flatmap(
     lambda one: st.sampled_from([

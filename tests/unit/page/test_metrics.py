@@ -9,11 +9,9 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from hyperjob.client.summary import read
-from hyperjob_core.api.failedlogs import FailedLog, config_map
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
 from hyperjob_core.kube.memory import Call, MemoryServer
-from hyperjob_core.kube.resources import CONFIG_MAPS
 from hyperjob_page.charts.curves import ProgressLine
 from hyperjob_page.pages import metrics
 from hyperjob_page.pages.metrics import MetricsChoice, progress_of
@@ -112,31 +110,6 @@ async def test_of_many_logs_the_first_eight_are_read_from_their_last_lines() -> 
     assert [found for (found,) in lines.values()] == list(range(8))
     assert remarks == ["8 of 20 logs are read: choose ranks"]
     assert set(member.tails) == {"5000"}
-
-
-async def test_a_failed_attempt_whose_log_is_kept_has_a_line_too() -> None:
-    failure = {"pod": "llm-trainer-0-worker-0", "container": "main", "rank": 0, "exitCode": 1}
-    before = {"attempt": 0, "cluster": "east", "endTime": "2026-01-01T00:00:00Z"}
-    log = FailedLog(
-        job="llm-trainer-0",
-        attempt=1,
-        cluster="east",
-        pod="llm-trainer-0-worker-0",
-        container="main",
-        time="2026-01-01T00:00:00Z",
-        text='{"hyperjob": {"step": 7, "metrics": {"loss": 3}}}\nTraceback\n',
-    )
-    member = Member(printed(5))
-    owner = {"kind": "HyperJob", "name": "llm", "uid": UID, "controller": True}
-    kept = config_map("llm", owner, dict([log.entry(1000)]))
-    kept["metadata"]["namespace"] = "ml"
-    member.create(CONFIG_MAPS, kept)
-    history = [{**before, "failure": failure}]
-    lines, _ = await progress_of(Kube(member), read(running(attempt=1, history=history)), ())
-    assert [(line.name, steps(line), line.points[0].at is None) for line in lines] == [
-        ("rank 0, attempt 1", [7], True),
-        ("rank 0, attempt 2", [5], False),
-    ]
 
 
 async def test_lines_that_changed_places_are_no_new_begin_and_a_restart_is_one() -> None:

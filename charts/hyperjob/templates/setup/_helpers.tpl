@@ -41,7 +41,6 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --{{ ternary "with" "without" .Values.ui.enabled }}=ui
 - --{{ ternary "with" "without" .Values.setup.tenancy }}=tenancy
 - --{{ ternary "with" "without" .Values.setup.secretWarnings }}=secret-warnings
-- --{{ ternary "with" "without" (gt (int (index .Values.controller.settings "failed-log-bytes")) 0) }}=failed-logs
 - --{{ ternary "with" "without" .Values.setup.trainjobs }}=trainjobs
 - --members={{ include "hyperjob.members" . | default "off" }}
 {{- range .Values.setup.skip | default (list "none") }}
