@@ -330,14 +330,7 @@ class Manager:
         # The import of aiohttp takes long, and a simulation needs neither.
         from hyperjob_controller.insight.debug import debug_routes
 
-        return debug_routes(
-            self.observer,
-            self.memory,
-            self.queue,
-            self.wall,
-            now=self._now,
-            members=self.members,
-        )
+        return debug_routes(self.memory, self.wall, now=self._now, members=self.members)
 
     async def run(self) -> None:
         """Run until cancelled; the workers start after the sync of every cache."""

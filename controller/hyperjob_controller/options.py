@@ -249,8 +249,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "address of /healthz and /readyz; 0: not served", listen_address, metavar="HOST:PORT"
     ),
     "debug_bind_address": Setting(
-        "address of /debug/hyperjobs/NAMESPACE/NAME, which shows the observation and the plan of a"
-        " HyperJob to every client, best 127.0.0.1:6060; 0: not served",
+        "address of /debug/memory and /debug/members, which show every client what the controller"
+        " remembers, best 127.0.0.1:6060; 0: not served",
         listen_address,
         metavar="HOST:PORT",
     ),

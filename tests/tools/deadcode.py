@@ -44,6 +44,7 @@ ALLOWED = {
     "num_tickets": "ssl",
     "on_broken_pipe": "rich",
     # read by people and tests
+    "due_in": "of the workqueue, to wait until no pass is due",
     "serial": "of a certificate, to tell one from the next",
 }
 
