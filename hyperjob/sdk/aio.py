@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 import secrets
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -20,13 +19,11 @@ from hyperjob.sdk.errors import (
     translated,
     warn,
 )
-from hyperjob.sdk.folder import TooLargeError
 from hyperjob.sdk.job import AsyncJob
 from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.packages import requirements_of
 from hyperjob.sdk.parameters import Above0, require_known, require_types, shown
-from hyperjob.sdk.place import place_of
-from hyperjob.sdk.program import Carried, Machine, Train
+from hyperjob.sdk.program import Machine, Train
 from hyperjob.sdk.template import require_whole
 from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access
@@ -143,25 +140,10 @@ class AsyncClient(Access):
     async def train(self, train: Train, **options: Unpack[TrainerOptions]) -> "AsyncJob":
         """Submit a training; a local installation installs its packages first."""
         require_known("train", options, TrainerOptions.__annotations__)
-        try:
-            hyperjob = trainer(train, _machine=self._machine, **options)
-        except TooLargeError as error:
-            carried = await self._carried(error, options.get("namespace") or self.namespace)
-            hyperjob = trainer(train, _carried=carried, **options)
+        hyperjob = trainer(train, _machine=self._machine, **options)
         if self._machine is not None:
             await prepare(requirements_of(options.get("packages")), self._machine)
         return await self.submit(hyperjob)
-
-    async def _carried(self, error: TooLargeError, namespace: str) -> Carried:
-        """Put a folder into the place of an administrator; raise the error without a place."""
-        with translated():
-            place = await place_of(self.kube, namespace)
-        if place is None:
-            raise error
-        with tempfile.TemporaryDirectory(prefix="hyperjob-") as where:
-            archive = await asyncio.to_thread(error.folder.archive, Path(where))
-            error.folder.say(f"to {place.url or place.directory}")
-            return await place.carry(archive)
 
     async def sweep(
         self,

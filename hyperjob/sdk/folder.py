@@ -5,10 +5,8 @@ this machine, whatever its name and content.
 """
 
 import base64
-import hashlib
 import io
 import re
-import shutil
 import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +25,6 @@ _PACKED_BYTES: Final = 64 * 1024 * 1024
 """A larger folder is not compressed to learn whether it fits."""
 _MOST_BYTES: Final = 1024 * 1024 * 1024
 _MOST_FILES: Final = 10_000
-_PART: Final = 1024 * 1024
 _NAMED: Final = 30
 _IGNORED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _ENVIRONMENT: Final = "pyvenv.cfg"
@@ -102,7 +99,7 @@ class Folder:
     def text(self) -> str:
         """Return the folder as a zip file in base64, and print what it has.
 
-        Raise TooLargeError for a folder that a HyperJob cannot contain.
+        Raise SourceError for a folder that a HyperJob cannot contain.
         """
         if self._size > _PACKED_BYTES:
             raise self._too_large("more than 64 MiB")
@@ -111,22 +108,6 @@ class Folder:
             raise self._too_large(f"{len(text) // 1024} KiB")
         self.say()
         return text
-
-    def archive(self, where: Path) -> Path:
-        """Write the folder as a zip file into a directory, named by its SHA-256; return its path.
-
-        Raise SourceError for a folder that is too large.
-        """
-        if self._size > _MOST_BYTES:
-            raise SourceError(
-                f"{_escaped(self.path)}: the files take more than {_MOST_BYTES // 2**20} MiB:"
-                " include fewer"
-            )
-        part = where / "archive"
-        _write_archive(part, self.path, self.sent)
-        with part.open("rb") as data:
-            digest = hashlib.file_digest(data, "sha256").hexdigest()
-        return part.rename(where / f"{digest}.zip")
 
     def say(self, where: str = "into the HyperJob, whose readers can read them") -> None:
         """Print which files the pods get, and which stay on this machine."""
@@ -149,40 +130,26 @@ class Folder:
     def _base64(self) -> str:
         return base64.b64encode(_archive(self.path, self.sent)).decode()
 
-    def _too_large(self, size: str) -> "TooLargeError":
+    def _too_large(self, size: str) -> SourceError:
         largest = sorted(self.sent, key=lambda path: -self.sizes[path])
-        return TooLargeError(
-            self,
+        return SourceError(
             f"{_escaped(self.path)}: the folder takes {size}, and a HyperJob can contain at most"
             f" {LONGEST_BYTES // 1024} KiB: {_listed(self.path, largest, self.sizes)}."
-            " Include fewer, leave files out by a .hyperjobignore, or ask an administrator for a"
-            " place for larger folders (docs/tasks/data.md)",
+            " Include fewer, leave files out by a .hyperjobignore, or put them into the image or"
+            " onto a volume (docs/tasks/data.md)",
         )
 
 
-class TooLargeError(SourceError):
-    """A HyperJob cannot contain the folder."""
-
-    def __init__(self, folder: Folder, text: str) -> None:
-        super().__init__(text)
-        self.folder = folder
-
-
 def _archive(folder: Path, files: Sequence[Path]) -> bytes:
+    """Return a zip file; with a fixed timestamp, equal folders make equal archives."""
     buffer = io.BytesIO()
-    _write_archive(buffer, folder, files)
-    return buffer.getvalue()
-
-
-def _write_archive(target: Path | io.BytesIO, folder: Path, files: Sequence[Path]) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in files:
-            # With a fixed timestamp, equal folders make equal archives.
             entry = zipfile.ZipInfo(str(path.relative_to(folder)), (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (path.stat().st_mode & 0o777) << 16
-            with archive.open(entry, "w") as inside, path.open("rb") as data:
-                shutil.copyfileobj(data, inside, _PART)
+            archive.writestr(entry, path.read_bytes())
+    return buffer.getvalue()
 
 
 def _files(folder: Path, rules: Sequence[_Rules]) -> Iterator[Path]:

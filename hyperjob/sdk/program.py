@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,8 +17,6 @@ from hyperjob.sdk.source import program_of
 
 Framework = Literal["python", "torchrun", "jax"]
 Train = Callable[..., Any] | str | Path
-Variable = str | Mapping[str, Any]
-"""The value of a variable, or its source."""
 Args = Mapping[str, Any] | Sequence[str | float | Path] | None
 
 _BARE: Final = "python:3.12-slim"
@@ -47,23 +45,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A command, its variables, and a name for the HyperJob.
-
-    `mounts` are claims by mount path.
-    """
+    """A command, its variables, and a name for the HyperJob."""
 
     command: tuple[str, ...]
-    variables: Mapping[str, Variable]
-    mounts: Mapping[str, str]
+    variables: Mapping[str, str]
     title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """The folder of a training in the place of an administrator: variables and claims by path."""
-
-    variables: Mapping[str, Variable]
-    mounts: Mapping[str, str] = field(default_factory=dict)
 
 
 def image_of(
@@ -100,14 +86,12 @@ def program(
     workdir: str | Path | None,
     include: Sequence[str],
     machine: Machine | None,
-    carried: Carried | None,
 ) -> Program:
     """Return what the container of a training runs; raise SourceError.
 
-    `machine` is set for a local installation, whose pods read folders of this machine, `carried`
-    for a folder that is in the place of an administrator.
+    `machine` is set for a local installation, whose pods read folders of this machine.
     """
-    variables: dict[str, Variable] = {}
+    variables: dict[str, str] = {}
     folder: Folder | None
     if isinstance(train, str | Path):
         words, folder, title = _script(train, args, workdir, include)
@@ -120,9 +104,9 @@ def program(
                 " workdir"
             )
         folder = None if workdir is None else Folder.of(_existing(Path(workdir)), include=include)
-    uses = _IMPORTS.search(str(variables.get("HYPERJOB_SDK_PROGRAM", "")).encode()) is not None
+    uses = _IMPORTS.search(variables.get("HYPERJOB_SDK_PROGRAM", "").encode()) is not None
     if folder is not None:
-        variables |= _variables_of(folder, machine, carried)
+        variables |= _variables_of(folder, machine)
         uses = uses or any(_IMPORTS.search(each.read_bytes()) for each in folder.programs)
     if uses:
         text = Path(__file__).with_name("progress.py").read_text(encoding="utf-8")
@@ -135,11 +119,7 @@ def program(
     command = ("python", "-c", start, *_runner(framework), *words)
     return Program(
         command=tuple(_unexpanded(word) for word in command),
-        variables={
-            key: _unexpanded(value) if isinstance(value, str) else value
-            for key, value in variables.items()
-        },
-        mounts={} if carried is None else carried.mounts,
+        variables={key: _unexpanded(value) for key, value in variables.items()},
         title=re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30].strip("-") or "training",
     )
 
@@ -213,12 +193,8 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _variables_of(
-    folder: Folder, machine: Machine | None, carried: Carried | None
-) -> Mapping[str, Variable]:
+def _variables_of(folder: Folder, machine: Machine | None) -> Mapping[str, str]:
     """Return the variables that carry a folder, or the path of its copy on this machine."""
-    if carried is not None:
-        return carried.variables
     if machine is None or folder.fits:
         return {"HYPERJOB_SDK_FOLDER": folder.text()}
     copy = machine.snapshots / f"workdir-{len([*machine.snapshots.glob('workdir-*')])}"

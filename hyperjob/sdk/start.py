@@ -5,8 +5,6 @@ The command of the container has the text of this file, so it needs only Python'
 
 - HYPERJOB_SDK_PROGRAM: the program of a function, which becomes main.py
 - HYPERJOB_SDK_FOLDER: a folder, as a zip file in base64; HYPERJOB_SDK_WORKDIR: a folder by its path
-- HYPERJOB_SDK_ARCHIVE: the path or the address of a zip file whose name is its SHA-256;
-  HYPERJOB_SDK_AUTHORIZATION: that header of the request
 - HYPERJOB_SDK_PACKAGES: requirements of pip; HYPERJOB_SDK_CACHE: the folder of their environments
 - HYPERJOB_SDK_PROGRESS: `hyperjob.sdk.progress`, for images without hyperjob
 """
@@ -14,7 +12,6 @@ The command of the container has the text of this file, so it needs only Python'
 import base64
 import fcntl
 import hashlib
-import http.client
 import importlib.util
 import io
 import os
@@ -22,10 +19,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -72,58 +65,12 @@ def install(requirements: str, folder: Path) -> None:
         sys.exit(code)
 
 
-def fetched(address: str, header: str, place: Path) -> Path:
-    """Return the archive at an address or a path, with the content that its name promises."""
-    known = urllib.parse.urlsplit(address)
-    path = Path(known.path)
-    if known.scheme:
-        path = place / path.name
-        request = urllib.request.Request(address)
-        if header:  # a redirect may lead to another host
-            request.add_unredirected_header("Authorization", header)
-        why, again = downloaded(request, path)
-        for pause in (1, 2, 4, 8, 16):
-            if again:
-                time.sleep(pause)
-                why, again = downloaded(request, path)
-        if why:
-            # The query of an address may be a signature.
-            sys.exit(f"hyperjob: cannot read {known.scheme}://{known.netloc}{known.path}: {why}")
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as data:
-            for part in iter(lambda: data.read(1 << 20), b""):
-                digest.update(part)
-    except OSError as error:
-        sys.exit(f"hyperjob: cannot read {path}: {error.strerror}")
-    if digest.hexdigest() != path.stem:
-        sys.exit(f"hyperjob: {path.name} has other content than was sent: submit it again")
-    return path
-
-
-def downloaded(request: urllib.request.Request, path: Path) -> tuple[str, bool]:
-    """Write the answer to a request into a file.
-
-    Return why that failed, or an empty text, and whether another request may succeed.
-    """
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer, path.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-    except urllib.error.HTTPError as error:
-        return str(error), error.code in (408, 429) or error.code >= 500
-    except (OSError, http.client.HTTPException) as error:
-        return str(error), True
-    return "", False
-
-
 def main() -> None:
     """Unpack the program, and run the command in its place."""
     carried = [
         "PROGRAM",
         "FOLDER",
         "WORKDIR",
-        "ARCHIVE",
-        "AUTHORIZATION",
         "PACKAGES",
         "CACHE",
         "PROGRESS",
@@ -136,9 +83,6 @@ def main() -> None:
     words = sys.argv[1:]
     if given["FOLDER"]:
         zipfile.ZipFile(io.BytesIO(base64.b64decode(given["FOLDER"]))).extractall(folder)
-    if given["ARCHIVE"]:
-        archive = fetched(given["ARCHIVE"], given["AUTHORIZATION"], place)
-        zipfile.ZipFile(archive).extractall(folder)
     if given["PROGRAM"]:
         program = place / "main.py"
         program.write_text(given["PROGRAM"], encoding="utf-8")

@@ -10,11 +10,9 @@ from hyperjob.sdk.packages import names_of, requirements_of
 from hyperjob.sdk.parameters import require_types
 from hyperjob.sdk.program import (
     Args,
-    Carried,
     Framework,
     Machine,
     Train,
-    Variable,
     image_of,
     program,
 )
@@ -113,7 +111,6 @@ def trainer(
     time_limit: int | str | None = None,
     pod_template: Mapping[str, Any] | None = None,
     _machine: Machine | None = None,
-    _carried: Carried | None = None,
 ) -> Object:
     """Return the HyperJob of a training, without a request to an API server.
 
@@ -133,8 +130,7 @@ def trainer(
       a pyproject.toml. Each pod installs them with pip before the program starts, into a virtual
       environment in ~/.cache/hyperjob, beside the packages of the image.
     - `workdir`: the folder whose Python files the pods get, in which the program starts. The
-      default is the folder of a script, and the current folder for a module. `client.train` puts a
-      folder that is larger than a HyperJob into the place of an administrator.
+      default is the folder of a script, and the current folder for a module.
     - `include`: other files of that folder for the pods, such as ["config.yaml", "data/*.json"].
     - `env`: variables; `env_from_secret`: names of Secrets whose keys become variables.
     - `volumes`: for each mount path the name of a PersistentVolumeClaim, or a volume source such as
@@ -170,9 +166,8 @@ def trainer(
         workdir=workdir,
         include=include,
         machine=_machine,
-        carried=_carried,
     )
-    pod_volumes, mounts = volumes_of({**(volumes or {}), **made.mounts}, shared_memory)
+    pod_volumes, mounts = volumes_of(volumes, shared_memory)
     requests = resources_of(cpu=cpu, memory=memory, gpus=gpus, accelerator=accelerator)
     container: Object = {
         "name": CONTAINER,
@@ -255,7 +250,7 @@ def _number_of_clusters(clusters: int | Sequence[str], replicas: int) -> int:
     return number
 
 
-def _variables(variables: Mapping[str, Variable]) -> list[Object]:
+def _variables(variables: Mapping[str, str | Object]) -> list[Object]:
     """Return the variables of the container, with the address of its pod unless one has it."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [

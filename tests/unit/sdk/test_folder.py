@@ -223,18 +223,3 @@ def test_a_virtual_environment_of_any_name_stays_on_this_machine(tmp_path: Path)
     (tmp_path / "env311" / "pyvenv.cfg").touch()
     (tmp_path / "env311" / "lib" / "big.py").touch()
     assert [path.name for path in Folder.of(tmp_path).sent] == ["train.py"]
-
-
-def test_an_archive_has_a_bound_and_equal_folders_have_equal_archives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "b"):
-        write(tmp_path / name, {"text.py": "x" * 5000})
-        (tmp_path / f"to-{name}").mkdir()
-    first, second = (
-        Folder.of(tmp_path / name).archive(tmp_path / f"to-{name}") for name in ("a", "b")
-    )
-    assert first.name == second.name
-    monkeypatch.setattr(folders, "_MOST_BYTES", 4000)
-    with pytest.raises(SourceError, match="the files take more than 0 MiB: include fewer"):
-        Folder.of(tmp_path / "a").archive(tmp_path)
