@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hyperjob.cli.plan import plan, sources
+from hyperjob.cli.plan import plan, planning
 from hyperjob.client.plan.judge import Verdict, judge
 from hyperjob.client.plan.world import World
 from hyperjob_controller.options import Options
@@ -69,7 +69,7 @@ def run(
 def admitted_by(admission: str) -> Iterator[None]:
     """Plan files as for a controller with a queue admission that its file cannot name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "admitting", lambda **_: QueueAdmission(admission))
+        patch.setattr(planning, "admitting", lambda **_: QueueAdmission(admission))
         yield
 
 

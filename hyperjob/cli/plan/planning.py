@@ -1,0 +1,142 @@
+"""Judge the HyperJobs of files in a live control plane or in a clusters file, and print it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access
+from hyperjob.cli.kubectl.exits import Code, FailureError, run
+from hyperjob.cli.lint.check import head_errors, is_hyperjob, kubectl_warnings
+from hyperjob.cli.lint.documents import ManifestFile
+from hyperjob.cli.manifests import manifest_of
+from hyperjob.cli.plan import view
+from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
+from hyperjob.client.plan.reading import admitting, read_world
+from hyperjob.client.plan.world import World
+from hyperjob_controller.options import Options
+from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import CLUSTERS, QUEUES
+from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_engine.members.fold import view_of
+from hyperjob_engine.model.members import MemberView
+
+if TYPE_CHECKING:
+    from hyperjob.cli.embedded import SandboxConfig
+
+_BUILT_IN = ("default", "root")
+_CODES = {
+    Verdict.REFUSED: Code.USAGE,
+    Verdict.CANNOT_RUN: Code.NEVER,
+    Verdict.HAS_ENDED: Code.NEVER,
+    Verdict.WAITS: Code.NOT_YET,
+    Verdict.FITS: Code.OK,
+}
+"""The exit code is that of the first of these verdicts that a HyperJob has."""
+
+
+def planned(files: Sequence[str], clusters: Path | None, access: Access, form: str) -> Code:
+    """Print the judgements of the HyperJobs of files; return the code of the gravest verdict."""
+    sources = [manifest_of(name) for name in files]
+    documents = [each for source in sources for each in _documents(source)]
+    if not documents:
+        raise FailureError("the files contain no HyperJob", code=Code.USAGE)
+    objects = [document.content for source in sources for document in source.documents]
+    world = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
+    found = judge_all(documents, world.with_queues(_queues_of(objects)).with_needed(objects))
+    _print(found, form)
+    verdicts = {each.verdict for each in found}
+    return next(code for verdict, code in _CODES.items() if verdict in verdicts)
+
+
+def _documents(source: ManifestFile) -> list[Document]:
+    """Return the HyperJobs of a file in their order, with what is wrong beside their fields."""
+    return [
+        Document(
+            content=document.content,
+            line=document.line,
+            errors=[item.text for item in head_errors(document)],
+            warnings=[item.text for item in kubectl_warnings(document)],
+        )
+        for document in source.documents
+        if is_hyperjob(document.content)
+    ]
+
+
+def _queues_of(objects: Sequence[Object]) -> list[Object]:
+    """Return the Queues of the files."""
+    return [
+        content
+        for content in objects
+        if (content.get("apiVersion"), content.get("kind")) == (QUEUES.api_version, "Queue")
+    ]
+
+
+def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> World:
+    """Return the clusters of a file, or the control plane with the objects that HyperJobs need."""
+    if clusters is not None:
+        return from_file(clusters, namespace=access.namespace)
+    return run(from_control_plane(access, hyperjobs=hyperjobs))
+
+
+def _print(found: Sequence[Judgement], form: str) -> None:
+    """Print the judgements."""
+    if form in (out.JSON, out.YAML):
+        out.dump({"items": [view.value(each) for each in found]}, form)
+        return
+    for position, each in enumerate(found):
+        if position:
+            out.say([""])
+        out.say(view.as_tree(each) if form == "tree" else view.as_table(each))
+
+
+def from_file(path: Path, *, namespace: str | None) -> World:
+    """Return the idle clusters of a clusters file; FailureError when it cannot be read.
+
+    The file says whether Volcano Global or the built-in queues admit.
+    """
+    from hyperjob.cli.embedded import clusters_file, idle_clusters
+
+    config = clusters_file(path)
+    admission = admitting(volcano_global=config.volcano_global.enabled)
+    specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
+    specs |= {queue.name: queue.model_dump(exclude_none=True) for queue in config.queues}
+    queues: list[Object] = [
+        {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
+        for name, spec in specs.items()
+    ]
+    return World(
+        now=datetime.now(UTC),
+        objects={CLUSTERS: idle_clusters(config), QUEUES: queues},
+        views=_views(config),
+        options=Options(queue_admission=admission),
+        namespace=namespace or "default",
+    )
+
+
+def _views(config: "SandboxConfig") -> dict[str, MemberView]:
+    """Return the nodes of each cluster of a file, with the pods of other workloads."""
+    from hyperjob.cli.embedded import hypernodes_of, nodes_of, others_of
+
+    now = datetime.now(UTC)
+    return {
+        each.name: view_of(
+            map(pod_fact, others_of(each)),
+            map(node_fact, nodes_of(each)),
+            map(hypernode_fact, hypernodes_of(each)),
+            as_of=now,
+        )
+        for each in config.clusters
+    }
+
+
+async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> World:
+    """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
+    async with access.connect() as kube:
+        return await read_world(
+            kube,
+            namespace=access.home(kube),
+            hyperjobs=hyperjobs,
+            left_out=out.remark,
+        )
