@@ -135,6 +135,7 @@ class Manager:
             mode=lambda: str(self.mode.current),
             now=now,
             scraped=self.usage.scraped if self.usage is not None else lambda: None,
+            queues=lambda: self.admission.state,
         )
         settle = self._rate_limit.settle_seconds
         self.caches.hyperjobs.add_handler(meter.seen)

@@ -14,6 +14,7 @@ from typing import Final
 
 from hyperjob_controller.admission.aside import culprit, held_only
 from hyperjob_controller.admission.clustercapacity import ClusterCapacity
+from hyperjob_controller.admission.evicted import count_evicted
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
 from hyperjob_controller.incidents import first_error
@@ -422,6 +423,7 @@ class Admission:
             in_turn=lambda key: self._wall.turn(key, Place.ROUND),
             pods_left=self._pods_left,
         )
+        count_evicted(state, decisions.evicted)
         overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
         for key in (*overdue, *decisions.keys):
             self._queue.add(key)

@@ -29,6 +29,7 @@ _BUCKETS: Final = (1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 10800, 43200, 86
 _QUEUE_WAIT: Final = Histogram(
     "hyperjob_queue_wait_seconds",
     "Time from the creation of a HyperJob until enough of its sub-jobs are admitted to start",
+    ("queue",),
     buckets=_BUCKETS,
     registry=REGISTRY,
 )
@@ -63,6 +64,7 @@ _REFUSALS: Final = Counter(
 )
 # An alert needs a series before its first count.
 for _family, _values in (
+    (_QUEUE_WAIT, ("default",)),
     (_GANG_WAIT, ("opened", "gave_back")),
     (_PLACEMENTS, ("placed", "no_room")),
     (_FINISHED, (Phase.COMPLETED, Phase.FAILED)),
@@ -143,7 +145,7 @@ class Meter:
         """Count the events of a written status."""
         change = change_of(hyperjob, new, now=now)
         if change.queue_wait is not None:
-            _QUEUE_WAIT.observe(change.queue_wait)
+            _QUEUE_WAIT.labels(string(new.get("queue"))).observe(change.queue_wait)
         if change.given_back_after is not None:
             _GANG_WAIT.labels("gave_back").observe(change.given_back_after)
         _RESTARTS.inc(change.restarts)

@@ -8,9 +8,11 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from hyperjob_controller.insight.measures import Meter
+from hyperjob_controller.insight.queues import queue_metrics
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.registry import filled
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.resources import Resources, is_extended
 
 Accelerators = Callable[[datetime], tuple[Iterable[Cluster], Mapping[str, Resources]]]
@@ -28,6 +30,7 @@ class Scrape(Collector):
         mode: Callable[[], str],
         now: Callable[[], datetime],
         scraped: Callable[[], None] = lambda: None,
+        queues: Callable[[], QueueState | None] = lambda: None,
     ) -> None:
         """Compute from `accelerators`, `mode`, and the changes that `meter` saw."""
         self._accelerators = accelerators
@@ -35,6 +38,7 @@ class Scrape(Collector):
         self._mode = mode
         self._now = now
         self._scraped = scraped
+        self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric with its present samples."""
@@ -53,6 +57,7 @@ class Scrape(Collector):
         ):
             family = Gauge(name, f"{kind} by phase", labels=("phase",))
             yield filled(family, (((phase,), number) for phase, number in phases.items()))
+        yield from queue_metrics(self._queues())
         yield from self._devices(self._now())
 
     def _devices(self, now: datetime) -> Iterator[Metric]:
