@@ -10,9 +10,12 @@ import os
 import random
 import socket
 import ssl
+import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlencode
 
@@ -30,6 +33,11 @@ _CREDENTIALS_SECONDS = 30.0
 
 REQUESTS: Final[Counter[tuple[str, str, str]]] = Counter()
 """The requests of this process by code (`<error>` without an answer), method and host."""
+SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+DURATIONS: Final[defaultdict[tuple[str, str], list[float]]] = defaultdict(
+    lambda: [0.0] * (len(SECONDS) + 2)
+)
+"""By method and host, how many requests took at most each of SECONDS, or longer; then their sum."""
 
 
 Warn = Callable[[str, str], None]
@@ -104,7 +112,8 @@ class Exchange(ABC):
             async with asyncio.timeout(time_limit) as limit:
                 for attempt in range(1, _TRIES + 1):
                     try:
-                        return await self._once(method, path, params, body, headers)
+                        with self._timed(method):
+                            return await self._once(method, path, params, body, headers)
                     except errors.KubeError as error:
                         wait = _wait_before_retry(error, method, attempt)
                         if wait is None or _is_too_long(limit, wait):
@@ -167,6 +176,17 @@ class Exchange(ABC):
             if warning not in self._warned and len(self._warned) < _WARNINGS:
                 self._warned.add(warning)
                 self._report(line, warning)
+
+    @contextmanager
+    def _timed(self, method: str) -> Iterator[None]:
+        """Count how long a request takes until its answer, or until it ends without one."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            took, counts = time.perf_counter() - began, DURATIONS[method, self._host]
+            counts[bisect_left(SECONDS, took)] += 1
+            counts[-1] += took
 
     def _count(self, code: str, method: str) -> None:
         REQUESTS[code, method, self._host] += 1

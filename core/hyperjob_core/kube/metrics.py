@@ -5,11 +5,12 @@ nothing must not import the Prometheus client.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hyperjob_core.kube.exchange import REQUESTS
+from hyperjob_core.kube.exchange import DURATIONS, REQUESTS, SECONDS
 from hyperjob_core.kube.reflector import LISTS, SHORT_WATCHES, WATCHES
 from hyperjob_core.registry import REGISTRY, filled
 
@@ -19,6 +20,7 @@ class _Counts(Collector):
         text, labels = "Requests to the API server by status code", ("code", "method", "host")
         requests = CounterMetricFamily("rest_client_requests_total", text, labels=labels)
         yield filled(requests, REQUESTS.items())
+        yield _durations()
         for name, text, counts in (
             ("hyperjob_informer_lists_total", "Lists by informers", LISTS),
             ("hyperjob_informer_watches_total", "Watches that ended", WATCHES),
@@ -30,6 +32,18 @@ class _Counts(Collector):
         ):
             family = CounterMetricFamily(name, text, labels=("resource",))
             yield filled(family, (((resource,), count) for resource, count in counts.items()))
+
+
+def _durations() -> Metric:
+    text = "Time of a request to the API server until its answer"
+    family = HistogramMetricFamily(
+        "rest_client_request_duration_seconds", text, labels=("verb", "host")
+    )
+    bounds = [*map(str, SECONDS), "+Inf"]
+    for labels, (*counts, seconds) in list(DURATIONS.items()):
+        buckets = list(zip(bounds, accumulate(counts), strict=True))
+        family.add_metric(labels, buckets=buckets, sum_value=seconds)
+    return family
 
 
 REGISTRY.register(_Counts())

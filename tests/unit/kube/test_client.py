@@ -13,11 +13,13 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.exchange import REQUESTS, why_no_connection, why_not_trusted
 from hyperjob_core.kube.http import why_not_connected
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
+from tests.support.counts import Counts
 from tests.support.rawlog import raw_lines
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
@@ -432,6 +434,20 @@ async def test_every_call_is_counted(server):
     assert counted["200", "GET", host] == 1
     assert counted["404", "GET", host] == 1
     assert counted["<error>", "GET", host] >= 1
+
+
+async def test_every_request_is_timed_and_shown_as_client_go_shows_it(server):
+    name = "rest_client_request_duration_seconds"
+    server.on(JOB, server.reply(LLM), server.failure(404, "NotFound"))
+    async with Kube.connect(kubeconfig=server.kubeconfig) as kube:
+        counts, labels = Counts(), {"verb": "GET", "host": kube.host}
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+        with pytest.raises(errors.NotFound):
+            await kube.get(HYPERJOBS, "llm", namespace="default")
+    assert counts(f"{name}_count", **labels) == 2
+    assert counts(f"{name}_bucket", le="+Inf", **labels) == 2
+    assert counts(f"{name}_bucket", le="60.0", **labels) == 2
+    assert counts(f"{name}_sum", **labels) > 0
 
 
 async def test_a_warning_of_the_server_is_logged_once(server, kube, caplog):

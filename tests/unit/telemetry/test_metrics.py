@@ -23,6 +23,7 @@ NAMES = {
     "workqueue_longest_running_processor_seconds": ("name", "controller"),
     "workqueue_retries_total": ("name", "controller"),
     "rest_client_requests_total": ("code", "method", "host"),
+    "rest_client_request_duration_seconds": ("verb", "host"),
     "leader_election_master_status": ("name",),
     "certwatcher_read_certificate_total": (),
     "certwatcher_read_certificate_errors_total": (),

@@ -185,7 +185,17 @@ def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a
     None
 ):
     used = {label for family in families() for label in family.labels}
-    harmless = {"webhook", "code", "controller", "result", "method", "host", "reason", "resource"}
+    harmless = {
+        "webhook",
+        "code",
+        "controller",
+        "result",
+        "method",
+        "verb",
+        "host",
+        "reason",
+        "resource",
+    }
     harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name", "place"}
     harmless |= {"queue", "preempting_queue", "namespace", "accelerator", "use", "mode", "account"}
     assert used <= harmless
