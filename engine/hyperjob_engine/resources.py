@@ -76,15 +76,31 @@ def largest(left: Resources, right: Resources) -> dict[str, int]:
     return {name: max(left.get(name, 0), right.get(name, 0)) for name in {*left, *right}}
 
 
-def fits(demand: Resources, free: Resources) -> bool:
-    """Return whether `free` has every resource of `demand` in full.
+def is_asked(name: str, free: Resources) -> bool:
+    """Return whether Volcano asks a node or a cluster with `free` for a resource.
 
-    Volcano asks for no part of a shared device that is not listed.
+    It does not for a part of a shared device that no node lists: that is absent here, or below zero
+    once pods with such a part are counted.
     """
+    return not is_companion(name) or free.get(name, -1) >= 0
+
+
+def fits(demand: Resources, free: Resources) -> bool:
+    """Return whether `free` has every resource of `demand` in full that is asked for."""
     for name, amount in demand.items():
-        if amount > 0 and amount > free.get(name, 0) and (name in free or not is_companion(name)):
+        if amount > 0 and amount > free.get(name, 0) and is_asked(name, free):
             return False
     return True
+
+
+def times(free: Resources, demand: Resources, *, default: int) -> int:
+    """Return how often `free` has a demand, by the rule of `fits`; `default` if it asks nothing."""
+    numbers = (
+        free.get(name, 0) // amount
+        for name, amount in demand.items()
+        if amount > 0 and is_asked(name, free)
+    )
+    return max(0, min(numbers, default=default))
 
 
 def lacking(demand: Resources, free: Resources) -> dict[str, int]:
@@ -92,7 +108,7 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
     missing: dict[str, int] = {}
     for name, amount in demand.items():
         gap = amount - max(free.get(name, 0), 0)
-        if gap > 0 and (name in free or not is_companion(name)):
+        if gap > 0 and is_asked(name, free):
             missing[name] = gap
     return missing
 

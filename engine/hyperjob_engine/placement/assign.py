@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.room import Room
+from hyperjob_engine.resources import times
 
 _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400
@@ -146,13 +147,7 @@ def _holds(kinds: Sequence[PlacementRequest], room: Room, name: str) -> list[int
     """Return how many requests of each kind, alone, a cluster has room for."""
     free = room.free[name]
     return [
-        min(
-            (max(0, free.get(r, 0)) // amount for r, amount in kind.demand.items() if amount > 0),
-            default=_PLACINGS,
-        )
-        if kind.allows(name)
-        else 0
-        for kind in kinds
+        times(free, kind.demand, default=_PLACINGS) if kind.allows(name) else 0 for kind in kinds
     ]
 
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, Self
 
-from hyperjob_engine.devices import is_companion
 from hyperjob_engine.model.members import (
     Apart,
     HyperNode,
@@ -23,7 +22,7 @@ from hyperjob_engine.model.members import (
 )
 from hyperjob_engine.model.nodes import Frozen, PodGroup
 from hyperjob_engine.model.wants import clash, matches, parted_by, repels, selects
-from hyperjob_engine.resources import Resources, accumulate, subtract, total
+from hyperjob_engine.resources import Resources, accumulate, is_asked, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
@@ -410,7 +409,7 @@ def room(free: Resources, request: Frozen) -> int:
         if amount > 0:
             held = free.get(name, 0) // amount
             if held < most:
-                if held <= 0 and (name in free or not is_companion(name)):
+                if held <= 0 and is_asked(name, free):
                     return 0
                 most = max(held, 0) or most
     return most

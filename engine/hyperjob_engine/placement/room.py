@@ -119,7 +119,7 @@ class Room:
 
     def allows(self, floor: Resources) -> bool:
         """Return whether the clusters together have `floor` free: a quick check before others."""
-        return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
+        return fits(floor, self.sum)
 
     def options(self, request: PlacementRequest) -> list[str]:
         """Return the clusters with room for a request, in no particular order."""

@@ -19,7 +19,7 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
 from hyperjob_engine.model.topology import Tier, together
 from hyperjob_engine.placement.room import Room, whereabouts
-from hyperjob_engine.resources import Resources, scale, subtract, total
+from hyperjob_engine.resources import Resources, scale, subtract, times, total
 
 _COMBINATIONS: Final = 5000
 
@@ -260,7 +260,7 @@ def _most(wish: Wish, room: Room, name: str) -> int:
     """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
     others = total(scale(group.request, group.number) for group in wish.others)
     free = subtract(room.free[name], others)
-    most = min(free.get(each, 0) // amount for each, amount in wish.pod.items() if amount > 0)
+    most = times(free, wish.pod, default=0)
 
     def crowded(pods: int) -> bool:
         return not room.nodes_hold(name, wish.request(pods).pods)

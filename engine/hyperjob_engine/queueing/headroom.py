@@ -13,7 +13,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, total
+from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, times, total
 
 Standing: TypeAlias = Sequence[tuple[str, str]]
 """The sub-jobs that stay where they are, as (group, cluster)."""
@@ -46,7 +46,7 @@ def holds(
         name: room.most(name, request.pods, by_sum, exact=False)
         for name, free in room.free.items()
         if request.allows(name)
-        and (by_sum := min(number, _times(free, request.demand, default=number)))
+        and (by_sum := min(number, times(free, request.demand, default=number)))
     }
     held: dict[str, int] = {}
     for name in sorted(most, key=lambda name: (name not in used, -most[name])):
@@ -102,7 +102,9 @@ def wants(
     for name in room.free:
         most_free = eventual.get(name, {})
         numbers = [
-            min(counts[kind.kind], most, _times(most_free, kind.demand)) if kind.allows(name) else 0
+            min(counts[kind.kind], most, times(most_free, kind.demand, default=1))
+            if kind.allows(name)
+            else 0
             for kind in kinds
         ]
         if max_domains == 1 and not (
@@ -147,9 +149,3 @@ def _together(held: Mapping[str, int], used: Collection[str], further: int | Non
     """Return what clusters in use hold together with at most so many further ones; None: all."""
     others = sorted((number for name, number in held.items() if name not in used), reverse=True)
     return sum(held.get(name, 0) for name in used) + sum(others[:further])
-
-
-def _times(free: Resources, demand: Resources, *, default: int = 1) -> int:
-    """Return how often a demand fits into free resources; `default` times if it is for nothing."""
-    numbers = (free.get(name, 0) // amount for name, amount in demand.items() if amount > 0)
-    return max(0, min(numbers, default=default))

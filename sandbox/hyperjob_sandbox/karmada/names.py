@@ -68,7 +68,12 @@ def item_of(obj: Object) -> str:
 
 def is_reserved_namespace(name: str) -> bool:
     """Tell whether a namespace belongs to Karmada or Kubernetes and never goes to members."""
-    reserved = ("default", "karmada-system", "karmada-cluster")
+    return name == "default" or is_skipped_namespace(name)
+
+
+def is_skipped_namespace(name: str) -> bool:
+    """Tell whether Karmada's detector makes no binding for what is in a namespace."""
+    reserved = ("karmada-system", "karmada-cluster")
     return name in reserved or name.startswith((_EXECUTION_SPACE_PREFIX, "kube-"))
 
 

@@ -60,9 +60,12 @@ def precision(policy: Object, template: Object) -> int:
 
 
 def selects(policy: Object, template: Object) -> bool:
-    """Tell whether a policy names a template, in one way or another, within its namespace."""
-    scope = policy["metadata"].get("namespace")
-    inside = scope in (None, template["metadata"].get("namespace"))
+    """Tell whether a policy names a template, in one way or another, within its namespace.
+
+    None does in a namespace that Karmada skips.
+    """
+    scope, namespace = (each["metadata"].get("namespace", "") for each in (policy, template))
+    inside = scope in ("", namespace) and not names.is_skipped_namespace(namespace)
     return inside and precision(policy, template) > 0
 
 

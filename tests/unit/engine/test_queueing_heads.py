@@ -16,6 +16,7 @@ from hyperjob_engine.queueing.evict import evict, preempted_since
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import begin, schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
+from hyperjob_engine.resources import total
 from tests.unit.engine.builders import GPU, NOW, cluster
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
 
@@ -148,6 +149,17 @@ def test_there_is_room_for_a_gang_exactly_if_it_can_be_assigned(
         assert headroom.holds(room, requests, standing, max_domains, least=least, alike=alike) == (
             len(found) >= least
         )
+
+
+def test_part_of_a_shared_device_that_no_node_lists_takes_no_room_from_a_gang() -> None:
+    one = cluster("a", 16)
+    requests = [
+        replace(part.request, demand={**part.request.demand, "nvidia.com/gpucores": 50 * NANO})
+        for part in unit("gang", 8, 8).parts
+    ]
+    assert headroom.holds(Room([one]), requests, (), None, least=2, alike=True)
+    assert Room([one]).allows(total(request.demand for request in requests))
+    assert len(assign(requests, Room([one]), max_domains=None).assigned) == 2
 
 
 @pytest.mark.parametrize("max_domains", [None, 1])

@@ -56,6 +56,14 @@ def test_priority_then_precision_then_name_decide(candidates, winner):
     assert (best["metadata"]["name"] if best else None) == winner
 
 
+@pytest.mark.parametrize(
+    "namespace", ["kube-train", "kube-system", "karmada-system", "karmada-cluster", "karmada-es-a"]
+)
+def test_no_policy_wins_a_template_in_a_namespace_that_karmada_skips(namespace):
+    candidate = policy("p", namespace=namespace)
+    assert policies.best_policy([candidate], template(namespace=namespace)) is None
+
+
 def always(name, **more):
     return policy(name, preemption="Always", **more)
 
