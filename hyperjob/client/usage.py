@@ -15,8 +15,7 @@ from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
-from hyperjob_engine.model.clusterusage import room_of
-from hyperjob_engine.placement.capacity import REPELLING
+from hyperjob_engine.placement.capacity import REPELLING, summarise
 from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
 from hyperjob_engine.resources import is_extended, parse_resources
 
@@ -193,7 +192,7 @@ def _uses_of(cluster: Object, tally: Tally, named: Mapping[str, set[str]]) -> li
     A cluster without any has one empty entry.
     """
     name = str(cluster["metadata"]["name"])
-    room = room_of(cluster)
+    room = summarise(cluster)
     taints = tuple(
         f"{string(taint.get('key'))}:{string(taint.get('effect'))}"
         for taint in objects(at(cluster, "spec", "taints"))
@@ -203,8 +202,8 @@ def _uses_of(cluster: Object, tally: Tally, named: Mapping[str, set[str]]) -> li
     result = []
     for accelerator in sorted(names) or [""]:
         reported = accelerator in room.allocatable
-        used = room.taken.get(accelerator, 0) // NANO
-        total = room.allocatable.get(accelerator, 0) // NANO
+        whole = room.allocatable.get(accelerator, 0)
+        total, used = whole // NANO, (whole - room.free.get(accelerator, 0)) // NANO
         held, reserved = tally.taken[name, accelerator], tally.reserved[name, accelerator]
         free = free_of(total, used, running=held - reserved, reserved=reserved)
         result.append(

@@ -31,7 +31,6 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.podfailures import first_failure
-from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.training import MAX_LINE, announced, progress_lines
 from hyperjob_engine.placement.capacity import summarise
@@ -114,7 +113,7 @@ READERS: Final[dict[Resource, Sequence[Callable[[Object], object]]]] = {
         folded(lambda fold, raw: fold.put_hypernode(hypernode_fact(raw))),
     ),
     QUEUES: (queue,),
-    CLUSTERS: (summarise, room_of),
+    CLUSTERS: (summarise,),
     RESOURCE_BINDINGS: (binding,),
 }
 ANY: Final = (logged, annotated)

@@ -343,12 +343,12 @@ class Admission:
         """Return whether a round with these HyperJobs alone fails; it decides nothing."""
         now = self._now()
         trial = queue_state.new_state(self._settings, self._state.shares.confirmer)
-        clusters, shown = self._capacity.capacity()
+        clusters = self._capacity.clusters(now=now)
         try:
             queue_state.set_queues(trial, self._queues.values())
             for key in keys:
                 queue_state.update(trial, key, units[key], now=now)
-            schedule(trial, clusters, shown=shown, now=now, faulty=lambda _: None)
+            schedule(trial, clusters, now=now, faulty=lambda _: None)
         except Exception:  # noqa: BLE001 - the wall
             return True
         return False
@@ -412,12 +412,11 @@ class Admission:
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
         if not state.lines and not state.index.missing and not follows:
             return
-        clusters, shown = self._capacity.capacity()
+        clusters = self._capacity.clusters(now=now)
         forecast_failed = partial(self._wall.failed, Place.FORECAST)
         decisions = schedule(
             state,
             clusters,
-            shown=shown,
             now=now,
             faulty=forecast_failed,
             in_turn=lambda key: self._wall.turn(key, Place.ROUND),

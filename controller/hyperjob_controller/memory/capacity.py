@@ -106,16 +106,6 @@ class Capacity:
             return None
         return self._cluster(cluster, self._views(self._now(), (cluster,)).get(cluster)).free
 
-    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        """Return the clusters with the free resources after reservations, and without these."""
-        now = self._now()
-        found = self.clusters(now=now)
-        return found, {each.name: self._without_reservations(each) for each in found}
-
-    def _without_reservations(self, cluster: Cluster) -> Resources:
-        name, view = cluster.name, cluster.view
-        return self._shown[name].free if view is None else ground_of(name, view).free
-
     def changes_in(self, *, now: datetime) -> timedelta | None:
         """Return the time until a reservation ends without a change of an object."""
         return self._reservations.next_change(now=now)

@@ -25,7 +25,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.gang.opening import follows_opening, opens_gate
-from hyperjob_engine.model.clusterusage import room_of
+from hyperjob_engine.placement.capacity import summarise
 
 # The fields of each kind that a pass reads: other changes request no pass.
 _METADATA: Final = (
@@ -265,9 +265,9 @@ def _is_settled(hyperjob: Object) -> bool:
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:
     """Return whether a cluster is as usable as before and has more free of no resource."""
-    if old is None or not _same(old, new, _CANDIDACY):
+    if old is None or new is None or not _same(old, new, _CANDIDACY):
         return False
-    before, after = room_of(old).free, room_of(new).free
+    before, after = summarise(old).free, summarise(new).free
     return all(amount <= before.get(name, 0) for name, amount in after.items())
 
 

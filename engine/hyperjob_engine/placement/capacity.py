@@ -22,14 +22,13 @@ from hyperjob_core.api.wire import (
     strings,
     timestamp,
 )
-from hyperjob_engine.model.clusterusage import room_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
-from hyperjob_engine.resources import PODS, Resources, subtract, total, whole
+from hyperjob_engine.resources import PODS, Resources, parse_resources, subtract, total, whole
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 """The effects of taints that keep pods away."""
@@ -92,21 +91,28 @@ def is_complete(demand: Resources, report: ReportedStatus | None) -> bool:
 
 
 def summarise(raw: Object) -> Cluster:
-    """Return a cluster by its Cluster object alone, with its trouble if it is not usable."""
+    """Return a cluster by its Cluster object alone, with its trouble if it is not usable.
+
+    A Cluster without a resourceSummary has no resources; an amount is negative after a cluster has
+    lost nodes. `unscheduled` is what its pods without a node request.
+    """
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
-    room = room_of(raw)
+    summary = mapping(status.get("resourceSummary"))
+    allocatable, allocated, unscheduled = (
+        parse_resources(summary.get(part)) for part in ("allocatable", "allocated", "allocating")
+    )
     trouble = _trouble(raw)
     return Cluster(
         name=string(at(raw, "metadata", "name")),
         usable=trouble is None,
         trouble=trouble,
-        free=room.free,
-        allocatable=room.allocatable,
+        free=subtract(allocatable, total((allocated, unscheduled))),
+        allocatable=allocatable,
         provider=string(spec.get("provider")),
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(strings(spec.get("zones"))),
         not_ready_since=not_ready_since(status),
-        unscheduled=room.unscheduled if room.allocatable else None,
+        unscheduled=unscheduled if allocatable else None,
     )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.ground import Vacating
@@ -66,6 +67,16 @@ def could_hold(
     """Return how many requests have room after the end of all HyperJobs."""
     empty = room.emptied(Vacating.OF_JOBS, eventual).beside(standing)
     return len(assign(requests, empty, max_domains=max_domains).assigned)
+
+
+def eventual_of(cluster: Cluster, held: Resources) -> dict[str, int]:
+    """Return what other workloads leave to HyperJobs on a cluster, of which these hold `held`.
+
+    It is what is free after the end of all HyperJobs. Pods may count twice for a moment: at most
+    all that the cluster has is the result.
+    """
+    free = total((cluster.free, held, cluster.settling, *cluster.ending.values()))
+    return {name: min(amount, free.get(name, 0)) for name, amount in cluster.allocatable.items()}
 
 
 def after_ends(room: Room) -> Room:

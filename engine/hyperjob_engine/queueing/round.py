@@ -43,7 +43,7 @@ from hyperjob_engine.queueing.evict import (
     victims_for,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
-from hyperjob_engine.queueing.headroom import could_hold, keep, wants
+from hyperjob_engine.queueing.headroom import could_hold, eventual_of, keep, wants
 from hyperjob_engine.queueing.reserve import reserve
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
@@ -95,7 +95,6 @@ def schedule(
     state: QueueState,
     clusters: Sequence[Cluster],
     *,
-    shown: Mapping[str, Resources] | None = None,
     now: datetime,
     faulty: Callable[[Exception], None] | None = None,
     in_turn: InTurn = nullcontext,
@@ -103,8 +102,7 @@ def schedule(
 ) -> Decisions:
     """Play a round with the free resources of the clusters minus the reservations.
 
-    `shown` are the free resources of each Cluster without the reservations subtracted. Equal
-    states and clusters give equal decisions.
+    Equal states and clusters give equal decisions.
 
     The round changes `state` in place: a copy of thousands of HyperJobs costs more than the round.
     Invariant: the state has every decision that a round returns. A round that raises may leave a
@@ -113,7 +111,7 @@ def schedule(
     `faulty` gets an exception of the forecast, on which no decision depends. `in_turn` times what
     the round does for each HyperJob.
     """
-    begin(state, clusters, shown=shown, now=now, pods_left=pods_left)
+    begin(state, clusters, now=now, pods_left=pods_left)
     if not state.known:
         return Decisions()
     decisions = _Round(state, now, in_turn).play()
@@ -135,7 +133,7 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     evictions = [moment] if moment is not None and moment > now else []
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    times = [state.occupancy.next_change(), *evictions, ending, *rests]
+    times = [*evictions, ending, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)
 
 
@@ -143,7 +141,6 @@ def begin(
     state: QueueState,
     clusters: Sequence[Cluster],
     *,
-    shown: Mapping[str, Resources] | None = None,
     now: datetime,
     pods_left: PodsLeft = lambda _cluster, _job: None,
 ) -> None:
@@ -158,7 +155,7 @@ def begin(
     renew_shares(state, clusters)
     state.usage.forget_claims()
     usable = [cluster for cluster in clusters if cluster.usable]
-    eventual = state.occupancy.eventual(usable, shown or {}, now=now)
+    eventual = {each.name: eventual_of(each, state.held.get(each.name, {})) for each in usable}
     layouts = {each.name: each.view.layout for each in usable if each.view is not None}
     if (eventual, layouts) != state.answers.basis:
         state.answers.basis = eventual, layouts

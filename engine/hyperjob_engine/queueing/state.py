@@ -3,7 +3,7 @@
 It has the facts of API objects, and grants that no object shows yet; a new leader computes it from
 the objects. The functions here change it, and after each of them these invariants hold:
 
-- A sub-job counts in `shares.usage` and in `occupancy` exactly while its entry has it in `holding`.
+- A sub-job counts in `shares.usage` and in `held` exactly while its entry has it in `holding`.
 - An entry with `waiting` is in the line of that queue once. Unless the entry rests, it is also in
   the group of its shape, from which a round takes candidates.
 - Pods in `ending` count in `shares.usage` too, until `end_pods` removes them.
@@ -30,7 +30,6 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
 from hyperjob_engine.queueing.lines import Lines
-from hyperjob_engine.queueing.occupancy import Occupancy
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
@@ -45,7 +44,7 @@ from hyperjob_engine.queueing.workload import (
     Shapes,
     Turn,
 )
-from hyperjob_engine.resources import Resources
+from hyperjob_engine.resources import Resources, accumulate
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
@@ -183,7 +182,8 @@ class Messages:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `ending` are the pods of stopped sub-jobs by end, `later` are expected starts behind heads.
+    `held` has the demand of all sub-jobs with a share on each cluster. `ending` are the pods of
+    stopped sub-jobs by end, `later` are expected starts behind heads.
     """
 
     settings: Settings
@@ -192,7 +192,7 @@ class QueueState:
     entries: dict[str, Entry] = field(default_factory=dict)
     index: Index = field(default_factory=Index)
     lines: Lines = field(default_factory=Lines)
-    occupancy: Occupancy = field(default_factory=lambda: Occupancy(lag=timedelta()))
+    held: dict[str, dict[str, int]] = field(default_factory=dict)
     ending: list[EndingPods] = field(default_factory=list)
     eviction: Eviction | None = None
     turn: Turn = field(default_factory=Turn)
@@ -216,8 +216,7 @@ class QueueState:
 
 def new_state(settings: Settings, confirmer: Confirmer | None = None) -> QueueState:
     """Return a state without HyperJobs; `confirmer` chooses the queues, by default the Queues."""
-    shares = Shares(confirmer or BuiltinQueues())
-    return QueueState(settings, shares, occupancy=Occupancy(lag=settings.lag))
+    return QueueState(settings, Shares(confirmer or BuiltinQueues()))
 
 
 def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
@@ -390,18 +389,14 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
 
     The caller has changed `granted`, `reserved_clusters` or `rests_until` before.
     """
-    stopped = {
-        name: grace
-        for name, grace in entry.unit.grace.items()
-        if name not in workload.grace and name in entry.holding
-    }
-    for name, grace in stopped.items():
-        _let_end(state, entry, name, grace, now)
+    for name, grace in entry.unit.grace.items():
+        if name not in workload.grace and name in entry.holding:
+            _let_end(state, entry, name, grace, now)
     entry.unit, entry.end = workload, None
     if entry.granted:
         open_ = {part.name for part in workload.parts} - workload.held - workload.ended
         entry.granted = entry.granted & open_ or NONE
-    _hold(state, entry, stopped, now)
+    _hold(state, entry)
     _line_up(state, entry)
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
@@ -426,11 +421,8 @@ def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: 
         count_ending(state, EndingPods(until, part.queue, demand, key, name, cluster))
 
 
-def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now: datetime) -> None:
-    """Update what a HyperJob holds from its sub-jobs and its grants, and count the difference.
-
-    `stopped` are the sub-jobs whose pods may run on, and for how long.
-    """
+def _hold(state: QueueState, entry: Entry) -> None:
+    """Update what a HyperJob holds from its sub-jobs and its grants, and count the difference."""
     unit, before = entry.unit, entry.holding
     holds = (unit.held | entry.granted) - unit.ended
     entry.reserved_clusters = {
@@ -445,10 +437,6 @@ def _hold(state: QueueState, entry: Entry, stopped: Mapping[str, timedelta], now
     _mark(state.index.missing, unit.key, marked=missing)
     if entry.holding != before:
         _count(state, unit.key.partition("/")[0], before, entry.holding)
-        for name, (part, cluster) in before.items():
-            if name not in entry.holding:
-                grace = stopped.get(name, timedelta())
-                state.occupancy.fade(cluster, part.request.demand, now=now, grace=grace)
 
 
 def _count(
@@ -463,10 +451,12 @@ def _count(
     state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
     for part, cluster in before.values():
         state.usage.count(part, -1)
-        state.occupancy.drop(cluster, part.request.demand)
+        if cluster:
+            accumulate(state.held[cluster], part.request.demand, -1)
     for part, cluster in after.values():
         state.usage.count(part)
-        state.occupancy.hold(cluster, part.request.demand)
+        if cluster:
+            accumulate(state.held.setdefault(cluster, {}), part.request.demand, 1)
 
 
 def _line_up(state: QueueState, entry: Entry) -> None:

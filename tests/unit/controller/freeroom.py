@@ -265,8 +265,7 @@ class Fleet:
         return self.capacity.clusters(now=self.time())
 
     def decide(self) -> None:
-        clusters, shown = self.capacity.capacity()
-        decided = schedule(self.state, clusters, shown=shown, now=self.time())
+        decided = schedule(self.state, self.clusters(), now=self.time())
         for key in decided.keys:
             if evicted_for(self.state, key):
                 self.stop(key)

@@ -41,7 +41,7 @@ from hyperjob_engine.queueing.state import (
     update,
 )
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.resources import Resources, subtract
+from hyperjob_engine.resources import Resources
 from hyperjob_rules.stamp import stamp
 from tests.unit.engine.builders import GPU, Object, binding, cluster, vcjob_status
 from tests.unit.engine.world import World
@@ -174,7 +174,7 @@ class GangWorld(World):
         self.woken = False
         room = self.free()
         clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
-        granted = schedule(self.state, clusters, shown=self._shown(), now=self.now).keys
+        granted = schedule(self.state, clusters, now=self.now).keys
         for key in [*granted, *(stale.key for stale in stale_messages(self.state, now=self.now))]:
             self.due[key.partition("/")[2]] = None
         for key in self._forecast().passed_over:
@@ -439,15 +439,6 @@ class GangWorld(World):
 
     def _counts(self, key: str) -> bool:
         return key.partition("/")[2] in self.jobs
-
-    def _shown(self) -> dict[str, Resources]:
-        """Give what the clusters' status says is free: all but what others take and what runs."""
-        shown = {name: item.free for name, item in self.clusters.items()}
-        for name, raw in self.jobs.items():
-            where = self._cluster_of(name)
-            if phase_of(raw) == "Running" and where in shown:
-                shown[where] = subtract(shown[where], demand_of(raw["spec"]))
-        return shown
 
     def _wakes(self, key: str, delay: float) -> None:
         if delay <= SETTLE_SECONDS:  # what comes later would only tell other words

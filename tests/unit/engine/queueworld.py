@@ -127,8 +127,7 @@ class QueueWorld:
     def decide(self) -> list[str]:
         """Play a round; run what it granted, and end what is to give back."""
         clusters = self.clusters()
-        shown = {each.name: total((each.free, each.settling)) for each in clusters}
-        woken = schedule(self.state, clusters, shown=shown, now=self.now).keys
+        woken = schedule(self.state, clusters, now=self.now).keys
         for key in woken:
             if evicted_for(self.state, key):
                 self.give_back(key)
