@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, MessageFacts, WaitCode, roughly
+from hyperjob_engine.placement.place import fits_never
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.state import QueueState, block_of
-from hyperjob_engine.queueing.workload import Entry, StaleMessage
+from hyperjob_engine.queueing.workload import Entry, Pending, StaleMessage
 
 
 def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage]:
@@ -46,8 +47,8 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     """
     block, free, used = block_of(state, entry), 0, 0
     code = block.code if block is not None else None
-    never, waiting = state.answers.never, entry.waiting
-    if code in LESS_THAN_NEVER and waiting is not None and never.get(waiting.shape.needs):
+    waiting, near = entry.waiting, place <= NEAR
+    if code in LESS_THAN_NEVER and waiting is not None and exceeds_clusters(state, waiting, near):
         return MessageFacts(WaitCode.NEVER, 0, 0, 0, "")
     if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
@@ -56,6 +57,23 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
         free = state.last.open.sum.get(measure, 0)
         used = state.usage.used(entry.waiting.queue).get(measure, 0)
     return MessageFacts(code, roughly(place), free, used, _expected_text(state, entry.unit.key))
+
+
+def exceeds_clusters(state: QueueState, waiting: Pending, asked: bool = True) -> bool:
+    """Return whether not even empty clusters have room for a gang that is incomplete.
+
+    Without `asked` an answer that is not known yet is no.
+    """
+    needs, never = waiting.shape.needs, state.answers.never
+    known = never.get(needs) if needs.needed else False
+    if known is None and asked:
+        known = never[needs] = fits_never(
+            [part.request for part in waiting.parts],
+            state.last.open,
+            minimum=needs.needed,
+            max_domains=needs.max_domains,
+        )
+    return bool(known)
 
 
 def _expected_text(state: QueueState, key: str) -> str:

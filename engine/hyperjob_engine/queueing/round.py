@@ -166,8 +166,7 @@ def begin(
         for each in clusters
     }
     if empty != state.answers.empty:
-        if any(state.answers.never.values()):  # their messages may be wrong now
-            state.lines.changed.update(state.lines.queues())
+        state.lines.changed.update(state.lines.queues())  # what can never run is another one now
         state.answers.empty = empty
         state.answers.never.clear()
         state.lines.take_back()

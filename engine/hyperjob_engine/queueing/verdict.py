@@ -15,12 +15,12 @@ from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, Start, Wait, WaitC
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage
-from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, fits_never, place
+from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since
 from hyperjob_engine.queueing.forecast import start_of
-from hyperjob_engine.queueing.messages import message_facts
+from hyperjob_engine.queueing.messages import exceeds_clusters, message_facts
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
 from hyperjob_engine.queueing.usage import Limit
 from hyperjob_engine.queueing.workload import Entry, Pending
@@ -125,26 +125,12 @@ def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[
         code = WaitCode.LIMIT_OF_GANG
     if not state.known:
         return WaitCode.QUEUES_UNKNOWN, _REASONS[code]
-    if code in LESS_THAN_NEVER and _exceeds_clusters(state, waiting):
+    if code in LESS_THAN_NEVER and exceeds_clusters(state, waiting):
         code = WaitCode.NEVER
     trouble = block.trouble if block is not None else None
     if trouble is not None and not trouble.is_closed:
         return code, Reason.INVALID_QUEUE
     return code, _REASONS[code]
-
-
-def _exceeds_clusters(state: QueueState, waiting: Pending) -> bool:
-    """Return whether not even empty clusters have room for a gang that is incomplete."""
-    needs, never = waiting.shape.needs, state.answers.never
-    known = never.get(needs) if needs.needed else False
-    if known is None:
-        known = never[needs] = fits_never(
-            [part.request for part in waiting.parts],
-            state.last.open,
-            minimum=needs.needed,
-            max_domains=needs.max_domains,
-        )
-    return known
 
 
 def _wait_of(

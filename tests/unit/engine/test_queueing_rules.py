@@ -375,6 +375,20 @@ def test_what_no_cluster_can_ever_hold_says_so_behind_a_full_queue_too(
     assert made.verdict(waits.key.removeprefix("ns/")).reason is reason
 
 
+def test_what_can_run_no_more_is_told_at_once_when_full_nodes_are_gone() -> None:
+    made = world([unit("on", 16)], a=16)
+    made.decide()
+    made.submit(unit("waits", 16, age=1))
+    made.decide()
+    made.message("waits")
+    assert made.verdict("waits").reason is Reason.INSUFFICIENT_CAPACITY
+    assert list(stale_messages(made.state, now=made.now)) == []
+    made.gpus["a"] = 8
+    made.decide()
+    assert [each.key for each in stale_messages(made.state, now=made.now)] == ["ns/waits"]
+    assert made.verdict("waits").reason is Reason.EXCEEDS_CLUSTERS
+
+
 def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
     made = world([unit("on", 8)], a=8)
     made.decide()
