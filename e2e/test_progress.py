@@ -76,9 +76,9 @@ async def suspended(scenario: Scenario) -> None:
     """Suspend the training for a while: it saves a checkpoint at SIGTERM."""
     await reaches(scenario, STEPS // 4)
     await patch(scenario, {"spec": {"suspend": True}})
-    await scenario.until_phase(NAME, "Suspended")
-    await scenario.until_members_have(0)
-    await training.until_lasted(scenario, NAME, AWAY)
+    asleep = await scenario.until_phase(NAME, "Suspended")
+    assert training.processes_of(scenario) == []
+    await training.until_lasted(asleep, AWAY)
     await patch(scenario, {"spec": {"suspend": False}})
 
 

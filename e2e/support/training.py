@@ -274,12 +274,11 @@ async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> N
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def until_lasted(scenario: Scenario, name: str, seconds: float) -> None:
+async def until_lasted(hyperjob: Object, seconds: float) -> None:
     """Wait until a HyperJob has been in its phase for some seconds."""
-    raw = await scenario.world.kube.get(HYPERJOBS, name, namespace=scenario.namespace)
-    since = timestamp(raw["status"]["state"]["lastTransitionTime"])
+    since = timestamp(hyperjob["status"]["state"]["lastTransitionTime"])
     assert since is not None
-    left = since + timedelta(seconds=seconds) - datetime.now(UTC)
+    left = since + timedelta(seconds=seconds + 1) - datetime.now(UTC)  # it has whole seconds
     await asyncio.sleep(max(0.0, left.total_seconds()))
 
 
