@@ -7,7 +7,8 @@ Invariants, after each call:
   at its first change `LISTED_WITHIN` after all were there, or `lag` after that, whatever it says.
 - A sub-job that a member had and that has ended is in `ending` until a summary is without its pods,
   by the same rule.
-- The sums of a cluster equal its reservations. `_replace` and `assumed` alone change them.
+- The sums of a cluster equal its reservations. `_replace` and `assumed` put and return these, and
+  `_hold` alone changes the sums.
 
 After a restart they are computed from the informer caches; what has ended before is not known. A
 sub-job of an existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted.
@@ -247,18 +248,14 @@ class Reservations:
         keys = [f"{namespace}/{action.name}" for action in assumed]
         self._assumed.update(keys)
         for action in assumed:
-            self._versions[action.cluster] += 1
-            accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
-            count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
+            self._hold(action.cluster, action.demand, action.pods, 1)
         try:
             yield
         finally:
             self._assumed.subtract(keys)
             self._assumed += Counter()  # remove keys with a count of 0
             for action in assumed:
-                self._versions[action.cluster] += 1
-                accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
-                count_pods(self._pods[action.cluster], action.pods, -1)
+                self._hold(action.cluster, action.demand, action.pods, -1)
 
     def counts(self, key: str) -> bool:
         """Return whether the reservations or its cluster's status already count a vcjob."""
@@ -416,8 +413,12 @@ class Reservations:
         return self._entries.get(key) is what
 
     def _count(self, entry: Reservation, sign: int) -> None:
-        self._versions[entry.cluster] += 1
-        accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
-        count_pods(self._pods.setdefault(entry.cluster, Counter()), entry.pods, sign)
+        self._hold(entry.cluster, entry.demand, entry.pods, sign)
         if entry.shown_at is not None:
             accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)
+
+    def _hold(self, cluster: str, demand: Resources, pods: tuple[PodGroup, ...], sign: int) -> None:
+        """Take room of a cluster, or return it with sign -1."""
+        self._versions[cluster] += 1
+        accumulate(self._sums.setdefault(cluster, {}), demand, sign)
+        count_pods(self._pods.setdefault(cluster, Counter()), pods, sign)
