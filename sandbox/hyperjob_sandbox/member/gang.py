@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_sandbox.member.caches import ENDED
-from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
+from hyperjob_sandbox.member.resources import Amounts, allocatable, is_ignored, pod_requests
 from hyperjob_sandbox.objects import labels_of, matches_labels, phase_of, untolerated_taint
 
 _PORT: Final = "port of the node "
@@ -38,7 +38,10 @@ class FreeNode:
 
     def holds(self, request: Amounts) -> bool:
         """Tell whether a request fits into what is free."""
-        return all(self.left(name) >= amount for name, amount in request.items())
+        return all(
+            self.left(name) >= amount or is_ignored(name, self.free)
+            for name, amount in request.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,10 @@ class GangScheduler:
             if (
                 not _is_let_in(group)
                 and is_open(self._caches.queues.get(queue))
-                and all(room[name] >= amount for name, amount in need.items())
+                and all(
+                    room[name] >= amount or resources.is_ignored(name, room)
+                    for name, amount in need.items()
+                )
             ):
                 room.subtract(need)
                 await self._caches.patch(group, {"status": {"phase": "Inqueue"}})

@@ -1,5 +1,6 @@
 """Arithmetic on resource lists, in nano-units by the name of the resource."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -10,6 +11,7 @@ from hyperjob_core.api.quantity import Format, Quantity
 Amounts = Counter[str]
 
 _BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
+_PART = re.compile(r".*/(vgpu-(memory|cores|memory-percentage)|gpu(mem(-percentage)?|cores))")
 
 
 def parse(wire: Mapping[str, str | int | float] | None) -> Amounts:
@@ -42,6 +44,11 @@ def times(amounts: Mapping[str, int], factor: int) -> Amounts:
 def allocatable(node: Object) -> Amounts:
     """Return what a node can hold in all."""
     return parse((node.get("status") or {}).get("allocatable"))
+
+
+def is_ignored(name: str, free: Amounts) -> bool:
+    """Tell whether a resource is a part of a shared device, which Volcano asks for where listed."""
+    return _PART.fullmatch(name) is not None and free.get(name, -1) < 0
 
 
 def pod_requests(spec: Object) -> Amounts:

@@ -160,6 +160,14 @@ def test_labels_affinity_and_taints_decide_which_nodes_suit(spec, target, suits)
     assert is_suitable(pod_spec(**spec), free_node(target, [])) is suits
 
 
+def test_part_of_a_shared_device_counts_where_the_node_lists_it():
+    part, node = "volcano.sh/vgpu-cores", FreeNode("n", Counter(cpu=10**9))
+    assert node.holds({part: 50})
+    node.free.subtract({part: 50})
+    assert node.holds({part: 50})
+    assert not FreeNode("n", Counter({part: 49})).holds({part: 50})
+
+
 def test_an_amount_that_no_node_has_is_never_free():
     assert not FreeNode("n", Counter(cpu=10**9)).holds({"example.com/gpu": 1})
 
