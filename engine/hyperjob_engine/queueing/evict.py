@@ -103,11 +103,13 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
-    A round makes it once for all heads of lines: a search of all HyperJobs for each costs too much.
+    `room` is that after the end of all pods that are about to end. A round makes it once for all
+    heads of lines: a search of all HyperJobs for each costs too much.
     """
 
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
     usage: QueueUsage
+    room: Room
 
 
 def holders_of(state: QueueState) -> Holders:
@@ -115,7 +117,7 @@ def holders_of(state: QueueState) -> Holders:
     found: dict[frozenset[str], list[Entry]] = {}
     for entry in map(state.entries.__getitem__, state.index.holders):
         found.setdefault(entry.queues, []).append(entry)
-    return Holders(found, state.usage.copy())
+    return Holders(found, state.usage.copy(), after_ends(state.last.open))
 
 
 def victims_for(
@@ -133,11 +135,12 @@ def victims_for(
     summaries may count so much too much that another choice is right. `late`: those that lose
     little make way too.
     """
-    room = after_ends(state.last.open)
+    room = holders.room
     found = _victims(state, waiting, gang, holders, room, now=now, late=late)
     doubts = [each for each in room.clusters.values() if any(each.doubtful.values())]
     if not doubts:
         return found
+    room = room.copy()
     for cluster in doubts:
         room.subtract(cluster.name, cluster.doubtful, -1)
     other = _victims(state, waiting, gang, holders, room, now=now, late=late)
@@ -168,8 +171,7 @@ def _victims(
     head, tree = state.entries[waiting.order.key], state.usage.tree
     own = holders.by_queues.get(frozenset((waiting.queue,)), ())
     if late:
-        trial = _Trial(waiting, holders.usage.copy(), room.copy())
-        return _that_lose_little(head, waiting, own, trial, now=now, tree=tree)
+        return _that_lose_little(head, waiting, own, holders.usage, room, now=now)
     known = [entry for entry in own if may_preempt(head, entry, tree)]
     lenders = _lenders(queue, demand, holders, preempted=known)
     for queues, entries in holders.by_queues.items():
@@ -199,10 +201,10 @@ def _that_lose_little(
     head: Entry,
     waiting: Pending,
     own: Sequence[Entry],
-    trial: "_Trial",
+    usage: QueueUsage,
+    room: Room,
     *,
     now: datetime,
-    tree: Tree,
 ) -> Sequence[str] | None:
     """Return the fewest HyperJobs of its queue that make way for a head that has waited long.
 
@@ -210,7 +212,7 @@ def _that_lose_little(
     A HyperJob runs on if it has made way before, or has waited as long for its own start.
     """
     created = timestamp(head.unit.created) or now
-    patience = tree.queues[waiting.queue].patience or timedelta()
+    patience = usage.tree.queues[waiting.queue].patience or timedelta()
 
     def may_stop(entry: Entry) -> bool:
         unit, since = entry.unit, timestamp(entry.unit.since)
@@ -220,6 +222,11 @@ def _that_lose_little(
         return waited < patience and _unsaved(entry, now=now) <= _LITTLE
 
     able = [entry for entry in own if entry is not head and may_stop(entry)]
+    floor = waiting.shape.needs.floor
+    measure = accelerator_of(floor) or ""
+    if sum(map(_width, able)) + room.sum.get(measure, 0) < floor.get(measure, 0):
+        return None  # a trial costs a copy of all sums
+    trial = _Trial(waiting, usage.copy(), room.copy())
     able.sort(key=lambda entry: (-_width(entry), loss_of(entry, now=now), entry.unit.key))
     taken = able[:_MOST]
     for entry in taken:
@@ -228,8 +235,7 @@ def _that_lose_little(
         return None
     found = frozenset(_fewest(taken, trial))
     lost = sum(loss_of(entry, now=now) for entry in taken if entry.unit.key in found)
-    floor = waiting.shape.needs.floor
-    asked = floor.get(accelerator_of(floor) or "", NANO)
+    asked = floor.get(measure, NANO)
     waits = (now - created) // _MICROSECOND * asked // 10**6
     return sorted(found) if lost * _PART_OF_WAIT <= waits else None
 

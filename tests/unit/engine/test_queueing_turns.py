@@ -368,3 +368,52 @@ def test_the_head_of_a_queue_without_turns_keeps_nothing() -> None:
     made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
     made.decide()
     assert made.running() == {"runs", "small"}
+
+
+@given(
+    running=st.lists(
+        st.tuples(
+            st.integers(4, 16),  # GPUs
+            st.sampled_from([5, 20, 40, None]),  # minutes between checkpoints
+            st.sampled_from([300, 10, 29, 31]),  # minutes for which it runs
+            st.sampled_from([False, False, False, True]),  # stopped before
+            st.sampled_from([0, 0, 0, 1]),  # priority
+        ),
+        min_size=3,
+        max_size=8,
+    ),
+    needs=st.integers(4, 32),
+    waited=st.integers(0, 60),  # hours
+)
+@settings(max_examples=150)
+def test_what_stops_loses_little_and_is_enough_and_none_stops_in_vain(
+    running: list[tuple[int, int | None, int, bool, int]], needs: int, waited: int
+) -> None:
+    made = patient(a=32, b=16)
+    begun = made.now
+    for number, (gpus, _, _, _, priority) in enumerate(running):
+        made.submit(unit(f"r{number}", gpus, priority=priority, age=number))
+    made.decide()
+    made.now = begun + timedelta(hours=100)
+    loss: dict[str, float] = {}
+    for number, (gpus, saves, minutes, again, _) in enumerate(running):
+        key, at = f"r{number}", rfc3339(made.now - timedelta(minutes=minutes))
+        if key in made.running():
+            every = None if saves is None else timedelta(minutes=saves)
+            known = made.units[f"ns/{key}"]
+            made.submit(replace(known, created=at, since=at, saves=every, again=again))
+            loss[key] = gpus * min(minutes, minutes if saves is None else saves) / 60
+    for key in made.units.keys() - {f"ns/{each}" for each in made.running()}:
+        made.end(key)
+    head = unit("head", needs, max_domains=1)
+    made.submit(replace(head, created=rfc3339(made.now - timedelta(hours=waited))))
+    made.decide()
+    for name in made.reclaimed:
+        gpus, saves, minutes, again, priority = running[int(name[1:])]
+        assert not again
+        assert not priority
+        assert min(minutes, minutes if saves is None else saves) <= 30
+    assert sum(loss[name] for name in made.reclaimed) <= needs * waited / 24
+    assert waited >= PATIENCE / HOUR or not made.reclaimed
+    made.decide()
+    assert not made.reclaimed or "head" in made.running()
