@@ -4,17 +4,26 @@ Pods of one kind are counted exactly. For pods of several kinds the member's sch
 of them gets which node, in an order that no vcjob says: here the kinds take turns. The pods have
 room only if all of them find nodes where each takes the emptiest node, whether the largest kind has
 the first turn or the smallest, and in one of these orders also where each takes the fullest. A gang
-that finds room by another choice alone counts as too large. Pods that are promised to others take
-the fullest nodes that hold them.
+that finds room by another of these choices waits, unless the cluster has no such room without any
+other pod either: then Volcano decides. Pods that are promised to others take the fullest nodes that
+hold them.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import product
 from typing import Final, TypeAlias
 
 from hyperjob_engine.model.nodes import Frozen
-from hyperjob_engine.placement.ground import HOSTNAME, Ground, Kind, NetworkDomain, room
+from hyperjob_engine.placement.ground import (
+    HOSTNAME,
+    Ground,
+    Kind,
+    NetworkDomain,
+    Vacating,
+    room,
+)
 from hyperjob_engine.placement.items import (
     Bundle,
     Item,
@@ -88,17 +97,33 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
 
-    def lacking(choice: int, *, largest_first: bool) -> Unfit | None:
+    tries = _tries(ground, wanted, held)
+    if _is_safe(tries):
+        return None
+    found = next(filter(None, tries))
+    # Where no end of other pods makes room in every order, the gang would wait in vain.
+    if all(tries) or _is_safe(_tries(ground.vacated(Vacating.ALL), wanted, {})):
+        return found
+    return None
+
+
+def _tries(
+    ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
+) -> list[Unfit | None]:
+    """Return what finds no node on the emptiest nodes in both orders, then on the fullest."""
+    everything = kinds_of(wanted) + kinds_of(held) + ground.waiting
+    tries = []
+    for choice, largest_first in product((_EMPTIEST, _FULLEST), (True, False)):
         fill = _Fill(ground, everything, choice, largest_first=largest_first)
         fill.settle(Counter[Item](ground.waiting))
         fill.settle(held)
-        return fill.place(wanted)
+        tries.append(fill.place(wanted))
+    return tries
 
-    for largest_first in (True, False):
-        if (found := lacking(_EMPTIEST, largest_first=largest_first)) is not None:
-            return found
-    found = lacking(_FULLEST, largest_first=True)
-    return found and lacking(_FULLEST, largest_first=False)
+
+def _is_safe(tries: Sequence[Unfit | None]) -> bool:
+    """Return whether no order in which Volcano may take the pods leaves some without a node."""
+    return not any(tries[:2]) and not all(tries[2:])
 
 
 def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:

@@ -326,15 +326,16 @@ def test_partitions_with_a_soft_topology_fit_in_several_hypernodes() -> None:
 
 def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     wanted = job(task(1, 1, name="master"), task(2, 8))
-    assert not fits(view([node("n0", 8), node("n1", 8), node("n2", 1, cpu=8)]), wanted)
+    full = node("n3", 8, held("q", 8))
+    assert not fits(view([node("n0", 8), node("n1", 8), node("n2", 1, cpu=8), full]), wanted)
     assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
 
 
 def test_a_large_pod_whose_only_node_a_small_one_may_get_first_has_no_room() -> None:
     """Volcano creates and binds pods of a gang in no order that a vcjob says."""
-    one_large = view([node("n0", 8), node("n1", 4), node("n2", 4)])
-    assert not fits(one_large, job(task(1, 8), task(1, 2, name="small")))
-    assert fits(one_large, job(task(1, 8))), "alone it has its node"
+    one_free = view([node("n0", 8), node("n1", 4), node("n2", 4), node("n3", 8, held("q", 8))])
+    assert not fits(one_free, job(task(1, 8), task(1, 2, name="small")))
+    assert fits(one_free, job(task(1, 8))), "alone it has its node"
     assert fits(view([node("n0", 8), node("n1", 8)]), job(task(1, 8), task(1, 2, name="small")))
 
 
@@ -347,6 +348,12 @@ def test_a_task_of_which_no_pod_must_start_makes_no_difference_to_a_hard_job(fit
     hard = {"mode": "hard", "highestTierAllowed": 1}
     for tasks in ((some, none), (none, some)):
         assert fits(shown, job(*tasks, networkTopology=hard, minAvailable=8)) is (fits_in == 8)
+
+
+def test_where_no_end_of_others_gives_a_large_pod_a_second_node_volcano_decides() -> None:
+    one_large = view([node("n0", 8), node("n1", 4), node("n2", 4)])
+    assert fits(one_large, job(task(1, 8), task(1, 2, name="small")))
+    assert not fits(one_large, job(task(2, 8), task(1, 2, name="small")))
 
 
 @given(NODES, st.integers(1, 8), st.integers(1, 20))
