@@ -18,7 +18,7 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT
+from hyperjob_engine.lifecycle.failures import CAUSE_TIME_LIMIT
 
 if TYPE_CHECKING:
     from hyperjob_controller.splitting.client import Splitter

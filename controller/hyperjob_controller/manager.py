@@ -17,7 +17,6 @@ from hyperjob_controller.admission.mode import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.events import Events
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.insight.usage import Usage
@@ -32,19 +31,18 @@ from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.memory.tombstones import Tombstones
 from hyperjob_controller.memory.unplaced import Unplaced
-from hyperjob_controller.observe import Limits, Observer
+from hyperjob_controller.observe import Limits, Observer, Updater
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.tuning import Tuning
-from hyperjob_controller.update import Updater
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
-from hyperjob_controller.write import StatusWriter
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_controller.write import Events, StatusWriter
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder

@@ -1,6 +1,10 @@
 """The second step of a pass: it builds `Observed`, the whole input of a plan, at one instant.
 
 It reads caches and memory only and never awaits: they do not change meanwhile.
+
+The first step of a pass: it updates the controller's memory from the caches.
+
+The later steps, observe and plan, only read.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -249,3 +253,22 @@ def _count(group: ReplicatedJob) -> int:
     """Return the greatest number of sub-jobs that a replicatedJob may have by its spec."""
     is_auto = group.split is not None and group.split.mode == "auto"
     return min(group.replicas, MAX_SUB_JOBS) if is_auto else sub_job_count(group)
+
+
+class Updater:
+    """Updates the memory with one HyperJob at a time."""
+
+    def __init__(self, observer: Observer, memory: Memory) -> None:
+        self._observer = observer
+        self._memory = memory
+
+    def update(self, key: str) -> Observed | None:
+        """Take over a HyperJob with its objects and return them; None for a deleted HyperJob."""
+        seen = self._observer.objects_of(key)
+        if seen is None:
+            remains = self._observer.remains(key)
+            self._observer.forget(key)
+            self._memory.forget(key, remains)
+            return None
+        self._memory.update(seen)
+        return seen

@@ -15,7 +15,7 @@ from hyperjob_controller.options import AUTO, Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.renewals import RENEWALS
 from hyperjob_core.telemetry.endpoints import Protection, serve

@@ -12,14 +12,12 @@ from typing import Protocol
 
 from hyperjob_controller.apply.applier import Applier, FailedAction, Result
 from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.events import Events
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.memory.memory import Memory
-from hyperjob_controller.observe import Observer
+from hyperjob_controller.observe import Observer, Updater
 from hyperjob_controller.place import Place
-from hyperjob_controller.update import Updater
 from hyperjob_controller.wall import Wall
-from hyperjob_controller.write import PRUNED_RECHECK, StatusWriter, Written
+from hyperjob_controller.write import PRUNED_RECHECK, Events, StatusWriter, Written
 from hyperjob_core.kube.resources import split_key
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan

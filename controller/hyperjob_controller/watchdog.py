@@ -22,8 +22,8 @@ from typing import Final, Self
 from prometheus_client import Counter
 
 from hyperjob_controller.place import Place
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.registry import REGISTRY

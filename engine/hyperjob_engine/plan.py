@@ -13,34 +13,35 @@ from hyperjob_core.api.meta import Object
 from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.gang.giveback import next_try
-from hyperjob_engine.lifecycle.causes import unexplained, unread
 from hyperjob_engine.lifecycle.decisions import End, Restart
-from hyperjob_engine.lifecycle.dispatcher import forgotten, releases
-from hyperjob_engine.lifecycle.ending import ending
-from hyperjob_engine.lifecycle.failures import judge
-from hyperjob_engine.lifecycle.finished import after_end, needs_more
-from hyperjob_engine.lifecycle.keeping import keeping
-from hyperjob_engine.lifecycle.noprogress import unmoving
-from hyperjob_engine.lifecycle.quorum import trainers
+from hyperjob_engine.lifecycle.ending import ending, trainers
+from hyperjob_engine.lifecycle.failures import judge, unexplained, unread
+from hyperjob_engine.lifecycle.finished import after_end, forgotten, needs_more, releases
 from hyperjob_engine.lifecycle.reclaimed import giving_back
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
-from hyperjob_engine.lifecycle.stops import suspending, unopened
+from hyperjob_engine.lifecycle.silence import unmoving
+from hyperjob_engine.lifecycle.stops import keeping, suspending, unopened
 from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plugins.hook import withdrawing
 from hyperjob_engine.status.derive import derive, derive_refusal
-from hyperjob_engine.status.outlook import Outlook, Outlooks
+from hyperjob_engine.status.jobs import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
 from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
-from hyperjob_engine.steps.deadline import passed, stopping, with_deadline
 from hyperjob_engine.steps.draft import Draft
-from hyperjob_engine.steps.release import apply_plugins, give_back, open_gates
-from hyperjob_engine.steps.requeue import requeue_after
-from hyperjob_engine.steps.scale import scale
-from hyperjob_engine.steps.settle import needs, place_missing, review_pinned
+from hyperjob_engine.steps.requeue import passed, requeue_after, stopping, with_deadline
+from hyperjob_engine.steps.settle import (
+    apply_plugins,
+    give_back,
+    needs,
+    open_gates,
+    place_missing,
+    review_pinned,
+    scale,
+)
 from hyperjob_engine.steps.sort import sort
 from hyperjob_engine.steps.target import no_target
 

@@ -23,7 +23,7 @@ from hyperjob_engine.members.facts import (
 )
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.pods import PodsRefused
 
 _JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16

@@ -14,7 +14,7 @@ from hyperjob.client.summary import Summary
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.reasons.failure import container_text
+from hyperjob_engine.reasons.pods import container_text
 
 _MESSAGE: Final = 500
 _ENDS: Final = frozenset({Phase.COMPLETED, Phase.FAILED})

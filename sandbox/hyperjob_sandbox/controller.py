@@ -13,10 +13,9 @@ from typing import Any, Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.informer import Indexer, Informer
 from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.kube.store import Indexer
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_sandbox.objects import is_going
 

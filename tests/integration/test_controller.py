@@ -11,7 +11,7 @@ import pytest
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
 from hyperjob_controller.tuning import Tuning
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import CONTROLLER_SETTINGS, ENDING_PODS, LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.lease import new_lease

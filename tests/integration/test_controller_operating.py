@@ -48,7 +48,7 @@ async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_start
     namespace: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "hyperjob_controller.events")
+    caplog.set_level(logging.INFO, "hyperjob_controller.write")
     value = Counts()
     async with (
         clusters(kube, small=3),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.tuning import Tuning
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,

@@ -24,7 +24,7 @@ from hyperjob_core.kube.resources import (
     WORKS,
     Resource,
 )
-from hyperjob_engine.reasons.podsrefused import words_of
+from hyperjob_engine.reasons.pods import words_of
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.objects import new_object

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS, WORKS

@@ -12,11 +12,11 @@ import pytest
 
 from hyperjob.client.members import refusals_of_all, views_of
 from hyperjob.client.summary import read as summarised
-from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.reader import Members
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_controller.wall import first_error
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import Kube, PatchType

@@ -13,8 +13,8 @@ import pytest
 
 from hyperjob_controller.members.budget import Budget
 from hyperjob_controller.members.member import Member
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.paging import Bounds, ObjectList
 from hyperjob_core.kube.reflector import Reflector

@@ -13,7 +13,7 @@ from hyperjob_controller.process import follow_trainjobs
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import LONGEST_REST
 from hyperjob_controller.write import START_SECONDS
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound

@@ -13,11 +13,10 @@ import pytest
 
 from hyperjob.client.durations import parse_duration
 from hyperjob_core.api import formats
-from hyperjob_core.api.arguments import Kind, read_arguments
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import ROOT, go_quote, invalid
 from hyperjob_core.api.names import binding_name
-from hyperjob_core.api.plugins import fill, placeholders_of
+from hyperjob_core.api.plugins import Kind, fill, placeholders_of, read_arguments
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_core.api.wire import natural, timestamp
 from hyperjob_core.telemetry.logs import _hide

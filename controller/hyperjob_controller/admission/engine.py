@@ -17,9 +17,8 @@ from hyperjob_controller.admission.clustercapacity import ClusterCapacity
 from hyperjob_controller.admission.evicted import count_evicted
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
-from hyperjob_controller.incidents import first_error
 from hyperjob_controller.place import Place
-from hyperjob_controller.wall import Wall, void
+from hyperjob_controller.wall import Wall, first_error, void
 from hyperjob_controller.watchdog import LONGEST, SlowTurnError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at

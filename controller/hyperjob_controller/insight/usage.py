@@ -17,8 +17,8 @@ from prometheus_client import Counter
 
 from hyperjob_controller.place import Place
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, integer, mapping, string, timestamp

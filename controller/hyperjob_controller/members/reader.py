@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members.budget import MOST_BYTES, Budget
 from hyperjob_controller.members.member import Member
 from hyperjob_controller.place import Place
+from hyperjob_controller.wall import first_error
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ContainerFailure, JobStatus
@@ -30,9 +30,7 @@ from hyperjob_engine.model.members import MemberView, PodHeld
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.placement.capacity import not_ready_since
-from hyperjob_engine.reasons.podgroup import Unschedulable
-from hyperjob_engine.reasons.podsrefused import PodsRefused
-from hyperjob_engine.reasons.podtrouble import PodsTrouble
+from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 
 log = logging.getLogger(__name__)
 

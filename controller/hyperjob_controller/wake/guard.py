@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.events import Events
-from hyperjob_controller.incidents import Incident
 from hyperjob_controller.place import Place
-from hyperjob_controller.wall import Wall
+from hyperjob_controller.wall import Incident, Wall
+from hyperjob_controller.write import Events
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, mapping, string

@@ -1,6 +1,8 @@
 """Durations in Go's format, such as 1h30m, exact to the nanosecond; times after a duration.
 
 A user may write any duration: no function here overflows.
+
+Kubernetes' MicroTime: UTC with six digits.
 """
 
 import re
@@ -66,3 +68,15 @@ def nanoseconds(text: str) -> int:
     if total > _MOST:
         raise ValueError(f"{text!r} is longer than 290 years")
     return -total if text[0] == "-" else total
+
+
+def micro_time(moment: datetime) -> str:
+    """Return a moment as MicroTime; raises ValueError for a moment without a time zone."""
+    if moment.tzinfo is None:
+        raise ValueError("a moment without a time zone")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def utc_now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)

@@ -12,8 +12,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.wire import rfc3339, timestamp
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typing import Final, Literal, Protocol
 
 from prometheus_client import Counter
 
+from hyperjob_core.api.duration import micro_time, utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time, utc_now
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.clock import Clock, LoopClock
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound

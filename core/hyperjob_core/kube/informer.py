@@ -5,11 +5,15 @@ server or the network the informer tries on without end. An exception of a handl
 transformation is a bug: `faulty` gets it with the object, and the other handlers get the change.
 The handler that failed gets no further change of that object before its back-off is over, and then
 the same event with the present object.
+
+The store of an informer: its objects by key and by index.
+
+Readers get the store's own objects and must not change them.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
@@ -20,7 +24,70 @@ from hyperjob_core.kube.errors import Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.kube.store import Indexer, Store
+
+Indexer = Callable[[Object], Iterable[str]]
+"""Returns the values of an object in an index.
+
+It must return the same values for the same object: a Store asks again to remove them.
+"""
+
+
+class Store:
+    """Objects by key, with any number of secondary indexes."""
+
+    def __init__(self, indexers: Mapping[str, Indexer] | None = None) -> None:
+        self._objects: dict[str, Object] = {}
+        self._indexers = dict(indexers or {})
+        self._indexes: dict[str, dict[str, dict[str, None]]] = {name: {} for name in self._indexers}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._objects)
+
+    def get(self, key: str) -> Object | None:
+        """Return the object under a key."""
+        return self._objects.get(key)
+
+    def items(self) -> list[Object]:
+        """Return all objects."""
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> list[Object]:
+        """Return the objects with `value` in the index `name`; KeyError for an unknown index."""
+        return [self._objects[key] for key in self._indexes[name].get(value, ())]
+
+    def put(self, obj: Object) -> Object | None:
+        """Store an object; return the replaced one, or None."""
+        key = key_of(obj)
+        old = self._objects.get(key)
+        if old is not None:
+            self._unindex(key, old)
+        self._objects[key] = obj
+        for name, indexer in self._indexers.items():
+            index = self._indexes[name]
+            for value in indexer(obj):
+                index.setdefault(value, {})[key] = None
+        return old
+
+    def pop(self, key: str) -> Object | None:
+        """Remove an object and return it; None if there was none."""
+        old = self._objects.pop(key, None)
+        if old is not None:
+            self._unindex(key, old)
+        return old
+
+    def _unindex(self, key: str, old: Object) -> None:
+        """Remove a replaced or deleted object from all indexes, and empty values with it."""
+        for name, indexer in self._indexers.items():
+            index = self._indexes[name]
+            for value in indexer(old):
+                if keys := index.get(value):
+                    keys.pop(key, None)
+                    if not keys:
+                        del index[value]
+
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from prometheus_client import Gauge
 
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.api.wire import at, string_map
 from hyperjob_core.kube.errors import KubeError, NotFound

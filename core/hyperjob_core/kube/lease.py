@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.ownership import MANAGED_BY
 from hyperjob_core.api.wire import count, mapping
 from hyperjob_core.kube.resources import LEASES

@@ -3,10 +3,15 @@
 The controller writes the decision to the status first, and a later pass deletes the sub-jobs: a
 controller that restarts in between acts on it once. It never deletes a sub-job that a member has
 received.
+
+An outage: the API server cannot judge sub-jobs that a HyperJob is admitted for.
+
+After some seconds the HyperJob gives the room of its missing sub-jobs back, and it is in its line
+again for the next try. Sub-jobs that exist stay.
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,7 +20,7 @@ from hyperjob_core.api.status import GangStatus
 from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueAdmission
-from hyperjob_engine.reasons.podsrefused import refused_text
+from hyperjob_engine.reasons.pods import refused_text
 from hyperjob_engine.reasons.reason import Reason
 
 # Factors of the gang timeout: the first wait and the longest.
@@ -187,3 +192,22 @@ def _retry_time(
     share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32
     moment = observed.now + window + window * share
     return moment.replace(microsecond=0) + timedelta(seconds=1)
+
+
+def gives_back(observed: Observed) -> bool:
+    """Return whether other HyperJobs have the room of a HyperJob's missing sub-jobs meanwhile."""
+    return any(
+        refusal.gives_back_at is not None
+        and refusal.gives_back_at <= observed.now < refusal.retry_at
+        for refusal in observed.refusals.values()
+    )
+
+
+def records_share(observed: Observed, children: Iterable[Child]) -> bool:
+    """Return whether the status still records the share of a missing sub-job in an outage."""
+    return gives_back(observed) and any(
+        child.record is not None
+        and child.record.admitted
+        and not (child.exists or child.is_terminal)
+        for child in children
+    )

@@ -1,9 +1,15 @@
 """The plan for an ended HyperJob: release quota, delete leftover sub-jobs, delete it after its TTL.
 
 The plan creates and changes no sub-job.
+
+Corrections of Volcano Global's quota: ended sub-jobs, and ResourceBindings that it has left out.
+
+Volcano Global counts the ResourceBinding of an ended sub-job until its deletion. The controller
+removes the request from it, in every pass: Karmada's detector may write the request again. The
+vcjob, its pods and its logs stay as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,13 +18,42 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import mapping, objects, string, timestamp
 from hyperjob_engine.lifecycle.delete import deletion
-from hyperjob_engine.lifecycle.dispatcher import releases
 from hyperjob_engine.lifecycle.requests import refuse_after_end
 from hyperjob_engine.model.child import Child, child_of
-from hyperjob_engine.model.observed import Observed, Ownership, is_end
+from hyperjob_engine.model.observed import Observed, Ownership, QueueAdmission, is_end
 from hyperjob_engine.model.parse import with_status
-from hyperjob_engine.model.planned import Action, DeleteHyperJob, Plan
+from hyperjob_engine.model.planned import (
+    Action,
+    DeleteHyperJob,
+    Plan,
+    ReleaseQuota,
+    ReleaseScheduling,
+)
 from hyperjob_engine.reasons.reason import Reason
+
+
+def releases(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseQuota]:
+    """Yield the actions that remove ended sub-jobs from Volcano Global's quota."""
+    if observed.admission is not QueueAdmission.VOLCANO_GLOBAL:
+        return
+    for child in children:
+        binding, job = child.binding, child.job
+        if binding is None or job is None or job.ownership is not Ownership.OURS:
+            continue
+        if binding.requests and child.exists and child.is_terminal:
+            yield ReleaseQuota(name=child.name, binding=binding.name, binding_uid=binding.uid)
+
+
+def forgotten(observed: Observed, children: Iterable[Child]) -> Iterator[ReleaseScheduling]:
+    """Yield the releases of ResourceBindings that Volcano Global left out despite free quota."""
+    for child in children:
+        binding = child.binding
+        if (
+            child.name in observed.forgotten
+            and binding is not None
+            and binding.scheduling_suspended
+        ):
+            yield ReleaseScheduling(name=child.name, binding=binding.name, binding_uid=binding.uid)
 
 
 def after_end(observed: Observed) -> Plan:

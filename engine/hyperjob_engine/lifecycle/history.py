@@ -16,7 +16,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import may_run
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.reasons.failure import bounded, follows, in_short, one_line
+from hyperjob_engine.reasons.pods import bounded, follows, in_short, one_line
 
 _KEPT: Final = 10
 _KEPT_IN_ALL: Final = 500

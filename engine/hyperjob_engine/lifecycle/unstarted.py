@@ -40,9 +40,14 @@ from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.items import items_of
 from hyperjob_engine.placement.packing import unfit
-from hyperjob_engine.reasons.podgroup import Unschedulable, unschedulable_text
-from hyperjob_engine.reasons.podsrefused import PATIENCE, PodsRefused, refused_text
-from hyperjob_engine.reasons.podtrouble import TroubleKind
+from hyperjob_engine.reasons.pods import (
+    PATIENCE,
+    PodsRefused,
+    TroubleKind,
+    Unschedulable,
+    refused_text,
+    unschedulable_text,
+)
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.trouble import queue_closed_text
 from hyperjob_engine.resources import Resources, measure_of

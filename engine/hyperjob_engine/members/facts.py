@@ -32,9 +32,7 @@ from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trou
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_ports, parse_wants
-from hyperjob_engine.reasons.podgroup import Unschedulable, origin_of
-from hyperjob_engine.reasons.podsrefused import PodsRefused, words_of
-from hyperjob_engine.reasons.podtrouble import PodTrouble
+from hyperjob_engine.reasons.pods import PodsRefused, PodTrouble, Unschedulable, origin_of, words_of
 from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
 
 FAILED_CREATE: Final = "FailedCreate"

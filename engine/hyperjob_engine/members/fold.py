@@ -25,9 +25,7 @@ from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
-from hyperjob_engine.reasons.podgroup import Unschedulable
-from hyperjob_engine.reasons.podsrefused import PodsRefused
-from hyperjob_engine.reasons.podtrouble import PodsTrouble
+from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 from hyperjob_engine.resources import accumulate
 
 _FAILURES: Final = 1000

@@ -21,7 +21,7 @@ from hyperjob_core.api.wire import (
 )
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.members.podfailures import first_failure, task_of
-from hyperjob_engine.reasons.podtrouble import PodTrouble, TroubleKind
+from hyperjob_engine.reasons.pods import PodTrouble, TroubleKind
 
 PATIENCE: Final = timedelta(seconds=10)
 """How old a failure or a pod that does not start must be: Volcano may react, an object may come."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from hyperjob_engine.members.facts import MountFact, PodFact
 from hyperjob_engine.members.podtroubles import SeenTrouble, continued
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
+from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 
 _MOUNTS: Final = 1000
 """The pods of a member whose volumes cannot be mounted that are known: the latest ones."""

@@ -31,9 +31,7 @@ from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.waits import WaitShare
-from hyperjob_engine.reasons.podgroup import Unschedulable
-from hyperjob_engine.reasons.podsrefused import PodsRefused
-from hyperjob_engine.reasons.podtrouble import PodsTrouble
+from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 from hyperjob_engine.reasons.trouble import Trouble
 from hyperjob_engine.resources import Resources, total
 

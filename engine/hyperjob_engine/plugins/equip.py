@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from hyperjob_core.api.arguments import values_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND
-from hyperjob_core.api.plugins import PLUGINS, have_hosts
+from hyperjob_core.api.plugins import PLUGINS, have_hosts, values_of
 from hyperjob_engine.expansion.objects import owner_reference
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.plugins.env import Env

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hyperjob_core.api.arguments import OFF, values_of
-from hyperjob_core.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
+from hyperjob_core.api.plugins import NAME_PATTERN, OFF, PLUGINS, fill, placeholders_of, values_of
 from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
 
 

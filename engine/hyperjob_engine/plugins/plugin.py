@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hyperjob_core.api.arguments import number_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import number_of
 from hyperjob_engine.plugins.hosts import Hosts
 from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
 

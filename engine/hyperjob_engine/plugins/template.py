@@ -5,9 +5,9 @@ A variable or an argument that the user wrote stays as it is.
 
 from collections.abc import Callable, Sequence
 
-from hyperjob_core.api.arguments import Flags, Kind, values_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
+from hyperjob_core.api.plugins import Flags, Kind, values_of
 from hyperjob_core.api.wire import mapping, objects, string, strings
 
 _SVC_FLAGS: Flags = {

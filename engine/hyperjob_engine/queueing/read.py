@@ -9,12 +9,12 @@ from datetime import timedelta
 from typing import Final
 
 from hyperjob_core.api.choices import DeadlineMode
-from hyperjob_core.api.duration import seconds
+from hyperjob_core.api.duration import micro_time, seconds
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import mapping, rfc3339, string
+from hyperjob_engine.expansion.auto import is_auto, part_of, pieces
 from hyperjob_engine.expansion.expand import (
     SpecError,
     demand_of,
@@ -22,14 +22,12 @@ from hyperjob_engine.expansion.expand import (
     expand,
     sub_jobs,
 )
-from hyperjob_engine.expansion.growth import growth
 from hyperjob_engine.expansion.members import members_of
-from hyperjob_engine.expansion.parts import is_auto, part_of, pieces
+from hyperjob_engine.expansion.resize import growth
 from hyperjob_engine.gang.gate import is_opened, is_ungated
-from hyperjob_engine.gang.giveback import backs_off
+from hyperjob_engine.gang.giveback import backs_off, gives_back
 from hyperjob_engine.lifecycle.dependencies import waiting
-from hyperjob_engine.lifecycle.outage import gives_back
-from hyperjob_engine.lifecycle.quorum import together
+from hyperjob_engine.lifecycle.ending import together
 from hyperjob_engine.lifecycle.stops import latest_reports
 from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import (

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from hyperjob_core.api.duration import later
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.duration import later, micro_time
 from hyperjob_core.api.wire import decoded, timestamp
 from hyperjob_engine.resources import Resources, total
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.status import ContainerFailure
-from hyperjob_engine.reasons.failure import PEER, lost_a_peer
+from hyperjob_engine.reasons.pods import PEER, lost_a_peer
 
 _PREFIX: Final = re.compile(
     r"\[rank(?P<torch>\d{1,6})\]: ?|\[[a-z]\w{0,30}\]: ?"

@@ -16,14 +16,13 @@ from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.status import ExpectedStart, JobStatus
 from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
-from hyperjob_engine.lifecycle.noprogress import stall_of
+from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.conditions import conditions_of, end_condition
-from hyperjob_engine.status.jobs import JobState, job_state
-from hyperjob_engine.status.outlook import Outlooks
+from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
 from hyperjob_engine.status.phase import State, state_of
 from hyperjob_engine.status.training import goodput_status, slow_text, training_status, without_end
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, SubJobTraining
 from hyperjob_core.api.wire import count, mapping, string, timestamp

@@ -1,24 +1,32 @@
 """The entry of one sub-job in `status.jobs`: its cluster, its phase and why it does not run yet.
 
 An empty status of its vcjob keeps the last known phase.
+
+The outlook of a sub-job: the decisions of a plan about it, from which its status is derived.
+
+What the pods of a sub-job say beyond the phase of its vcjob.
+
+Volcano calls a vcjob Running whose head has failed, or whose containers crash again and again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.status import JobStatus, Rejection
-from hyperjob_core.api.wire import rfc3339, string
+from hyperjob_core.api.status import GangStatus, JobStatus, Rejection, Silence
+from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import shortened
 from hyperjob_engine.gang.gate import is_held, is_opened, is_released, is_through
+from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import (
     failure_of,
     next_attempt,
     present_run,
 )
-from hyperjob_engine.lifecycle.loss import loss_text, reason_of_loss
+from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.stops import is_left
 from hyperjob_engine.lifecycle.unstarted import (
     closed_in,
@@ -26,16 +34,168 @@ from hyperjob_engine.lifecycle.unstarted import (
     refusal_of,
     unschedulable_in,
 )
-from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
-from hyperjob_engine.model.subjobs import queue_of
+from hyperjob_engine.model.child import Child
+from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict, ReportedStatus
+from hyperjob_engine.model.subjobs import SubJob, queue_of
 from hyperjob_engine.model.training import latest_training
-from hyperjob_engine.reasons.failure import apply_failure, bounded, container_text
-from hyperjob_engine.reasons.podgroup import unschedulable_text
-from hyperjob_engine.reasons.podsrefused import no_pod_text, refused_text
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.pods import (
+    PodsTrouble,
+    PodTrouble,
+    TroubleKind,
+    apply_failure,
+    bounded,
+    container_text,
+    no_pod_text,
+    pods_trouble_text,
+    refused_text,
+    unschedulable_text,
+)
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.reasons.trouble import queue_closed_text
-from hyperjob_engine.status.outlook import Outlook
-from hyperjob_engine.status.podtruth import STUCK, told_by_pods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A sub-job, its objects, and why the controller does not create it, if it does not.
+
+    `no_room` is why its cluster has no room any more; `loss` is the trouble of its cluster; `ended`
+    is the end of the HyperJob that ended it too; `unheard`: its cluster does not report;
+    `left_out`: clusters on which Karmada could not schedule it.
+    """
+
+    sub_job: SubJob
+    child: Child
+    cluster: str = ""
+    blocked: Blocked | None = None
+    opening: bool = False
+    admitted: bool = False
+    loss: Loss | None = None
+    ended: End | None = None
+    no_room: str = ""
+    left_out: Sequence[Rejection] = ()
+    rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
+    unheard: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the cluster of the sub-job counts as lost."""
+        return self.loss is not None and self.loss.is_lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlooks:
+    """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
+
+    `quorum` sub-jobs of the replicatedJobs `trainers` can train on without the others.
+    `never`: even empty clusters have no room for the `needed` sub-jobs. `late`: they are stopped,
+    since the deadline has passed.
+    """
+
+    items: Sequence[Outlook]
+    minimum: int
+    quorum: int | None = None
+    trainers: Collection[str] = ()
+    room_for: int = 0
+    needed: int = 0
+    never: bool = False
+    verdict: QueueVerdict | None = None
+    suspended: bool = False
+    late: str = ""
+    end: End | None = None
+    gang: GangStatus | None = None
+
+
+STUCK: Final = frozenset({Reason.TASKS_FAILED, Reason.CRASH_LOOP})
+"""Reasons of a running sub-job that cannot train on."""
+_SOON: Final = 10 * 10**9  # nanoseconds
+_ON_FAILURE: Final = frozenset({"*", "PodFailed"})
+
+
+def told_by_pods(
+    observed: Observed, outlook: Outlook, report: ReportedStatus
+) -> tuple[str, str] | None:
+    """Return reason and message of a sub-job by its pods; None where they say no more than Volcano.
+
+    The reason stays that of Volcano where others decide whether the training goes on: the quorum of
+    the HyperJob, or a vcjob whose other pods are as many as it needs.
+    """
+    template = outlook.sub_job.size.template
+    found = observed.pod_troubles.get(outlook.child.name)
+    if report.phase is JobPhase.COMPLETED:
+        return _completed(outlook, report, found)
+    trouble = None if found is None else found.trouble
+    if found is None or trouble is None:
+        return None
+    text = pods_trouble_text(found)
+    if report.phase is JobPhase.PENDING:
+        running = f"{report.pods.running} of {outlook.sub_job.size.pods} pods run"
+        return trouble.reason, f"{text}; {running}"
+    if report.phase is not JobPhase.RUNNING or trouble.kind > TroubleKind.BLOCKED:
+        return None
+    if trouble.kind is TroubleKind.ENDED:
+        if not report.pods.running or _reacts(template, trouble):
+            return None
+        if _is_enough(template, trouble, found.pods, report):
+            return report.reason, text
+    stays = trouble.reason not in STUCK or observed.hyperjob.quorum is not None
+    return report.reason if stays else trouble.reason, text
+
+
+def _completed(
+    outlook: Outlook, report: ReportedStatus, found: PodsTrouble | None
+) -> tuple[str, str] | None:
+    """Return how many pods of a completed sub-job failed; what was said before once they are gone.
+
+    Volcano completes a vcjob as soon as `minAvailable` pods have succeeded.
+    """
+    record = outlook.child.record
+    if found is not None and found.failed:
+        return report.reason, f"{found.failed} of {outlook.sub_job.size.pods} pods failed"
+    if record is not None and record.phase == JobPhase.COMPLETED:
+        return report.reason, record.message
+    return None
+
+
+def _reacts(template: Object, trouble: PodTrouble) -> bool:
+    """Return whether a policy of the vcjob is about to act on the end of a pod."""
+    if not trouble.failed:
+        return False
+    tasks = [each for each in _tasks(template) if each.get("name") == trouble.task]
+    policies = (each for part in (*tasks, template) for each in objects(part.get("policies")))
+    return any(_matches(each, trouble.exit_code) for each in policies)
+
+
+def _matches(policy: Object, code: int | None) -> bool:
+    events = policy.get("events")
+    every = events if isinstance(events, list) else []
+    named = {string(each) for each in (policy.get("event"), *every)}
+    try:
+        soon = nanoseconds(string(policy.get("timeout")) or "0") <= _SOON
+    except ValueError:
+        soon = True
+    return soon and (
+        bool(named & _ON_FAILURE) or (code is not None and policy.get("exitCode") == code)
+    )
+
+
+def _is_enough(template: Object, failed: PodTrouble, pods: int, report: ReportedStatus) -> bool:
+    """Return whether a vcjob has as many pods as it needs without failed ones of a task.
+
+    A task without any other pod, such as a head, is missing for all others.
+    """
+    sizes = {
+        string(each.get("name")): integer(each.get("replicas")) or 1 for each in _tasks(template)
+    }
+    minimum = integer(template.get("minAvailable"))
+    if minimum is None or minimum >= sum(sizes.values()) or pods >= sizes.get(failed.task, pods):
+        return False
+    return report.pods.running + report.pods.succeeded >= minimum
+
+
+def _tasks(template: Object) -> list[Object]:
+    return objects(template.get("tasks"))
+
 
 UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"

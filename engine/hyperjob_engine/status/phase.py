@@ -12,11 +12,9 @@ from hyperjob_core.api.training import StallStatus
 from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE
-from hyperjob_engine.reasons.failure import follows
+from hyperjob_engine.reasons.pods import follows
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.status.jobs import QUEUED, UNPLACED, JobState
-from hyperjob_engine.status.outlook import Outlooks
-from hyperjob_engine.status.podtruth import STUCK
+from hyperjob_engine.status.jobs import QUEUED, STUCK, UNPLACED, JobState, Outlooks
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024

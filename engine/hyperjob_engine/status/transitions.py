@@ -32,7 +32,7 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
-from hyperjob_engine.reasons.failure import container_text
+from hyperjob_engine.reasons.pods import container_text
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import has_lost, stop_text
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 
 from hyperjob_engine.expansion.auto import Split
 from hyperjob_engine.gang.gate import is_through
-from hyperjob_engine.gang.giveback import GangBackOff, backs_off
-from hyperjob_engine.gang.rejections import RejectionCheck
+from hyperjob_engine.gang.giveback import GangBackOff, backs_off, gives_back
+from hyperjob_engine.gang.places import RejectionCheck
 from hyperjob_engine.gang.review import PinnedPlace, Review
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
+from hyperjob_engine.lifecycle.ending import together
 from hyperjob_engine.lifecycle.loss import Loss
-from hyperjob_engine.lifecycle.outage import gives_back
-from hyperjob_engine.lifecycle.quorum import together
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
 from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueAdmission
@@ -21,7 +20,7 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob
 from hyperjob_engine.placement.place import Placement
 from hyperjob_engine.reasons.reason import Blocked, Reason
-from hyperjob_engine.status.outlook import Outlook
+from hyperjob_engine.status.jobs import Outlook
 
 
 @dataclass(slots=True, kw_only=True)

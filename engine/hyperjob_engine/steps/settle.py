@@ -2,23 +2,40 @@
 
 A gang is placed as a whole or not at all. These steps never move a sub-job that a member cluster
 has received.
+
+The steps after placement: plugins change the actions, the gang's gates open or it backs off.
+
+These steps release or delete only sub-jobs that no member cluster has received.
+
+The scaling step: the sub-jobs of the spec, and the deletion of all other existing ones.
 """
 
+from collections.abc import Sequence
+
 from hyperjob_core.api.meta import Object
+from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.expansion.expand import sub_jobs
+from hyperjob_engine.expansion.members import members_of, unwanted
 from hyperjob_engine.expansion.objects import placement as placement_object
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
-from hyperjob_engine.gang.gate import is_held
-from hyperjob_engine.gang.giveback import backs_off
-from hyperjob_engine.gang.places import domains, review_places
+from hyperjob_engine.gang.gate import is_held, openings
+from hyperjob_engine.gang.giveback import backs_off, gave_back, next_state, to_give_back
+from hyperjob_engine.gang.places import domains, ready, review_places
 from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.delete import deletion
+from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
-from hyperjob_engine.model.child import Child
+from hyperjob_engine.lifecycle.loss import losses_of
+from hyperjob_engine.lifecycle.silence import count_silent
+from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
-from hyperjob_engine.model.planned import CreateChild, DeleteChild, Repin
-from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
+from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of
 from hyperjob_engine.placement.place import fits_never, place
 from hyperjob_engine.placement.room import Room
+from hyperjob_engine.plugins.hook import set_up
+from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
 
@@ -156,4 +173,68 @@ def _creation(
         demand=sub_job.size.demand,
         pods=sub_job.size.pod_groups,
         overflow=overflow,
+    )
+
+
+def apply_plugins(draft: Draft) -> None:
+    """Apply the plugins to the actions so far."""
+    plugged = set_up(
+        draft.observed,
+        draft.children,
+        draft.actions,
+        assigned=draft.placement.assigned,
+        minimum=draft.minimum,
+    )
+    draft.actions = plugged.actions
+    draft.blocked.update(plugged.blocked)
+    draft.outdated = plugged.outdated
+
+
+def open_gates(draft: Draft) -> None:
+    """Open the gates of all sub-jobs that the queue has admitted and that still have room."""
+    observed, minimum, staying = draft.observed, draft.together, draft.staying
+    if observed.hyperjob.suspend:
+        return
+    opened = openings(
+        [child for child in staying if child.name not in draft.outdated],
+        minimum=minimum,
+        admission=observed.admission,
+        ready=ready(observed, staying, draft.review, minimum),
+    )
+    draft.actions += opened
+    draft.opening = frozenset(action.name for action in opened)
+
+
+def give_back(draft: Draft) -> None:
+    """Set the state of the gang; delete the held sub-jobs of a gang that stays incomplete."""
+    observed, staying = draft.observed, draft.staying
+    draft.back_off = next_state(
+        observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)
+    )
+    for child in to_give_back(observed, staying, opening=draft.opening):
+        draft.actions += deletion(child, why=DeletionCause.GANG_INCOMPLETE)
+        draft.blocked[child.name] = Blocked(Reason.GANG_BACK_OFF, gave_back(observed))
+
+
+def scale(observed: Observed, split: Split, groups: Sequence[Group]) -> Draft:
+    """Return a draft with the sub-jobs of the spec, and the deletions of the others."""
+    members = {group.replicated_job.name: members_of(observed, group) for group in groups}
+    indices = {name: found.kept for name, found in members.items()}
+    children = [
+        (sub_job, child_of(observed, sub_job.name))
+        for sub_job in sub_jobs(observed.hyperjob, groups, indices)
+    ]
+    names = frozenset(sub_job.name for sub_job, _ in children)
+    leaving = [name for found in members.values() for name in found.leaving]
+    deletions: list[DeleteChild] = []
+    for name in dict.fromkeys([*leaving, *unwanted(observed, names)]):
+        deletions += deletion(child_of(observed, name))
+    return Draft(
+        observed=observed,
+        split=split,
+        children=children,
+        losses=losses_of(observed, children),
+        waiting=waiting(observed, children),
+        silent_counts=count_silent(observed, children),
+        actions=[*deletions],
     )

@@ -3,15 +3,12 @@
 from datetime import timedelta
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.expansion.adopt import adoptions, conflict
 from hyperjob_engine.expansion.auto import is_admitted
-from hyperjob_engine.expansion.growth import grown_name, growth
-from hyperjob_engine.expansion.resize import resize
-from hyperjob_engine.gang.giveback import backs_off, gave_back
-from hyperjob_engine.gang.places import pinned_place_of
-from hyperjob_engine.gang.rejections import check_rejection
+from hyperjob_engine.expansion.members import adoptions, conflict
+from hyperjob_engine.expansion.resize import grown_name, growth, resize
+from hyperjob_engine.gang.giveback import backs_off, gave_back, gives_back
+from hyperjob_engine.gang.places import check_rejection, pinned_place_of
 from hyperjob_engine.lifecycle.delete import deletion
-from hyperjob_engine.lifecycle.outage import gives_back
 from hyperjob_engine.lifecycle.silence import SilenceStep, check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.child import Child

@@ -11,8 +11,8 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.logs.choosing import ContainerLog
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.lines import LogLine
-from hyperjob_core.api.microtime import micro_time
 from hyperjob_core.text import printable
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")

@@ -13,9 +13,13 @@ from hyperjob_core.api.wire import at, string, timestamp
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.text import listed
 from hyperjob_engine.members.podtroubles import trouble_of
-from hyperjob_engine.reasons.failure import container_text
-from hyperjob_engine.reasons.podsrefused import refused_text
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, pods_trouble_text
+from hyperjob_engine.reasons.pods import (
+    PodsTrouble,
+    PodTrouble,
+    container_text,
+    pods_trouble_text,
+    refused_text,
+)
 from hyperjob_engine.reasons.reason import Reason
 
 _SHOWN: Final = 3

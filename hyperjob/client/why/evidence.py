@@ -13,7 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import string, timestamp
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.pods import PodsRefused
 
 _PATIENCE: Final = timedelta(seconds=15)
 """The age of an unobserved change after which the controller counts as missing."""

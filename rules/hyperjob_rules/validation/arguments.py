@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.arguments import OFF, ON, Flags, Kind, is_octal, number_of, read_arguments
 from hyperjob_core.api.field import Path
-from hyperjob_core.api.plugins import PLACEHOLDERS, fill, placeholders_of
+from hyperjob_core.api.plugins import (
+    OFF,
+    ON,
+    PLACEHOLDERS,
+    Flags,
+    Kind,
+    fill,
+    is_octal,
+    number_of,
+    placeholders_of,
+    read_arguments,
+)
 from hyperjob_core.hints import did_you_mean
 from hyperjob_rules.validation.rules import INVALID, WARNING, Report, rule
 

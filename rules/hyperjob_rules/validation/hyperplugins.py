@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hyperjob_core.api.arguments import Kind
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
+from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, have_hosts
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
 from hyperjob_rules.validation.lighthouse import TWO_WORLDS, validate_lighthouse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, Report, rule

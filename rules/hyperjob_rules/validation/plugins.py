@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from hyperjob_core.api.arguments import Flags, Kind
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.plugins import Flags, Kind
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
 from hyperjob_rules.validation.templates import task_names

@@ -3,9 +3,8 @@
 from copy import deepcopy
 from typing import Final
 
-from hyperjob_core.api.arguments import values_of
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.plugins import PLUGINS
+from hyperjob_core.api.plugins import PLUGINS, values_of
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.objects import annotations_of, labels_of, owner_reference
 

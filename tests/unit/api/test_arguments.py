@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob_core.api.arguments import is_octal, number_of
+from hyperjob_core.api.plugins import is_octal, number_of
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from hyperjob_controller.memory.unplaced import SETTLE_SECONDS, Unplaced
 from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.expansion.expand import demand_of
-from hyperjob_engine.gang.gate import is_through
-from hyperjob_engine.gang.opening import follows_opening, opens_gate
+from hyperjob_engine.gang.gate import follows_opening, is_through, opens_gate
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob

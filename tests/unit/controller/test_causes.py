@@ -15,12 +15,12 @@ from hyperjob_core.api import table
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
-from hyperjob_engine.lifecycle.causes import CAUSE_TIME_LIMIT, unexplained
+from hyperjob_engine.lifecycle.failures import CAUSE_TIME_LIMIT, unexplained
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.failure import container_text, lost_a_peer
+from hyperjob_engine.reasons.pods import container_text, lost_a_peer
 from tests.support.apiserver import refusal
 from tests.support.walls import unexpected
 from tests.unit.engine.builders import (

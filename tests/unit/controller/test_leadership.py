@@ -10,8 +10,8 @@ from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.microtime import utc_now
 from hyperjob_core.api.names import (
     CONTROLLER_USER,
     CONTROLLER_VERSION,

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.incidents import first_error
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.budget import MOST_BYTES, Budget
 from hyperjob_controller.members.member import LONGEST_AGE, Member
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.place import Place
+from hyperjob_controller.wall import first_error
 from hyperjob_controller.watchdog import LONGEST
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError

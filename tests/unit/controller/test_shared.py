@@ -9,8 +9,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_controller.caches.informers import slim_policy
-from hyperjob_controller.caches.shared import Shared
+from hyperjob_controller.caches.informers import Shared, slim_policy
 from hyperjob_core.kube.informer import strip_managed_fields
 from tests.unit.engine.builders import policy
 

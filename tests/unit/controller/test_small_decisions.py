@@ -7,7 +7,7 @@ import pytest
 from hyperjob_core.api import table
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.expansion.expand import expand
-from hyperjob_engine.expansion.growth import growth
+from hyperjob_engine.expansion.resize import growth
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob

@@ -10,8 +10,7 @@ from tests.support.rooms import ROOMS
 ROOT = Path(__file__).parents[3]
 WORDS = {"message", "note"}
 OTHERS_WORDS = {
-    "engine/hyperjob_engine/reasons/podsrefused.py": "Volcano prints errors as Go structs",
-    "engine/hyperjob_engine/reasons/podgroup.py": "Volcano puts the cause behind counts",
+    "engine/hyperjob_engine/reasons/pods.py": "Volcano prints errors as Go structs behind counts",
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/members/podtroubles.py": "no code for a missing object or claim",
     "core/hyperjob_core/api/status.py": "shows the last line of what a container printed",

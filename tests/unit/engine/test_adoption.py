@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob_engine.expansion.adopt import adoptions, conflict
 from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.expansion.members import adoptions, conflict
 from hyperjob_engine.expansion.objects import taken_over
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import (

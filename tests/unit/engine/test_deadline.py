@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed

@@ -1,8 +1,7 @@
 import pytest
 
-from hyperjob_engine.expansion.adopt import adoptions, conflict
 from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
-from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.expansion.members import adoptions, conflict, members_of
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
 from hyperjob_engine.expansion.resize import resize

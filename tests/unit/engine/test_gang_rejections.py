@@ -7,7 +7,7 @@ import pytest
 
 from hyperjob_core.api.status import JobStatus, Rejection
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.gang.rejections import check_rejection
+from hyperjob_engine.gang.places import check_rejection
 from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.planned import Plan, Repin
 from hyperjob_engine.plan import plan

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.lifecycle.keeping import keeping
+from hyperjob_engine.lifecycle.stops import keeping
 from hyperjob_engine.model.claimcopies import Claim, claim_policy, claim_policy_name, parse_claim
 from hyperjob_engine.model.observed import Observed, Refusal
 from hyperjob_engine.model.planned import (

@@ -9,7 +9,7 @@ import pytest
 from hyperjob_core.api.phases import Phase
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
+from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.arrows import NEW, arrows
 from tests.unit.engine.builders import (
     Object,

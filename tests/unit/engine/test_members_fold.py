@@ -19,7 +19,7 @@ from hyperjob_engine.members.facts import (
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import ANY_NODE, MemberView, NodeState
-from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.pods import PodsRefused
 from hyperjob_engine.resources import whole
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

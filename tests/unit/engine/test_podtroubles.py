@@ -11,7 +11,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_engine.members.facts import event_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.podtroubles import trouble_of
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, TroubleKind, pods_trouble_text
+from hyperjob_engine.reasons.pods import PodsTrouble, TroubleKind, pods_trouble_text
 from hyperjob_engine.reasons.reason import Reason
 
 CREATED = "2026-01-02T00:00:00Z"

@@ -9,7 +9,7 @@ import pytest
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
+from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.builders import (
     NOW,
     binding,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import loss_of
 from hyperjob_engine.queueing.state import admit, update

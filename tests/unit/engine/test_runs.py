@@ -15,7 +15,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.failure import bounded, container_text
+from hyperjob_engine.reasons.pods import bounded, container_text
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,

@@ -13,7 +13,7 @@ from hyperjob_engine.lifecycle.silence import FEW, TIMES, UNCOUNTED
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.podsrefused import no_pod_text
+from hyperjob_engine.reasons.pods import no_pod_text
 from hyperjob_engine.status.transitions import action_events
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (

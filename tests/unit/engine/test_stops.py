@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339

@@ -13,8 +13,7 @@ from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import MemberNode, NodeState, PodHeld
 from hyperjob_engine.model.observed import Cluster, Observed
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.podgroup import Unschedulable
-from hyperjob_engine.reasons.podtrouble import PodsTrouble, PodTrouble, TroubleKind
+from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind, Unschedulable
 from tests.unit.engine.builders import NOW, Object
 from tests.unit.engine.test_unstarted import WAITS, B, attempts, look, member, status_of
 from tests.unit.engine.views import held, node, seen, view

@@ -19,7 +19,7 @@ from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.reasons.podsrefused import PodsRefused
+from hyperjob_engine.reasons.pods import PodsRefused
 from hyperjob_engine.resources import parse_resources
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (

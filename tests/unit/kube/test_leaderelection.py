@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.microtime import micro_time
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
 from hyperjob_core.kube.lease import Sight, held, new_lease, released

@@ -5,8 +5,8 @@ import pytest
 
 from hyperjob_core.kube import mutationcache
 from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Store
 from hyperjob_core.kube.mutationcache import MutationCache
-from hyperjob_core.kube.store import Store
 
 Object = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.kube.store import Store
+from hyperjob_core.kube.informer import Store
 
 COLOURS = st.sampled_from(["red", "green", "blue"])
 STEPS = st.lists(

@@ -14,7 +14,7 @@ from hyperjob.client import usage
 from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
-from hyperjob_core.api.microtime import utc_now
+from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from hyperjob_core.kube.store import Store
+from hyperjob_core.kube.informer import Store
 from hyperjob_sandbox.karmada import webhooks
 from hyperjob_sandbox.karmada.volcano_global import Candidate, candidate_of, dispatch
 
