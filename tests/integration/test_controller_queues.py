@@ -188,15 +188,15 @@ async def test_capacity_that_comes_wakes_the_first_in_line(
             running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN) as manager,
         ):
             await kube.create(HYPERJOBS, hyperjob(namespace, "early"))
-            await state_with(kube, namespace, "early", "first of 1")
+            await state_with(kube, namespace, "early", "in no line until a cluster")
             await kube.create(
                 HYPERJOBS, hyperjob(namespace, "late", priority=f"urgent-{namespace}")
             )
-            await state_with(kube, namespace, "late", "first of 2")
-            await state_with(kube, namespace, "early", "number 2 of 2")
+            await state_with(kube, namespace, "late", "in no line until a cluster")
             await settled(manager, kube, namespace)
             await set_cluster(kube, "one", 8)
             await until_jobs(kube, namespace, "late")
+            await state_with(kube, namespace, "early", "first of 1")
             await kube.delete(HYPERJOBS, "early", namespace=namespace)
     finally:
         await kube.delete(PRIORITY_CLASSES, f"urgent-{namespace}")

@@ -49,7 +49,7 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     code = block.code if block is not None else None
     waiting, near = entry.waiting, place <= NEAR
     if code in LESS_THAN_NEVER and waiting is not None and exceeds_clusters(state, waiting, near):
-        return MessageFacts(WaitCode.NEVER, 0, 0, 0, "")
+        return MessageFacts(WaitCode.NEVER, 0, state.answers.changes, 0, "")
     if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
     if entry.waiting is not None and place <= NEAR:

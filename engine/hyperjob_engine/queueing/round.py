@@ -168,6 +168,7 @@ def begin(
     if empty != state.answers.empty:
         state.lines.changed.update(state.lines.queues())  # what can never run is another one now
         state.answers.empty = empty
+        state.answers.changes += 1
         state.answers.never.clear()
         state.lines.take_back()
     room = Room(clusters)

@@ -147,8 +147,8 @@ class Answers:
 
     `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
     HyperJobs, and the layout of its nodes. `never`, whether not even empty clusters have room,
-    depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends on
-    the queues of `tree`.
+    depends on `empty`: by cluster its resources, its nodes and its trouble, which has had so many
+    `changes`. `exceeds` depends on the queues of `tree`.
     """
 
     basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
@@ -157,6 +157,7 @@ class Answers:
         default_factory=WeakKeyDictionary
     )
     empty: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    changes: int = 0
     never: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
     tree: Tree | None = None
     exceeds: WeakKeyDictionary[Shape, bool] = field(default_factory=WeakKeyDictionary)

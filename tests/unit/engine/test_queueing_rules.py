@@ -389,6 +389,18 @@ def test_what_can_run_no_more_is_told_at_once_when_full_nodes_are_gone() -> None
     assert made.verdict("waits").reason is Reason.EXCEEDS_CLUSTERS
 
 
+def test_what_cannot_run_has_the_numbers_of_today_and_stays_outside_of_the_line() -> None:
+    made = world([unit("large", 48)], a=8)
+    made.decide()
+    assert "(has 8)" in made.message("large")
+    made.gpus["a"] = 16
+    made.submit(unit("waits", 16, age=1), unit("on", 8))
+    made.decide()
+    assert [each.key for each in stale_messages(made.state, now=made.now)][0] == "ns/large"
+    assert "(has 16)" in made.message("large")
+    assert made.message("waits").startswith("first of 1 ")
+
+
 def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
     made = world([unit("on", 8)], a=8)
     made.decide()
