@@ -1,7 +1,7 @@
 """When the queue engine plays its rounds, and which passes a round wakes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,7 +16,6 @@ from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.queueing.state import Settings
 from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.resources import Resources
 from tests.support.apiserver import ApiServer
 from tests.support.walls import no_wall
 from tests.unit.engine.builders import (
@@ -38,8 +37,8 @@ class Free:
     def __init__(self, gpus: int = 0) -> None:
         self.gpus = gpus
 
-    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        return ((cluster("a", self.gpus, total=16),) if self.gpus else ()), {}
+    def clusters(self, *, now: datetime) -> Sequence[Cluster]:
+        return (cluster("a", self.gpus, total=16),) if self.gpus else ()
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
         return None

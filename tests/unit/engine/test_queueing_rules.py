@@ -396,7 +396,7 @@ def test_what_cannot_run_has_the_numbers_of_today_and_stays_outside_of_the_line(
     made.gpus["a"] = 16
     made.submit(unit("waits", 16, age=1), unit("on", 8))
     made.decide()
-    assert [each.key for each in stale_messages(made.state, now=made.now)][0] == "ns/large"
+    assert next(stale_messages(made.state, now=made.now)).key == "ns/large"
     assert "(has 16)" in made.message("large")
     assert made.message("waits").startswith("first of 1 ")
 
