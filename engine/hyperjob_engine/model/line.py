@@ -25,6 +25,8 @@ _FULL: Final = frozenset({WaitCode.LIMIT, WaitCode.GUARANTEE, WaitCode.CAPACITY}
 """The rules that a HyperJob in a line meets in turns while its queue and the clusters are full."""
 LESS_THAN_NEVER: Final = _FULL | {WaitCode.BEHIND}
 """The rules that say less than NEVER about a HyperJob for which no cluster is large enough."""
+OUTSIDE: Final = frozenset({WaitCode.NEVER, WaitCode.LIMIT_OF_GANG})
+"""The rules of HyperJobs that can never run as clusters and Queues are: they are in no line."""
 
 
 class MessageFacts(NamedTuple):

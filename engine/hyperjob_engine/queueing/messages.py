@@ -3,10 +3,17 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, MessageFacts, WaitCode, roughly
+from hyperjob_engine.model.line import (
+    LESS_THAN_NEVER,
+    NEAR,
+    OUTSIDE,
+    MessageFacts,
+    WaitCode,
+    roughly,
+)
 from hyperjob_engine.placement.place import fits_never
 from hyperjob_engine.queueing.forecast import start_of
-from hyperjob_engine.queueing.state import QueueState, block_of
+from hyperjob_engine.queueing.state import QueueState, block_of, exceeds
 from hyperjob_engine.queueing.workload import Entry, Pending, StaleMessage
 
 
@@ -47,9 +54,10 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
     """
     block, free, used = block_of(state, entry), 0, 0
     code = block.code if block is not None else None
-    waiting, near = entry.waiting, place <= NEAR
-    if code in LESS_THAN_NEVER and waiting is not None and exceeds_clusters(state, waiting, near):
-        return MessageFacts(WaitCode.NEVER, 0, state.answers.changes, 0, "")
+    if code is not None and entry.waiting is not None:
+        code = code_of(state, entry.waiting, code, asked=place <= NEAR)
+        if code in OUTSIDE:
+            return MessageFacts(code, 0, state.answers.changes, 0, "")
     if place > NEAR and not state.last.starts:
         return MessageFacts(code, roughly(place), 0, 0, "")
     if entry.waiting is not None and place <= NEAR:
@@ -57,6 +65,18 @@ def message_facts(state: QueueState, entry: Entry, place: int) -> MessageFacts:
         free = state.last.open.sum.get(measure, 0)
         used = state.usage.used(entry.waiting.queue).get(measure, 0)
     return MessageFacts(code, roughly(place), free, used, _expected_text(state, entry.unit.key))
+
+
+def code_of(state: QueueState, waiting: Pending, code: WaitCode, *, asked: bool = True) -> WaitCode:
+    """Return the rule by which a HyperJob waits, or that it can never start, by its block's code.
+
+    Without `asked` a HyperJob of which it is not known yet whether it has room ever has.
+    """
+    if code is WaitCode.LIMIT and exceeds(state, waiting):
+        return WaitCode.LIMIT_OF_GANG
+    if code in LESS_THAN_NEVER and exceeds_clusters(state, waiting, asked):
+        return WaitCode.NEVER
+    return code
 
 
 def exceeds_clusters(state: QueueState, waiting: Pending, asked: bool = True) -> bool:

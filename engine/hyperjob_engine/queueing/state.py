@@ -147,8 +147,8 @@ class Answers:
 
     `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
     HyperJobs, and the layout of its nodes. `never`, whether not even empty clusters have room,
-    depends on `empty`: by cluster its resources, its nodes and its trouble, which has had so many
-    `changes`. `exceeds` depends on the queues of `tree`.
+    depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends on
+    the queues of `tree`. `empty` and the Queues have had so many `changes`.
     """
 
     basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
@@ -225,6 +225,7 @@ def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
     state.known = True
     state.shares.set_queues(queues)
     state.lines.take_back()
+    state.answers.changes += 1
     _count_all(state)
 
 

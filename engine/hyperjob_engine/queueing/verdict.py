@@ -11,7 +11,7 @@ from typing import Final, assert_never
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import alike, listed
-from hyperjob_engine.model.line import LESS_THAN_NEVER, NEAR, Start, Wait, WaitCode, roughly, step
+from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, roughly, step
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage
@@ -20,8 +20,8 @@ from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since
 from hyperjob_engine.queueing.forecast import start_of
-from hyperjob_engine.queueing.messages import exceeds_clusters, message_facts
-from hyperjob_engine.queueing.state import QueueState, admitted, block_of, exceeds
+from hyperjob_engine.queueing.messages import code_of, message_facts
+from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
 from hyperjob_engine.queueing.workload import Entry, Pending
 from hyperjob_engine.reasons.reason import Reason
@@ -48,9 +48,6 @@ _REASONS: Final = {
     WaitCode.RESTING: Reason.WAITING_FOR_QUEUE,
 }
 """The reason in the status, by why a HyperJob waits."""
-
-_OUTSIDE: Final = frozenset({WaitCode.NEVER, WaitCode.LIMIT_OF_GANG})
-"""Why a HyperJob can never run as clusters and Queues are: it is outside of its line."""
 _NEXT: Final = "there is room, and the HyperJob starts next"
 
 
@@ -84,7 +81,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     if block is None and (state.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
     code, reason = _code_of(state, waiting, block)
-    if code in _OUTSIDE:
+    if code in OUTSIDE:
         state.lines.set_aside(waiting.queue, waiting.shape)
     room = _Room()
     unplaced: Mapping[str, str] = {}
@@ -120,13 +117,9 @@ def _code_of(state: QueueState, waiting: Pending, block: Block | None) -> tuple[
 
     Before the Queues are known the code says that, with the reason of the block.
     """
-    code = block.code if block is not None else WaitCode.NOT_LOOKED_AT
-    if code is WaitCode.LIMIT and exceeds(state, waiting):
-        code = WaitCode.LIMIT_OF_GANG
+    code = code_of(state, waiting, block.code if block is not None else WaitCode.NOT_LOOKED_AT)
     if not state.known:
         return WaitCode.QUEUES_UNKNOWN, _REASONS[code]
-    if code in LESS_THAN_NEVER and exceeds_clusters(state, waiting):
-        code = WaitCode.NEVER
     trouble = block.trouble if block is not None else None
     if trouble is not None and not trouble.is_closed:
         return code, Reason.INVALID_QUEUE
@@ -145,7 +138,7 @@ def _wait_of(
     text = _place_text(state, waiting, place, length)
     why = _why(state, entry, waiting, code, room)
     text = f"{text}: {why}{_start_text(start)}"
-    if code in _OUTSIDE:
+    if code in OUTSIDE:
         place, text = 0, f"{why}; it is in no line until a cluster or a Queue changes"
     preempts, reclaims_from = _make_way(state, key)
     making_way = [f"preempts {listed(preempts)}"] if preempts else []

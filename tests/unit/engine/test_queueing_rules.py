@@ -401,6 +401,19 @@ def test_what_cannot_run_has_the_numbers_of_today_and_stays_outside_of_the_line(
     assert made.message("waits").startswith("first of 1 ")
 
 
+def test_what_its_queue_may_take_now_and_no_cluster_can_is_told_so_at_once() -> None:
+    made = world([unit("large", 48)], queue("default", gpus=8), a=32, b=32)
+    made.decide()
+    made.message("large")
+    assert made.verdict("large").reason is Reason.EXCEEDS_QUEUE
+    assert list(stale_messages(made.state, now=made.now)) == []
+    made.set_queues(queue("default", gpus=48))
+    made.decide()
+    (stale,) = stale_messages(made.state, now=made.now)
+    assert (stale.key, stale.wait) == ("ns/large", timedelta())
+    assert made.verdict("large").reason is Reason.EXCEEDS_CLUSTERS
+
+
 def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
     made = world([unit("on", 8)], a=8)
     made.decide()
