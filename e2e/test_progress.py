@@ -77,8 +77,7 @@ async def suspended(scenario: Scenario) -> None:
     await reaches(scenario, STEPS // 4)
     await patch(scenario, {"spec": {"suspend": True}})
     asleep = await scenario.until_phase(NAME, "Suspended")
-    assert training.processes_of(scenario) == []
-    await training.until_lasted(asleep, AWAY)
+    await training.stays_away(scenario, asleep, AWAY)
     await patch(scenario, {"spec": {"suspend": False}})
 
 

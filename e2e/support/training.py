@@ -274,12 +274,14 @@ async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> N
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def until_lasted(hyperjob: Object, seconds: float) -> None:
-    """Wait until a HyperJob has been in its phase for some seconds."""
+async def stays_away(scenario: Scenario, hyperjob: Object, seconds: float) -> None:
+    """Check until a HyperJob has been in its phase for some seconds that it has no processes."""
     since = timestamp(hyperjob["status"]["state"]["lastTransitionTime"])
     assert since is not None
-    left = since + timedelta(seconds=seconds + 1) - datetime.now(UTC)  # it has whole seconds
-    await asyncio.sleep(max(0.0, left.total_seconds()))
+    end = since + timedelta(seconds=seconds + 1)  # it has whole seconds
+    while datetime.now(UTC) < end:
+        assert processes_of(scenario) == []
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def kill(scenario: Scenario, job: str) -> None:

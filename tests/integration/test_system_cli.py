@@ -111,7 +111,7 @@ def test_what_has_no_room_is_told_with_the_next_command(system: System, project:
     plugin(system, project, "wait", "big", "--for=phase=Queued", "--timeout=60s")
     answer = json.loads(plugin(system, project, "why", "big", "-o", "json", code=4).stdout)
     assert answer["causes"][0]["reason"] == "ExceedsClusters"
-    assert answer["causes"][0]["next"] == "kubectl hyperjob top"
+    assert answer["causes"][0]["next"] == f"kubectl edit hj big -n {project}"
     late = plugin(system, project, "wait", "big", "--for=phase=Running", "--timeout=1s", code=3)
     assert "timed out" in late.stderr
 

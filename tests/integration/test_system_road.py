@@ -122,8 +122,8 @@ def test_at_rest_and_after_a_restart_nothing_is_written(system, project):
     system.until(
         project,
         "waits",
-        lambda found: "uses 4 of its share" in found["status"]["state"]["message"],
-        what="a message of what is used now, which is written at a bounded rate",
+        lambda found: "in no line until a cluster" in found["status"]["state"]["message"],
+        what="a message that no cluster can take it",
     )
     still = system.until_quiet(project)
     assert not system.writes_beside_a_later_one(project)
