@@ -31,7 +31,7 @@ def without_containers(world):
 REFUSED = {
     "two tasks of one name": (
         duplicated,
-        'spec.replicatedJobs[0].templateSpec.tasks[1].name: Duplicate value: "worker"',
+        'spec.replicatedJobs[0].templateSpec.tasks[1]: Duplicate value: {"name":"worker"}',
     ),
     "more available than pods": (
         too_many_available,
@@ -54,21 +54,20 @@ async def test_a_template_that_volcano_would_refuse_is_refused_at_apply(scenario
     assert said in answer
 
 
-async def test_requests_become_limits_and_what_is_read_back_is_what_runs(scenario):
+async def test_requests_become_limits_of_the_sub_jobs_and_the_hyperjob_stays_as_it_was(scenario):
     world = scenario.world
     made = group(world, "one", seconds=1)
     container = made["templateSpec"]["tasks"][0]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {world.accelerator: 1}}
     await scenario.apply(hyperjob("bare", made))
     ended = await scenario.until_phase("bare", "Completed", "Failed")
-    template = ended["spec"]["replicatedJobs"][0]["templateSpec"]
-    given = template["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
+    assert ended["spec"]["replicatedJobs"] == [made]
+    child = (await scenario.children("bare"))["bare-one-0"]["spec"]
+    given = child["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
     assert str(given["limits"][world.accelerator]) == "1"
-    assert (template["queue"], template["schedulerName"], template["minAvailable"]) == (
+    assert (child["queue"], child["schedulerName"], child["minAvailable"]) == (
         "default",
         "volcano",
         1,
     )
-    child = (await scenario.children("bare"))["bare-one-0"]
-    assert child["spec"]["minAvailable"] == 1
     assert ended["status"]["state"]["phase"] == "Completed"

@@ -175,7 +175,7 @@ async def serving(here: World) -> AsyncIterator[Pod]:
 async def admit(here: World, name: str) -> None:
     """Send a HyperJob through the webhook."""
     pod = {"spec": {"containers": [{"name": "main", "image": "train:1"}]}}
-    task = {"name": "worker", "replicas": 1, "template": pod}
+    task = {"replicas": 1, "template": pod}
     group = {"name": "t", "replicas": 1, "templateSpec": {"tasks": [task]}}
     hyperjob = {
         "apiVersion": HYPERJOBS.api_version,
@@ -184,7 +184,7 @@ async def admit(here: World, name: str) -> None:
         "spec": {"replicatedJobs": [group]},
     }
     stored = await here.karmada_kube.create(HYPERJOBS, hyperjob)
-    assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["schedulerName"], "not defaulted"
+    assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["name"], "not named"
     await here.karmada_kube.delete(HYPERJOBS, name, namespace="default")
 
 

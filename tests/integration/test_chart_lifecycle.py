@@ -78,7 +78,7 @@ def hyperjob(name: str) -> Object:
             {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}},
         ],
     }
-    task = {"name": "worker", "replicas": 1, "template": {"spec": spec}}
+    task = {"replicas": 1, "template": {"spec": spec}}
     group = {"name": "t", "replicas": 2, "templateSpec": {"tasks": [task]}}
     return {
         "apiVersion": HYPERJOBS.api_version,
@@ -108,7 +108,7 @@ async def train(here: World, name: str) -> None:
     """Send a HyperJob through webhook and controller, and delete it with all its children."""
     kube = here.karmada_kube
     stored = await kube.create(HYPERJOBS, hyperjob(name))
-    assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["schedulerName"], "not defaulted"
+    assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["name"], "not named"
 
     async def split() -> bool:
         return await jobs_of(kube) == 2

@@ -21,7 +21,6 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob_rules.defaulting import default
 from hyperjob_sandbox.clusters import VolcanoGlobal
 from hyperjob_sandbox.topology import Topology
 from tests.support.controller import eventually, running_controller
@@ -51,7 +50,7 @@ class Life:
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"replicatedJobs": list(groups), **spec},
         }
-        await self.kube.create(HYPERJOBS, default(document))
+        await self.kube.create(HYPERJOBS, document)
 
     async def change(self, name: str, body: Object) -> None:
         """Merge something into a HyperJob."""

@@ -76,18 +76,14 @@ def binding(name, namespace, *, affinity):
     }
 
 
-def test_what_kubectl_applies_is_read_back_with_its_defaults(control_plane, namespace, webhook):
+def test_what_kubectl_applies_is_stored_as_it_is(control_plane, namespace, webhook):
     document = json.dumps(HYPERJOB)
     apply = ("apply", "-n", namespace, "-f", "-")
     assert "created" in control_plane.kubectl(*apply, stdin=document).stdout
     stored = json.loads(
         control_plane.kubectl("get", "hj", "llm", "-n", namespace, "-o", "json").stdout
     )
-    template = stored["spec"]["replicatedJobs"][0]["templateSpec"]
-    assert template["minAvailable"] == 4
-    assert template["plugins"]["svc"] == []
-    container = template["tasks"][1]["template"]["spec"]["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
+    assert stored["spec"] == HYPERJOB["spec"]
     control_plane.kubectl(*apply, stdin=document)
     again = json.loads(
         control_plane.kubectl("get", "hj", "llm", "-n", namespace, "-o", "json").stdout
@@ -103,7 +99,7 @@ def test_what_kubectl_applies_is_read_back_with_its_defaults(control_plane, name
 def test_all_mistakes_are_told_at_once_in_kubectl(control_plane, namespace, webhook):
     wrong = json.loads(json.dumps(HYPERJOB))
     tasks = wrong["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"]
-    tasks[1]["name"] = "master"
+    tasks[1]["minAvailable"] = 4
     del tasks[0]["template"]["spec"]["containers"][0]["image"]
     refused = control_plane.kubectl(
         *("apply", "-n", namespace, "-f", "-"), stdin=json.dumps(wrong), check=False
@@ -111,17 +107,21 @@ def test_all_mistakes_are_told_at_once_in_kubectl(control_plane, namespace, webh
     assert refused.returncode == 1
     path = "spec.replicatedJobs[0].templateSpec.tasks"
     assert refused.stderr.startswith('The HyperJob "llm" is invalid: ')
-    assert f'{path}[1].name: Duplicate value: "master"' in refused.stderr
+    assert f"{path}[1].minAvailable: Invalid value: 4" in refused.stderr
     assert f"{path}[0].template.spec.containers[0].image: Required value" in refused.stderr
 
 
 def test_a_dry_run_is_judged_like_the_real_thing(control_plane, namespace, webhook):
-    applied = control_plane.kubectl(
-        *("apply", "-n", namespace, "--dry-run=server", "-o", "json", "-f", "-"),
-        stdin=json.dumps(HYPERJOB),
-    )
-    spec = json.loads(applied.stdout)["spec"]
-    assert spec["replicatedJobs"][0]["templateSpec"]["minAvailable"] == 4
+    raw = json.loads(json.dumps(HYPERJOB))
+    template = raw["spec"]["replicatedJobs"][0]["templateSpec"]
+    del template["plugins"], template["tasks"][0]["name"]
+    dry_run = ("create", "-n", namespace, "--dry-run=server", "-o", "json", "-f", "-")
+    applied = control_plane.kubectl(*dry_run, stdin=json.dumps(raw))
+    tasks = json.loads(applied.stdout)["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"]
+    assert [each["name"] for each in tasks] == ["default0", "worker"]
+    template["minAvailable"] = 5
+    refused = control_plane.kubectl(*dry_run, stdin=json.dumps(raw), check=False)
+    assert "minAvailable: Invalid value: 5" in refused.stderr
 
 
 async def test_a_gang_s_binding_is_held_until_its_gate_opens(kube, namespace, webhook):

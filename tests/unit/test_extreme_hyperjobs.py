@@ -20,7 +20,6 @@ import yaml
 
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from tests.unit.engine.builders import cluster
@@ -36,7 +35,7 @@ BASES: Final[list[Object]] = [
     base
     for file in sorted((Path(__file__).parent / "rules/corpus/bases").glob("*.yaml"))
     for base in yaml.safe_load(file.read_text(encoding="utf-8")).values()
-    if not inspect(default(base), context=NOTHING_KNOWN, strict=True).refusals
+    if not inspect(base, context=NOTHING_KNOWN, strict=True).refusals
 ]
 NUMBERS: Final = (
     *(0, 1, 2, 3, 7, 29, 64, 255, 256, 3600, 3601, 5000, 5001, 200_000, 200_001),
@@ -165,12 +164,11 @@ def test_extreme_hyperjobs_are_refused_or_planned() -> None:
         raw = extreme(rng)
         began = thread_time()
         try:
-            stored = default(raw)
-            refusals = inspect(stored, context=NOTHING_KNOWN, strict=False).refusals
+            refusals = inspect(raw, context=NOTHING_KNOWN, strict=False).refusals
             rules.update({each.rule.id for each in refusals})
             found["refused" if refusals else "admitted"] += 1
             if not refusals:
-                planned(rng, copy.deepcopy(stored))
+                planned(rng, copy.deepcopy(raw))
         except Exception as error:
             raise AssertionError(f"seed {SEED}, number {number}: {raw}") from error
         assert thread_time() - began < CPU_LIMIT, f"seed {SEED}, number {number}: {raw}"

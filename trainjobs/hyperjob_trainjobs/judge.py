@@ -11,7 +11,6 @@ from hyperjob_core.api.field import METADATA, SPEC, FieldError, forbidden, inval
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import SPREAD
 from hyperjob_core.api.wire import at, objects, string_map
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import ALLOWED, Decision
@@ -45,7 +44,7 @@ def judge(trainjob: Object, old: Object | None, around: Around, context: Context
     found = convert(trainjob, around.runtime)
     if found.hyperjob is None:
         return Decision(errors=found.refusals)
-    decided = validate_create(default(found.hyperjob), context=context)
+    decided = validate_create(found.hyperjob, context=context)
     errors = [
         invalid(SPEC, str(at(trainjob, "metadata", "name")), f"its HyperJob is refused: {error}")
         for error in decided.errors

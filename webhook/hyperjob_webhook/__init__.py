@@ -1,1 +1,1 @@
-"""The webhook: defaulting and validation of HyperJobs, and the gate on their ResourceBindings."""
+"""The webhook: validation of HyperJobs, and the gate on their ResourceBindings."""

@@ -25,7 +25,6 @@ from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry import logs
 from hyperjob_core.telemetry.endpoints import Addresses, ListenError, Protection, serve
 from hyperjob_core.telemetry.health import Checks, Remark
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.options import Options, parse
@@ -187,7 +186,7 @@ async def _protection(stack: AsyncExitStack, options: Options) -> Protection | N
 
 def _warm_up() -> None:
     """Build cached values, above all the compiled schema, before the first review."""
-    validate_create(default({"spec": {}}))
+    validate_create({"spec": {}})
 
 
 async def _drain(server: WebhookServer, options: Options) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import hyperjob_core
+from hyperjob_core.api.defaults import stored
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WEBHOOK_VERSION
 from hyperjob_rules.configuration import (
@@ -19,13 +20,12 @@ from hyperjob_rules.configuration import (
     VALIDATE_HYPERJOB,
     VALIDATE_TRAINJOB,
 )
-from hyperjob_rules.defaulting import default, is_being_deleted
 from hyperjob_rules.patch import diff
 from hyperjob_rules.stamp import stamp
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import ALLOWED, Decision
-from hyperjob_rules.validation.update import validate_update
+from hyperjob_rules.validation.update import is_being_deleted, validate_update
 from hyperjob_webhook.review import (
     MAX_BODY_BYTES,
     AdmissionRequest,
@@ -114,11 +114,11 @@ def check_http(
 
 
 def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
-    """Return the patch with defaults; a HyperJob that is being deleted stays as it is."""
+    """Return the patch that makes a HyperJob storable; one that is being deleted stays as it is."""
     raw = _required(request)
     if is_being_deleted(raw):
         return ALLOWED
-    return Decision(patch=diff(raw, _signed(default(raw))))
+    return Decision(patch=diff(raw, _signed(stored(raw))))
 
 
 def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:

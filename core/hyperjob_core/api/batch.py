@@ -1,6 +1,6 @@
 """The types of Volcano's Job (vcjob), with every field that Volcano has.
 
-They have no defaults: the webhook (`hyperjob_rules.defaulting`) sets those of Volcano.
+They have no defaults: `hyperjob_core.api.defaults` completes a template with those of Volcano.
 """
 
 from enum import StrEnum

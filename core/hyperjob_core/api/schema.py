@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperjob_core.api import batch, names, phases, v1alpha1
 from hyperjob_core.api.bounded import bounded
+from hyperjob_core.api.markers import list_map
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.structural import schema_of
 
@@ -48,13 +49,28 @@ def hyperjob_crd() -> Object:
             _column("Message", ".status.state.message", "Message about the reason.", priority=1),
         ],
         schema=_with_bounds(
-            _object_schema(
-                "One training job that is split over several clusters and runs as one.",
-                v1alpha1.HyperJobSpec,
-                v1alpha1.HyperJobStatus,
+            _keyed(
+                _object_schema(
+                    "One training job that is split over several clusters and runs as one.",
+                    v1alpha1.HyperJobSpec,
+                    v1alpha1.HyperJobStatus,
+                )
             )
         ),
     )
+
+
+def _keyed(schema: Object) -> Object:
+    """Mark the lists of a template that have a key, so that server-side apply merges their items.
+
+    The API server demands the key of every item; the webhook names a task without a name.
+    """
+    jobs = schema["properties"]["spec"]["properties"]["replicatedJobs"]["items"]
+    template = jobs["properties"]["templateSpec"]["properties"]
+    template["tasks"] |= list_map("name")
+    template["tasks"]["items"]["required"] = ["name"]
+    template["volumes"] |= list_map("mountPath")
+    return schema
 
 
 def _with_bounds(schema: Object) -> Object:

@@ -84,12 +84,15 @@ class TemplateMetadata(Model):
 _AUTO_DECIDES_REPLICAS = (
     (
         "!has(self.splitPolicy) || !has(self.splitPolicy.mode) || self.splitPolicy.mode != 'auto'"
-        " || self.replicas == 1"
+        " || !has(self.replicas) || self.replicas == 1"
     ),
     "replicas must be unset if splitPolicy.mode is auto: the split decides it",
 )
 _REQUIRED_NEEDS_CLUSTERS = (
-    "self.clusterPolicy != 'Required' || (has(self.clusterNames) && size(self.clusterNames) > 0)",
+    (
+        "!has(self.clusterPolicy) || self.clusterPolicy != 'Required'"
+        " || (has(self.clusterNames) && size(self.clusterNames) > 0)"
+    ),
     "clusterNames must be set if clusterPolicy is Required",
 )
 _NOT_ON_ITSELF = (
@@ -120,9 +123,12 @@ class ReplicatedJob(Model):
         description="How accelerators are shared out over the sub-jobs; unset: every sub-job is as"
         " the template.",
     )
-    replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] = Field(
-        default=1,
-        description="Number of sub-jobs; the controller decides it if splitPolicy.mode is auto.",
+    # No default below a list: `kubectl apply` compares a list as a whole, and would for ever replace
+    # one with a stored default.
+    replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] | None = Field(
+        default=None,
+        description="Number of sub-jobs, 1 if unset; the controller decides it if splitPolicy.mode"
+        " is auto.",
     )
     cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
         default=None,
@@ -131,9 +137,10 @@ class ReplicatedJob(Model):
         max_length=256,
         json_schema_extra=atomic_list(),
     )
-    cluster_policy: ClusterPolicy = Field(
-        default=ClusterPolicy.PREFERRED,
-        description="Whether clusterNames is a preference or the only clusters allowed.",
+    cluster_policy: ClusterPolicy | None = Field(
+        default=None,
+        description="Whether clusterNames is a preference or the only clusters allowed; Preferred"
+        " if unset.",
     )
     depends_on: tuple[DependsOn, ...] | None = Field(
         default=None,

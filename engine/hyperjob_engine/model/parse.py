@@ -17,6 +17,7 @@ from hyperjob_core.api.choices import (
     OnNoProgress,
     SuccessOperator,
 )
+from hyperjob_core.api.defaults import complete_template
 from hyperjob_core.api.duration import seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
@@ -294,13 +295,13 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
 
 
 def _replicated_job(raw: Object) -> ReplicatedJob:
-    """Parse a replicatedJob; absent replicas are 1, and unknown dependencies are left out."""
+    """Parse a replicatedJob with its complete template; unknown dependencies are left out."""
     replicas = integer(raw.get("replicas"))
     metadata = mapping(raw.get("templateMetadata"))
     return ReplicatedJob(
         name=string(raw.get("name")),
         replicas=1 if replicas is None else max(replicas, 0),
-        template=mapping(raw.get("templateSpec")),
+        template=complete_template(mapping(raw.get("templateSpec"))),
         template_labels=string_map(metadata.get("labels")),
         template_annotations=string_map(metadata.get("annotations")),
         cluster_names=tuple(dict.fromkeys(strings(raw.get("clusterNames")))),

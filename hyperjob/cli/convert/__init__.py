@@ -11,7 +11,6 @@ from hyperjob.cli.manifests import manifest_of
 from hyperjob.client.foreign import converted, form_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.yamltext import to_yaml
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 
@@ -44,7 +43,7 @@ def convert(files: Sequence[str]) -> None:
                 continue
             hyperjob, refusals = converted(document.content, form)
             if not refusals:
-                report = inspect(default(hyperjob), context=NOTHING_KNOWN, strict=True)
+                report = inspect(hyperjob, context=NOTHING_KNOWN, strict=True)
                 refusals = [str(found.error) for found in report.refusals]
             problems += [f"{name}:{document.line}: {form.title}: {each}" for each in refusals]
             made += [] if refusals else [hyperjob]

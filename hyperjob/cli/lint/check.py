@@ -20,7 +20,6 @@ from hyperjob_core.api.trainer import (
 )
 from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.hints import did_you_mean, is_typo
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.shape_errors import UNKNOWN
@@ -186,7 +185,7 @@ def is_hyperjob(content: Object) -> bool:
 def _checked_document(document: Document) -> CheckedDocument:
     """Return what admission would say about a HyperJob that an API server without others gets."""
     content = document.content
-    report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
+    report = inspect(content, context=NOTHING_KNOWN, strict=True)
     errors = head_errors(document)
     errors += [_error(document, each.rule.id, each.error, each.remedy) for each in report.refusals]
     warnings = kubectl_warnings(document)

@@ -23,7 +23,6 @@ from hyperjob_engine.model.subjobs import SubJob, queue_of
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.verdict import Share, share_of
 from hyperjob_engine.reasons.reason import NEVER_RUNS
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import (
     Context,
     kept_classes,
@@ -108,7 +107,7 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
 
     A HyperJob of the same name in the rehearsal is updated: the rules of an update apply to it.
     """
-    content = default(document.content)
+    content = document.content
     metadata = mapping(content.get("metadata"))
     namespace = string(metadata.get("namespace")) or world.namespace
     name = string(metadata.get("name"))

@@ -36,7 +36,6 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.needs import needs
@@ -139,9 +138,8 @@ def _needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, st
     """Return namespace, kind and name of the objects that the pods of valid HyperJobs need."""
     found: set[tuple[str, str, str]] = set()
     for hyperjob in hyperjobs:
-        content = default(hyperjob)
-        if inspect(content, context=NOTHING_KNOWN, strict=True).refusals:
+        if inspect(hyperjob, context=NOTHING_KNOWN, strict=True).refusals:
             continue
-        home = string(at(content, "metadata", "namespace")) or namespace
-        found |= {(home, kind, name) for kind, name in needs(content)}
+        home = string(at(hyperjob, "metadata", "namespace")) or namespace
+        found |= {(home, kind, name) for kind, name in needs(hyperjob)}
     return found

@@ -1,7 +1,7 @@
 """Validation of a new HyperJob: its size, its shape, then the rules that compare fields.
 
 The messages about the shape are those of the API server. The object that the rules get has the
-right types throughout, and no rule checks a type.
+right types throughout and complete templates, and no rule checks a type.
 """
 
 from contextlib import suppress
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import ValidationError
 
+from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
@@ -68,7 +69,7 @@ def validate_create(
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Return the report with all errors in a HyperJob and all warnings about it."""
     report = Report()
-    shape = check_structure(raw, report, strict=strict)
+    shape = check_structure(completed(raw), report, strict=strict)
     report.checked = shape.checked
     return inspect_checked(shape, report, context=context)
 

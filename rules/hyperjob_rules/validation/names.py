@@ -13,7 +13,6 @@ from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
-from hyperjob_rules.defaulting.job import SVC_USERS
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
@@ -157,7 +156,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
     """
     for job in jobs:
         plugins = (job.get("templateSpec") or {}).get("plugins") or {}
-        if not shared and "svc" not in plugins and SVC_USERS.isdisjoint(plugins):
+        if not shared and "svc" not in plugins:
             continue
         name = child_name(own.value, job.get("name") or "", 0)
         if len(name) > MAX_NAME:

@@ -26,13 +26,6 @@ from hyperjob_rules.validation.taskorder import validate_task_order
 NAME_TWICE = rule(
     "V5", DUPLICATE, "", "two tasks of a template have the same name", "rename one of them"
 )
-DEFAULT_TWICE = rule(
-    "X10.default-twice",
-    INVALID,
-    'is the name that Volcano gives to the unnamed task {index}: "{name}"',
-    "a task has the name that a task without a name gets",
-    "name all tasks",
-)
 MIN_AVAILABLE = rule(
     "V4.min-available",
     INVALID,
@@ -77,22 +70,12 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
         at = path.index(index)
         name = task_name(task, index)
         if name in names:
-            _report_twice(tasks, names[name], index, at, report)
+            report.add(NAME_TWICE, at.child("name"), name)
         names.setdefault(name, index)
         if task.get("name"):
             check(formats.dns1123_label, name, at, report, "name")
         _validate_task(task, at, report)
     validate_task_order(tasks, path, report)
-
-
-def _report_twice(tasks: list[Object], first: int, second: int, path: Path, report: Report) -> None:
-    """Report two tasks with one name; a generated name has a message of its own."""
-    unnamed = second if not tasks[second].get("name") else first
-    name = f"default{unnamed}"
-    if tasks[unnamed].get("name"):
-        report.add(NAME_TWICE, path.child("name"), tasks[second]["name"])
-    else:
-        report.add(DEFAULT_TWICE, path.child("name"), name, index=unnamed, name=name)
 
 
 def _validate_task(task: Object, path: Path, report: Report) -> None:

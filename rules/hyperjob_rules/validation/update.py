@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.plugins import knowing_world
-from hyperjob_rules.defaulting import default, is_being_deleted
+from hyperjob_core.api.wire import at
 from hyperjob_rules.validation.changes import Steps, changes
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
@@ -132,7 +133,6 @@ def inspect_update(
     if _is_same(new, old):
         return report
     if is_being_deleted(new) or is_being_deleted(old):
-        # Not default: a spec that was stored without defaults stays without.
         if next(changes(old.get("spec"), new.get("spec")), None) is not None:
             report.add(DELETED, SPEC)
         return report
@@ -142,11 +142,10 @@ def inspect_update(
         # A HyperJob that was too large has no sub-jobs, and any change of it is allowed.
         report.take(inspect(new, context=context, strict=False))
         return report
-    # A HyperJob stored without defaults gets them with its first change: they are no change.
     told_before, told_after = Report(), Report()
-    shape_before = check_structure(old, told_before, strict=False)
-    shape_after = check_structure(new, told_after, strict=False)
-    before, after = default(shape_before.checked), default(shape_after.checked)
+    shape_before = check_structure(completed(old), told_before, strict=False)
+    shape_after = check_structure(completed(new), told_after, strict=False)
+    before, after = shape_before.checked, shape_after.checked
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
@@ -166,6 +165,11 @@ def inspect_update(
         remark=lambda text: text not in texts,
     )
     return report
+
+
+def is_being_deleted(raw: Object) -> bool:
+    """Return whether an object waits for its finalizers."""
+    return at(raw, "metadata", "deletionTimestamp") is not None
 
 
 def _is_same(new: Object, old: Object) -> bool:

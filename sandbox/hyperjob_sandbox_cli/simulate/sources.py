@@ -11,7 +11,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import inspect
 from hyperjob_sandbox.simulate.nodes import devices
@@ -77,18 +76,17 @@ class Files:
 
 
 def _submission(content: Object) -> Submission:
-    """Return a HyperJob as admission would store it; raises ValueError with admission's errors."""
-    stored = default(content)
+    """Return a HyperJob with its times; raises ValueError with the errors of admission."""
     refusals = list(
         dict.fromkeys(
-            str(item.error) for item in inspect(stored, context=Context(), strict=True).refusals
+            str(item.error) for item in inspect(content, context=Context(), strict=True).refusals
         )
     )
     if refusals:
         raise ValueError("; ".join(refusals))
-    metadata = {"namespace": "default", **stored["metadata"]}
+    metadata = {"namespace": "default", **content["metadata"]}
     annotations = metadata.get("annotations") or {}
-    hyperjob = {**stored, "metadata": metadata}
+    hyperjob = {**content, "metadata": metadata}
     if DURATION not in annotations:
         raise ValueError(
             f"annotation {DURATION} is missing: the simulation needs the duration of the HyperJob"

@@ -189,10 +189,11 @@ def test_a_field_that_is_not_known_is_kept() -> None:
 
 
 def test_defaults_are_read_and_not_written() -> None:
-    spec = HyperJobSpec.from_object({"replicatedJobs": [JOB]})
-    assert spec.replicated_jobs[0].replicas == 1
-    assert spec.replicated_jobs[0].cluster_policy == "Preferred"
-    assert spec.to_object() == {"replicatedJobs": [JOB]}
+    raw = {"replicatedJobs": [JOB], "failurePolicy": {}}
+    spec = HyperJobSpec.from_object(raw)
+    assert spec.failure_policy is not None
+    assert spec.failure_policy.max_restarts == 0
+    assert spec.to_object() == raw
 
 
 def test_a_value_may_be_given_by_its_python_name() -> None:

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from hyperjob.cli.lint import lint
 from hyperjob.cli.lint.documents import parse
+from hyperjob_core.api.defaults import stored
 from hyperjob_core.yamltext import to_yaml
-from hyperjob_rules.defaulting import default
 from tests.support.kubectltexts import Row, rows
 
 ROWS = rows()
@@ -21,7 +21,7 @@ def test_lint_refuses_what_kubectl_or_the_api_server_refuses(row: Row):
 @pytest.mark.parametrize("row", [row for row in ROWS if row.is_stored], ids=str)
 def test_a_value_is_read_as_the_api_server_stores_it(row: Row):
     [document] = parse(row.document())
-    read, defaulted = row.field(document.content), row.field(default(document.content))
+    read, defaulted = row.field(document.content), row.field(stored(document.content))
     assert row.stored in (read, defaulted)
 
 

@@ -16,7 +16,6 @@ from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS as MEMBERS
 from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_rules.defaulting import default
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
@@ -431,7 +430,7 @@ def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, ex
     made = job(gpus=8)
     template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
     template["spec"] |= OBJECTS[kind]
-    old = default(json.loads(json.dumps(made)))
+    old = json.loads(json.dumps(made))
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
     world = live(existing=old if exists else None, there={("ml", kind): {"dta": ""}})
     found = judge(made, world)

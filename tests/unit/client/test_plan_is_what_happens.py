@@ -37,7 +37,6 @@ from hyperjob_core.tasks import cancel
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.reasons.reason import NEVER_RUNS
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
@@ -117,7 +116,6 @@ class Fleet:
                 raw["metadata"].pop(field, None)
             raw.pop("status", None)
             raw["spec"].pop("suspend", None)
-            raw = default(raw)
             if _size(raw) <= LARGEST and not refusals(raw):
                 return raw
 

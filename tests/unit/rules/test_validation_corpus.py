@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob_rules.defaulting import default
+from hyperjob_core.api.defaults import completed
 from hyperjob_rules.validation import size, split
 from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import inspect
@@ -66,7 +66,6 @@ class Case:
     update: dict[str, Any] | None = None
     context: dict[str, Any] = field(default_factory=dict)
     strict: bool = False
-    undefaulted: bool = False
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
@@ -83,14 +82,14 @@ class Case:
 
     @property
     def after(self) -> Any:
-        """The object as it comes out of the mutating webhook."""
+        """The object as its author wrote it, after the update if there is one."""
         made = self.before
         for path, value in (self.update or {}).items():
             if value == GONE:
                 remove(made, path)
             else:
                 put(made, path, value)
-        return made if self.undefaulted else default(made)
+        return made
 
     def judge(self) -> Report:
         """Ask validation."""
@@ -192,7 +191,7 @@ def test_admission_says_exactly_what_the_corpus_says(case: Case):
     "case", [case for case in CASES if case.defaults], ids=lambda case: case.name
 )
 def test_defaults_are_those_of_the_corpus(case: Case):
-    made = default(case.before)
+    made = completed(case.before)
     assert {path: get(made, path) for path in case.defaults} == case.defaults
 
 

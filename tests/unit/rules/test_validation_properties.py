@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from hyperjob_rules.defaulting import default
+from hyperjob_core.api.defaults import completed
 from hyperjob_rules.patch import diff
 from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import validate_create
@@ -151,9 +151,9 @@ def test_what_is_stored_can_always_be_stored_again(raw: dict[str, Any]):
 @given(documents(junk=True))
 def test_defaulting_twice_is_defaulting_once(raw: dict[str, Any]):
     kept = copy.deepcopy(raw)
-    once = default(raw)
+    once = completed(raw)
     assert raw == kept
-    assert default(once) is once
+    assert completed(once) is once
 
 
 def with_limit(amount: float) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def with_limit(amount: float) -> dict[str, Any]:
 @example(raw=with_limit(1.0))
 @example(raw=with_limit(0.5))
 def test_defaulting_only_adds(raw: dict[str, Any]):
-    for operation in diff(raw, default(raw)):
+    for operation in diff(raw, completed(raw)):
         note(operation)
         assert operation["op"] in {"add", "replace"}
         if operation["op"] == "replace":
@@ -181,7 +181,7 @@ def test_defaulting_only_adds(raw: dict[str, Any]):
 @anything
 @given(documents(junk=False))
 def test_the_answer_does_not_depend_on_the_order_of_keys(raw: dict[str, Any]):
-    made = default(raw)
+    made = completed(raw)
     outcome = validate_create(made, context=CONTEXT)
     again = validate_create(turned(made), context=CONTEXT)
     assert sorted(map(str, outcome.errors)) == sorted(map(str, again.errors))
@@ -275,10 +275,10 @@ SOUND = st.builds(
 @anything
 @given(SOUND)
 def test_what_is_accepted_is_accepted_again_after_a_round_trip(raw: dict[str, Any]):
-    made = default(drop_none(raw))
+    made = completed(drop_none(raw))
     assert [str(error) for error in validate_create(made).errors] == []
     back = orjson.loads(orjson.dumps(made))
-    assert default(back) is back
+    assert completed(back) is back
     outcome = validate_create(back, strict=True)
     assert [str(error) for error in outcome.errors] == []
     assert validate_update(back, made).errors == ()
@@ -312,7 +312,7 @@ def test_what_nests_deeply_is_refused_and_not_followed(depth: int):
         outcome = validate_create({"spec": {}, place: nested}, strict=True)
         assert outcome.errors
     raw = {"metadata": {"name": "a", "annotations": nested}, "spec": {"replicatedJobs": nested}}
-    assert default(raw) is raw
+    assert completed(raw) is raw
     assert validate_update(raw, raw).errors == ()
 
 

@@ -27,17 +27,6 @@ def pod(**resources: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", "image": "i", "resources": resources}]}
 
 
-@pytest.mark.parametrize(
-    ("limits", "is_told"), [(None, True), ({}, True), ({"cpu": "1"}, True), ({GPU: "1"}, False)]
-)
-def test_an_extended_resource_needs_its_own_limit(
-    limits: dict[str, str] | None, is_told: bool
-) -> None:
-    resources = {"requests": {GPU: "1"}} | ({} if limits is None else {"limits": limits})
-    found = [str(error) for error in validate_create(hyperjob(pod(**resources))).errors]
-    assert any(".resources.limits: " in each for each in found) is is_told, found
-
-
 def test_the_usual_grace_counts_where_a_checkpoint_names_none() -> None:
     for grace, is_told in ((29, True), (30, False)):
         made = {**pod(), "terminationGracePeriodSeconds": grace}

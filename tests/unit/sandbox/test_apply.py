@@ -201,8 +201,8 @@ REFUSED = {
         gadget(parts=[{"count": 1}]),
         (
             "failed to create typed patch object (conf/g; conf.example.dev/v1, Kind=Gadget): "
-            ".spec.parts: element 0: associative list has an element without a value for its key "
-            'fields ["name"]'
+            ".spec.parts: element 0: associative list with keys has an element that omits all key "
+            'fields ["name"] (and doesn\'t have default values for any key fields)'
         ),
     ),
 }

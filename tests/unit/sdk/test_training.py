@@ -13,7 +13,6 @@ import pytest
 from hyperjob.sdk import Client, SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
 from hyperjob.sdk.training import TrainerOptions
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 
 SCALE = 2
@@ -229,7 +228,7 @@ OPTIONS = {
 def test_admission_accepts_what_the_trainer_builds(name: str) -> None:
     made = trainer(trains, args={"steps": 3}, **OPTIONS[name])
     made["metadata"].setdefault("namespace", "default")
-    assert validate_create(default(made)).errors == ()
+    assert validate_create(made).errors == ()
 
 
 @pytest.mark.parametrize("framework", ["python", "torchrun", "jax"])
@@ -372,7 +371,7 @@ def test_both_lists_of_the_parameters_are_equal() -> None:
 def test_a_time_limit_is_the_deadline_of_the_hyperjob(given: int | str, seconds: int) -> None:
     made = trainer(trains, args={"steps": 1}, time_limit=given)
     assert made["spec"]["activeDeadlineSeconds"] == seconds
-    assert validate_create(default(made)).errors == ()
+    assert validate_create(made).errors == ()
 
 
 @pytest.mark.parametrize("given", [0, -1, "soon", "0s", "5"])

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import at
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_trainjobs.convert import convert
 from tests.support.trainjobs import job, runtime, stored
@@ -27,7 +26,7 @@ def hyperjob_of(tj: Object, rt: Object) -> Object:
     found = convert(tj, rt)
     assert not found.refusals, [str(error) for error in found.refusals]
     assert found.hyperjob is not None
-    decision = validate_create(default(deepcopy(found.hyperjob)), strict=True)
+    decision = validate_create(deepcopy(found.hyperjob), strict=True)
     assert not decision.errors, [str(error) for error in decision.errors]
     return found.hyperjob
 

@@ -129,25 +129,20 @@ def test_a_binding_with_our_affinity_name_is_stamped():
     ],
     ids=label,
 )
-def test_recorded_hyperjobs_are_defaulted_once_and_then_accepted(review):
-    _, answer = post(MUTATE_HYPERJOB, review)
-    first = patched(review, answer["response"])
-    again = copy.deepcopy(review)
-    again["request"]["object"] = first
-    assert "patch" not in post(MUTATE_HYPERJOB, again)[1]["response"]
-    assert post(VALIDATE_HYPERJOB, again)[1]["response"]["allowed"]
+def test_recorded_hyperjobs_are_stored_as_they_are_and_accepted(review):
+    assert "patch" not in post(MUTATE_HYPERJOB, review)[1]["response"]
+    assert post(VALIDATE_HYPERJOB, review)[1]["response"]["allowed"]
 
 
-def test_a_recorded_hyperjob_gets_exactly_the_defaults_that_are_missing():
+def test_a_task_without_a_name_gets_the_key_that_the_api_server_demands():
     review = recorded("HyperJob", name="llm-training")
-    _, answer = post(MUTATE_HYPERJOB, review)
-    patch = json.loads(base64.b64decode(answer["response"]["patch"]))
-    assert all(op["op"] == "add" for op in patch), "nothing that was written is replaced"
-    template = "/spec/replicatedJobs/0/templateSpec"
-    added = {op["path"]: op["value"] for op in patch}
-    assert added[f"{template}/queue"] == "default"
-    assert added[f"{template}/minAvailable"] == 16
-    assert added[f"{template}/tasks/0/minAvailable"] == 16
+    (task,) = review["request"]["object"]["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"]
+    del task["name"]
+    answer = post(MUTATE_HYPERJOB, review)[1]["response"]
+    path = "/spec/replicatedJobs/0/templateSpec/tasks/0/name"
+    assert json.loads(base64.b64decode(answer["patch"])) == [
+        {"op": "add", "path": path, "value": "default0"}
+    ]
 
 
 @pytest.mark.parametrize(("asked", "answer"), [("", __version__), ("0.0.1", "0.0.1")])
@@ -155,8 +150,9 @@ def test_an_empty_annotation_asks_for_the_release_of_the_webhook(asked, answer):
     review = recorded("HyperJob")
     review["request"]["object"]["metadata"]["annotations"] = {WEBHOOK_VERSION: asked}
     _, answered = post(MUTATE_HYPERJOB, review)
-    found = patched(review, answered["response"])["metadata"]["annotations"]
-    assert found == {WEBHOOK_VERSION: answer}
+    found = patched(review, answered["response"]) if asked == "" else review["request"]["object"]
+    assert found["metadata"]["annotations"] == {WEBHOOK_VERSION: answer}
+    assert ("patch" in answered["response"]) == (asked == "")
 
 
 def test_a_refusal_names_every_field_in_the_words_of_kubernetes():
@@ -395,7 +391,7 @@ def broken(*_arguments, **_named):
 
 @pytest.mark.parametrize(
     ("path", "function"),
-    [(MUTATE_HYPERJOB, "default"), (VALIDATE_HYPERJOB, "validate_create")],
+    [(MUTATE_HYPERJOB, "stored"), (VALIDATE_HYPERJOB, "validate_create")],
 )
 def test_our_own_bug_is_a_500_and_never_a_denial(path, function, monkeypatch):
     monkeypatch.setattr(admission, function, broken)

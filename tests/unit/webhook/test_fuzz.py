@@ -14,13 +14,13 @@ import jsonpatch
 import orjson
 import pytest
 
+from hyperjob_core.api.defaults import stored
 from hyperjob_rules.configuration import (
     MUTATE_HYPERJOB,
     MUTATE_RESOURCEBINDING,
     PATHS,
     VALIDATE_HYPERJOB,
 )
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.patch import same
 from hyperjob_webhook.admission import admit
 from tests.support.largereviews import large_reviews
@@ -91,8 +91,8 @@ def check_patch(path, body, reply):
     obj = orjson.loads(body)["request"]["object"]
     result = jsonpatch.apply_patch(obj, orjson.loads(base64.b64decode(response["patch"])))
     if path == MUTATE_HYPERJOB:
-        assert same(result, default(obj))
-        assert same(result, default(result))
+        assert same(result, stored(obj))
+        assert same(result, stored(result))
 
 
 @pytest.mark.timeout(900)

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 import pytest
 
+from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
-from hyperjob_rules.defaulting import default
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.schema import hyperjob_schema
@@ -49,7 +49,7 @@ def calls(work: Callable[[], Any]) -> int:
 
 def judge(hyperjob: Object) -> None:
     """Do what the two webhooks do for a HyperJob, created and then changed."""
-    validate_create(default(hyperjob))
+    validate_create(hyperjob)
     changed = {**hyperjob, "spec": {**hyperjob["spec"], "maxDomains": 3}}
     validate_update(changed, hyperjob)
 
@@ -164,7 +164,7 @@ def _jobs(count: int, tasks: int) -> Object:
 def test_too_many_tasks_are_refused_before_anything_is_done_for_each() -> None:
     large = _jobs(900, 200)
     assert count_tasks(large["spec"]) > MAX_ALL_TASKS
-    assert default(large) is large
+    assert completed(large) is large
     assert calls(lambda: validate_create(large)) < 10_000
     (error,) = validate_create(large).errors
     assert str(error) == "spec.replicatedJobs: Too many: 180000: must have at most 5000 items"

@@ -8,8 +8,7 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO, Quantity
-from hyperjob_core.hints import nearest
-from hyperjob_rules.resourcenames import (
+from hyperjob_core.api.resourcenames import (
     COMPUTE,
     HUGE_PAGES,
     is_huge_pages,
@@ -18,6 +17,7 @@ from hyperjob_rules.resourcenames import (
     is_unqualified,
     may_be_overcommitted,
 )
+from hyperjob_core.hints import nearest
 from hyperjob_rules.validation.amounts import parse, try_parse
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.pod import Pod

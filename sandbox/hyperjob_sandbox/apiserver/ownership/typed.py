@@ -64,7 +64,10 @@ def check(value: Json, kind: TypeInfo, path: FieldPath = ()) -> None:
             element = _identity(item, kind)
             if not element:
                 keys = " ".join(f'"{key}"' for key in kind.keys)
-                why = f"associative list has an element without a value for its key fields [{keys}]"
+                why = (
+                    f"associative list with keys has an element that omits all key fields [{keys}]"
+                    " (and doesn't have default values for any key fields)"
+                )
                 raise MisfitError(f"{print_path(path)}: element {i}: {why}")
             if element in seen:
                 why = f"duplicate entries for key {print_path([element])}"

@@ -1,11 +1,11 @@
-"""Defaulting leaves alone what it does not add; what it adds is in the corpus."""
+"""A template is completed where it is read, and stored as its author wrote it."""
 
 import copy
 from typing import Any
 
 import pytest
 
-from hyperjob_rules.defaulting import default, default_checkpoint
+from hyperjob_core.api.defaults import completed, stored
 from hyperjob_rules.patch import diff
 
 
@@ -18,29 +18,41 @@ def hyperjob(**template: Any) -> dict[str, Any]:
     }
 
 
-COMPLETE = default(hyperjob(tasks=[{"name": "c", "replicas": 1, "template": {}}]))
+COMPLETE = completed(hyperjob(tasks=[{"name": "c", "replicas": 1, "template": {}}]))
 
 
 def test_what_is_complete_comes_back_as_the_same_object():
-    assert default(COMPLETE) is COMPLETE
+    assert completed(COMPLETE) is COMPLETE
 
 
-def test_what_is_being_deleted_comes_back_as_the_same_object():
-    leaving = hyperjob(tasks=[{}])
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    assert default(leaving) is leaving
+def test_the_store_gets_nothing_but_names_of_tasks_and_amounts_as_text():
+    whole = hyperjob(tasks=[{"name": "c", "replicas": 1, "template": {"spec": {}}}])
+    assert stored(whole) is whole
+    container = {"name": "d", "resources": {"requests": {"cpu": 0.5}, "limits": {"cpu": 1.5}}}
+    pod = {"containers": [container], "initContainers": [container]}
+    raw = hyperjob(tasks=[{}, {"name": "c"}, {"name": "", "template": {"spec": pod}}])
+    tasks = "/spec/replicatedJobs/0/templateSpec/tasks"
+    assert [(each["op"], each["path"], each["value"]) for each in diff(raw, stored(raw))] == [
+        ("add", f"{tasks}/0/name", "default0"),
+        ("replace", f"{tasks}/2/name", "default2"),
+        *(
+            ("replace", f"{tasks}/2/template/spec/{kind}/0/resources/{field}/cpu", text)
+            for kind in ("containers", "initContainers")
+            for field, text in (("requests", "0.5"), ("limits", "1.5"))
+        ),
+    ]
 
 
 def test_the_input_stays_as_it_is():
     before = hyperjob(tasks=[{"replicas": 2, "template": {"spec": {"hostNetwork": True}}}])
     kept = copy.deepcopy(before)
-    default(before)
+    completed(before)
     assert before == kept
 
 
 def test_only_the_way_to_a_change_is_copied():
     before = hyperjob(tasks=[{"name": "c", "replicas": 1, "template": {"spec": {"x": [1]}}}])
-    after = default(before)
+    after = completed(before)
     assert after["metadata"] is before["metadata"]
     task = after["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
     assert (
@@ -51,7 +63,7 @@ def test_only_the_way_to_a_change_is_copied():
 
 def test_the_patch_names_each_field_once_and_alone():
     before = hyperjob(queue="", maxRetry=0, tasks=[{"name": "c", "replicas": 1}])
-    assert diff(before, default(before)) == [
+    assert diff(before, completed(before)) == [
         {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/queue", "value": "default"},
         {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/maxRetry", "value": 3},
         {
@@ -94,51 +106,10 @@ def test_a_requested_device_gets_its_limit(resources: dict[str, Any], limits: ob
     container = {"name": "c", "resources": resources}
     for kind in ("containers", "initContainers"):
         raw = hyperjob(tasks=[{"template": {"spec": {kind: [container]}}}])
-        made = default(raw)["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
+        made = completed(raw)["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
         (found,) = made["template"]["spec"][kind]
         assert found["resources"].get("limits") == limits
         assert found["terminationMessagePolicy"] == "FallbackToLogsOnError"
-
-
-CHECKPOINTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "nothing": ({}, {"gracePeriodSeconds": 30}),
-    "a claim": (
-        {"persistentVolumeClaim": "c"},
-        {"persistentVolumeClaim": "c", "path": "/checkpoints", "gracePeriodSeconds": 30},
-    ),
-    "a claim and a path": (
-        {"persistentVolumeClaim": "c", "path": "/x", "gracePeriodSeconds": 0},
-        {"persistentVolumeClaim": "c", "path": "/x", "gracePeriodSeconds": 0},
-    ),
-}
-
-
-@pytest.mark.parametrize(("given", "wanted"), CHECKPOINTS.values(), ids=list(CHECKPOINTS))
-def test_a_checkpoint_has_a_grace_period_and_its_claim_a_path(
-    given: dict[str, Any], wanted: dict[str, Any]
-):
-    found = default({"spec": {"checkpoint": given}})["spec"]["checkpoint"]
-    assert found == wanted
-    assert default_checkpoint(found) is found
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ({"successPolicy": {}}, {"successPolicy": {"operator": "All"}}),
-        ({"successPolicy": {"operator": "Any"}}, {"successPolicy": {"operator": "Any"}}),
-        (
-            {"activeDeadlineSeconds": 1},
-            {"activeDeadlineSeconds": 1, "activeDeadlineMode": "RunTime"},
-        ),
-        ({"activeDeadlineSeconds": 1, "activeDeadlineMode": "Total"}, None),
-        ({}, None),
-    ],
-)
-def test_a_policy_and_a_deadline_have_their_usual_form(
-    given: dict[str, Any], wanted: dict[str, Any] | None
-):
-    assert default({"spec": given})["spec"] == (given if wanted is None else wanted)
 
 
 PLUGINS: dict[str, tuple[object, object]] = {
@@ -153,7 +124,7 @@ PLUGINS: dict[str, tuple[object, object]] = {
 
 @pytest.mark.parametrize(("given", "wanted"), PLUGINS.values(), ids=list(PLUGINS))
 def test_plugins_of_volcano_get_those_that_they_need(given: object, wanted: object):
-    found = default(hyperjob(plugins=given))["spec"]["replicatedJobs"][0]["templateSpec"]
+    found = completed(hyperjob(plugins=given))["spec"]["replicatedJobs"][0]["templateSpec"]
     assert found["plugins"] == wanted
 
 
@@ -189,7 +160,7 @@ PARTS: dict[str, tuple[dict[str, Any], int | None]] = {
 
 @pytest.mark.parametrize(("task", "available"), PARTS.values(), ids=list(PARTS))
 def test_the_gang_of_a_task_and_of_its_vcjob(task: dict[str, Any], available: int | None):
-    found = default(hyperjob(tasks=[task, {"minAvailable": 1}]))
+    found = completed(hyperjob(tasks=[task, {"minAvailable": 1}]))
     template = found["spec"]["replicatedJobs"][0]["templateSpec"]
     assert template["tasks"][0].get("minAvailable") == available
     whole = None if available is None else available + 1
@@ -208,7 +179,7 @@ def test_the_gang_of_a_task_and_of_its_vcjob(task: dict[str, Any], available: in
     ],
 )
 def test_what_is_no_hyperjob_comes_back_as_it_is(raw: dict[str, Any]):
-    assert default(raw) is raw
+    assert completed(raw) is raw
 
 
 @pytest.mark.parametrize(
@@ -227,7 +198,7 @@ def test_what_is_no_hyperjob_comes_back_as_it_is(raw: dict[str, Any]):
     ],
 )
 def test_a_wrong_type_is_left_for_validation_to_name(wrong: dict[str, Any]):
-    template = default(hyperjob(**wrong))["spec"]["replicatedJobs"][0]["templateSpec"]
+    template = completed(hyperjob(**wrong))["spec"]["replicatedJobs"][0]["templateSpec"]
     kept = wrong["tasks"] if isinstance(wrong.get("tasks"), str) else None
     assert template.get("minAvailable") is None
     if kept:
