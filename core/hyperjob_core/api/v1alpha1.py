@@ -123,7 +123,7 @@ class ReplicatedJob(Model):
         description="How accelerators are shared out over the sub-jobs; unset: every sub-job is as"
         " the template.",
     )
-    # No default below a list: `kubectl apply` compares a list as a whole, and would for ever replace
+    # No default below a list: `kubectl apply` compares a list as a whole, and would always replace
     # one with a stored default.
     replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] | None = Field(
         default=None,
@@ -194,8 +194,8 @@ class FailurePolicy(Model):
 class SuccessPolicy(Model):
     """Which sub-jobs must complete before the HyperJob is Completed."""
 
-    operator: SuccessOperator = Field(
-        default=SuccessOperator.ALL, description="Whether all sub-jobs or any one must complete."
+    operator: SuccessOperator | None = Field(
+        default=None, description="Whether All sub-jobs or Any one must complete; All if unset."
     )
     target_replicated_jobs: (
         tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
