@@ -132,6 +132,8 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
     labels = string_map(metadata.get("labels"))
     ownership, holder = _ownership(metadata, owner)
     attempt = _attempt(metadata)
+    # A vcjob of another controller gets its defaults in the member cluster alone.
+    whole = spec if spec.get("minAvailable") else complete_template(spec)
     return Job(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
@@ -149,9 +151,9 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
                 replicas=count(task.get("replicas")),
                 min_available=integer(task.get("minAvailable")),
             )
-            for task in objects(spec.get("tasks"))
+            for task in objects(whole.get("tasks"))
         ),
-        min_available=integer(spec.get("minAvailable")),
+        min_available=integer(whole.get("minAvailable")),
         priority_class=string(spec.get("priorityClassName")),
         queue=string(spec.get("queue")),
         report=parse_report(raw.get("status")),

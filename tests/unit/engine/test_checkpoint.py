@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.defaults import complete_template
 from hyperjob_engine.expansion.checkpoint import with_checkpoint
 from hyperjob_engine.model.observed import Checkpoint
 from hyperjob_engine.model.planned import CreateChild
@@ -86,7 +87,7 @@ def test_the_grace_period_of_a_template_wins(own: int | None, expected: int) -> 
 
 def test_without_spec_checkpoint_the_template_is_as_it_was() -> None:
     (made, _) = created(hyperjob())
-    assert made["spec"] == template(task(replicas=8))
+    assert made["spec"] == complete_template(template(task(replicas=8)))
 
 
 def test_a_live_sub_job_is_never_compared_with_what_spec_checkpoint_adds() -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from hyperjob_core.api.defaults import complete_template
 from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
 from hyperjob_engine.expansion.members import adoptions, conflict, members_of
 from hyperjob_engine.expansion.objects import policy as policy_object
@@ -64,7 +65,7 @@ def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() 
                 }
             ],
         },
-        "spec": raw["spec"]["replicatedJobs"][0]["templateSpec"],
+        "spec": complete_template(raw["spec"]["replicatedJobs"][0]["templateSpec"]),
     }
 
 
