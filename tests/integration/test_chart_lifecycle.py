@@ -78,7 +78,7 @@ def hyperjob(name: str) -> Object:
             {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}},
         ],
     }
-    task = {"replicas": 1, "template": {"spec": spec}}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": spec}}
     group = {"name": "t", "replicas": 2, "templateSpec": {"tasks": [task]}}
     return {
         "apiVersion": HYPERJOBS.api_version,

@@ -100,7 +100,7 @@ async def test_what_is_being_deleted_keeps_its_spec_and_may_lose_its_finalizers(
     made = hyperjob("going", namespace=namespace, finalizers=["example.com/wait"])
     await people.mallory.create(HYPERJOBS, made)
     await people.mallory.delete(HYPERJOBS, "going", namespace=namespace)
-    grown = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": 4000}]
+    grown = [{"op": "add", "path": "/spec/replicatedJobs/0/replicas", "value": 4000}]
     with pytest.raises(KubeError, match="while the HyperJob is being deleted"):
         await people.mallory.patch(
             HYPERJOBS, "going", grown, namespace=namespace, kind=PatchType.JSON

@@ -114,7 +114,7 @@ def check_http(
 
 
 def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
-    """Return the patch that makes a HyperJob storable; one that is being deleted stays as it is."""
+    """Return the patch that makes a HyperJob storable; during its deletion it stays as it is."""
     raw = _required(request)
     if is_being_deleted(raw):
         return ALLOWED

@@ -1,10 +1,10 @@
 """The defaults of a HyperJob's templates, which are those of Volcano's own webhook. Pure.
 
 The API server stores a HyperJob as its author wrote it: `kubectl apply` compares a list as a whole
-and would replace one with a stored default for ever. Sub-jobs are made from the completed template,
-since no component completes them later: a vcjob must have its defaults at its first apply in a
-member cluster. A value of an unexpected type and a list that is too long stay, which validation
-reports. Only changed parts are copied: a complete object is returned as the same object.
+and would replace one with a stored default at every apply. Sub-jobs are made from the completed
+template, since no component completes them later: a vcjob must have its defaults at its first apply
+in a member cluster. A value of an unexpected type and a list that is too long stay, which
+validation reports. Only changed parts are copied: a complete object is returned as the same object.
 """
 
 from collections.abc import Callable
