@@ -58,10 +58,13 @@ def test_use_case_one_runs_on_two_clusters_and_kubectl_tells_it(system, project)
     template = ended["spec"]["replicatedJobs"][0]["templateSpec"]
     resources = template["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
     assert set(resources) == {"requests"}, "it is stored as its author wrote it"
-    jobs = json.loads(system.plane.kubectl("get", "vcjobs", "-n", project, "-o", "json").stdout)
+    jobs = json.loads(
+        system.plane.kubectl("get", "jobs.batch.volcano.sh", "-n", project, "-o", "json").stdout
+    )
     for job in jobs["items"]:
         (container,) = job["spec"]["tasks"][0]["template"]["spec"]["containers"]
-        assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}, "a default of what runs"
+        limits = container["resources"]["limits"]
+        assert int(limits["nvidia.com/gpu"]) == 1, "a default of what runs"
     assert len(jobs["items"]) == 2
     wide = system.plane.kubectl("get", "hj", "-n", project, "-o", "wide").stdout
     assert "east,west" in wide
