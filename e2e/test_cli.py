@@ -78,7 +78,8 @@ async def test_what_fits_nowhere_is_explained_with_the_next_command(scenario):
     await scenario.until_phase("huge", "Pending", "Queued")
     answer = json.loads(await plugin(scenario, "why", "huge", "-o", "json", code=4))
     assert answer["causes"][0]["reason"] == "ExceedsClusters"
-    assert answer["causes"][0]["next"] == "kubectl hyperjob top"
+    edit = f"kubectl edit hj huge -n {scenario.namespace}"
+    assert answer["causes"][0]["next"] == edit
     await plugin(scenario, "wait", "huge", "--for=phase=Running", "--timeout=1s", code=3)
     top = json.loads(await plugin(scenario, "top", "-o", "json"))
     assert top["waiting"][world.accelerator] >= too_many * world.per_pod
