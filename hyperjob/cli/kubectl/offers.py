@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from hyperjob.cli.kubectl.connection import Access
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES, Resource
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, Resource
 
 if TYPE_CHECKING:
     from hyperjob.client.summary import Summary
@@ -123,7 +123,6 @@ async def _clusters(kube: "Kube", access: Access, ctx: click.Context) -> Iterabl
 
 
 NAMESPACE: Final = Offered(_all_of(NAMESPACES))
-QUEUE: Final = Offered(_all_of(QUEUES))
 JOB: Final = Offered(_jobs)
 CLUSTER: Final = Offered(_clusters)
 HYPERJOB: Final = _hyperjobs
