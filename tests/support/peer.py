@@ -23,9 +23,18 @@ class Peer:
         self.gone = asyncio.Event()
         self.kubeconfig = folder / "peer.kubeconfig"
         self._answer = answer
+        self._writers: list[asyncio.StreamWriter] = []
         self.url = ""
 
+    async def end(self) -> None:
+        """Close all connections, also with bytes that no client reads any more."""
+        for writer in self._writers:
+            writer.transport.abort()
+        waits = (writer.wait_closed() for writer in self._writers)
+        await asyncio.gather(*waits, return_exceptions=True)
+
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             request = head.split(b" HTTP/", 1)[0].decode()
@@ -55,7 +64,10 @@ async def misbehaving(answer: Answer, folder: Path) -> AsyncIterator[Peer]:
             "users": [{"name": "a", "user": {}}],
         }
         peer.kubeconfig.write_text(yaml.safe_dump(content))
-        yield peer
+        try:
+            yield peer
+        finally:
+            await peer.end()
 
 
 def chunk(data: bytes) -> bytes:

@@ -216,6 +216,7 @@ def test_progress_takes_numbers_of_other_libraries_and_leaves_out_nan(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(progress.__globals__, "_last", {**progress.__globals__["_last"], "time": 0})
+    monkeypatch.setitem(progress.__globals__, "_samples", [0, 0])
     assert progress(
         step=Scalar(7), steps=7, loss=Scalar(0.5), best=float("nan"), worst=float("inf"), lr=3
     )
