@@ -93,7 +93,7 @@ def progress(
     step, steps, saved = _step("step", step), _step("steps", steps), _step("saved", saved)
     numbers = _numbers(metrics)
     _watchdog.steps(None if phase is not None else step)
-    if os.environ.get("LOCAL_RANK", "0") != "0" or (step is None and phase is None):
+    if not _prints() or (step is None and phase is None):
         return False
     if phase is None:
         report = {"step": step, "steps": steps, "saved": saved, "metrics": numbers or None}
@@ -107,6 +107,11 @@ def progress(
     if phase is not None:
         _print({"phase": str(phase)[:_TEXT]})
     return printed or phase is not None
+
+
+def _prints() -> bool:
+    """Return whether this process prints progress: one of each pod does."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def _print_last() -> bool:
@@ -255,9 +260,11 @@ class _Watchdog:
         while True:
             due = self._due
             left = 1.0 if due is None else due - time.monotonic()
-            if self._since:
+            longest = 1.0
+            if self._since and _last["waited"] is None and _prints():
                 self._sample()
-            if select.select([self._read], [], [], max(0.0, min(_SAMPLE_SECONDS, left)))[0]:
+                longest = _SAMPLE_SECONDS
+            if select.select([self._read], [], [], max(0.0, min(longest, left)))[0]:
                 self._report(self._written().decode(errors="replace"))
             elif due is not None and left <= 0 and self._due == due:
                 self._reports += 1

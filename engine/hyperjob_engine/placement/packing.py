@@ -10,7 +10,8 @@ hold them.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import product
 from typing import Final, TypeAlias
@@ -39,6 +40,9 @@ _ANSWERS: Final = 256  # that a ground remembers
 
 _EMPTIEST: Final = -1
 _FULLEST: Final = 1
+_CHOICES: Final = (_EMPTIEST, _FULLEST)
+_ORDERS: Final = (True, False)
+"""Whether the largest kind of pods has the first turn."""
 
 _Candidate: TypeAlias = tuple[int, int]
 """A node for a kind: the pods of the kind that it has room for, times the choice; its position."""
@@ -97,33 +101,40 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
 
-    tries = _tries(ground, wanted, held)
-    if _is_safe(tries):
+    fill = _filling(ground, wanted, held)
+    if _is_safe(fill):
         return None
-    found = next(filter(None, tries))
+    tries = [fill(*each) for each in product(_CHOICES, _ORDERS)]
     # Where no end of other pods makes room in every order, the gang would wait in vain.
-    if all(tries) or _is_safe(_tries(ground.vacated(Vacating.ALL), wanted, {})):
-        return found
+    if all(tries) or _is_safe(_filling(ground.vacated(Vacating.ALL), wanted, {})):
+        return next(filter(None, tries))
     return None
 
 
-def _tries(
+def _filling(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
-) -> list[Unfit | None]:
-    """Return what finds no node on the emptiest nodes in both orders, then on the fullest."""
+) -> Callable[[int, bool], Unfit | None]:
+    """Return a function of the choice of nodes, and whether the largest kind comes first.
+
+    It returns what finds no node then; each answer is computed once.
+    """
     everything = kinds_of(wanted) + kinds_of(held) + ground.waiting
-    tries = []
-    for choice, largest_first in product((_EMPTIEST, _FULLEST), (True, False)):
-        fill = _Fill(ground, everything, choice, largest_first=largest_first)
-        fill.settle(Counter[Item](ground.waiting))
-        fill.settle(held)
-        tries.append(fill.place(wanted))
-    return tries
+
+    @cache
+    def fill(choice: int, largest_first: bool) -> Unfit | None:
+        made = _Fill(ground, everything, choice, largest_first=largest_first)
+        made.settle(Counter[Item](ground.waiting))
+        made.settle(held)
+        return made.place(wanted)
+
+    return fill
 
 
-def _is_safe(tries: Sequence[Unfit | None]) -> bool:
+def _is_safe(fill: Callable[[int, bool], Unfit | None]) -> bool:
     """Return whether no order in which Volcano may take the pods leaves some without a node."""
-    return not any(tries[:2]) and not all(tries[2:])
+    return not any(fill(_EMPTIEST, each) for each in _ORDERS) and not all(
+        fill(_FULLEST, each) for each in _ORDERS
+    )
 
 
 def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:

@@ -74,16 +74,13 @@ def code_of(state: QueueState, waiting: Pending, code: WaitCode, *, asked: bool 
     """
     if code is WaitCode.LIMIT and exceeds(state, waiting):
         return WaitCode.LIMIT_OF_GANG
-    if code in LESS_THAN_NEVER and exceeds_clusters(state, waiting, asked):
+    if code in LESS_THAN_NEVER and _exceeds_clusters(state, waiting, asked=asked):
         return WaitCode.NEVER
     return code
 
 
-def exceeds_clusters(state: QueueState, waiting: Pending, asked: bool = True) -> bool:
-    """Return whether not even empty clusters have room for a gang that is incomplete.
-
-    Without `asked` an answer that is not known yet is no.
-    """
+def _exceeds_clusters(state: QueueState, waiting: Pending, *, asked: bool) -> bool:
+    """Return whether not even empty clusters have room for a gang that is incomplete."""
     needs, never = waiting.shape.needs, state.answers.never
     known = never.get(needs) if needs.needed else False
     if known is None and asked:

@@ -39,7 +39,8 @@ TRUE_IN: Final[Mapping[str, Collection[Phase]]] = {
 }
 """The phases in which each condition is True, in the order of the conditions.
 
-Admitted becomes True within Starting. A HyperJob that never runs as things are is Stalled.
+Admitted becomes True within Starting. A HyperJob that never runs on the present clusters and Queues
+is Stalled.
 """
 _STEPS: Final = frozenset({CONDITION_QUOTA_RESERVED, CONDITION_ADMITTED, CONDITION_RUNNING})
 _WHY: Final = "status.state.message says why"

@@ -9,6 +9,7 @@ from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 
 LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --job {job} --tail 50"
+_RECENT_LOGS: Final = "kubectl hyperjob logs {name} -n {namespace} --since 15m"
 _SEE: Final = "kubectl describe hj {name} -n {namespace}"
 _WATCH: Final = "kubectl hyperjob tree {name} -n {namespace} -w"
 _PODS: Final = "kubectl hyperjob tree {name} -n {namespace} --pods"
@@ -59,8 +60,8 @@ _NEXT: Final[Mapping[str, str]] = {
     Reason.INVALID_SPEC: _EDIT,
     Reason.INTERNAL_ERROR: "kubectl --context host logs -n karmada-system"
     " deploy/hyperjob-controller | grep incident",
-    Reason.NO_PROGRESS: "kubectl hyperjob logs {name} -n {namespace} --since 15m",
-    Reason.SLOW_PROGRESS: "kubectl hyperjob logs {name} -n {namespace} --since 15m",
+    Reason.NO_PROGRESS: _RECENT_LOGS,
+    Reason.SLOW_PROGRESS: _RECENT_LOGS,
 }
 NEEDS_HELP: Final = NEVER_RUNS | {
     "NoController",
