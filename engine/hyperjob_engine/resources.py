@@ -38,10 +38,16 @@ def parse_resources(raw: object) -> dict[str, int]:
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             continue
         try:
-            amounts[str(name)] = max(-MAX, min(Quantity.parse(value).nano, MAX))
+            amounts[str(name)] = _nano(value)
         except ValueError:
             continue
     return amounts
+
+
+@lru_cache(maxsize=4096)
+def _nano(value: str | float) -> int:
+    """Return a quantity in nano-units; the pods of a fleet ask for few different ones."""
+    return max(-MAX, min(Quantity.parse(value).nano, MAX))
 
 
 def whole(number: int) -> int:

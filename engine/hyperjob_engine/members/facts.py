@@ -359,11 +359,11 @@ def _state(spec: Object, status: Object) -> NodeState:
 
 
 def _labels(labels: Mapping[str, str]) -> Labels:
-    return _shared(tuple(sorted(_pair(key, value) for key, value in labels.items())))
+    return _shared(tuple(sorted(labels.items())), _pairs)
 
 
-def _pair(key: str, value: str) -> tuple[str, str]:
-    return _shared((intern(key), intern(value)))
+def _pairs(labels: Labels) -> Labels:
+    return tuple(_shared((intern(key), intern(value))) for key, value in labels)
 
 
 class _Values:
@@ -379,6 +379,7 @@ class _Values:
         found = self._known.get(key)
         if found is None:
             found = make(key)
+            key = found if found == key else key  # of equal ones one stays in memory
             size = Weights().of((key, found))
             if size <= _SHARED_EACH:
                 self._known[key] = found
@@ -403,6 +404,6 @@ def _resources(items: Iterable[tuple[str, int]]) -> Resources:
     return {intern(name): amount for name, amount in items}
 
 
-def _shared(value: T) -> T:
-    """Return the first of all equal values: it alone stays in memory."""
-    return _OTHERS.of(value, lambda value: value)  # type: ignore[return-value]
+def _shared(value: T, make: Callable[[T], T] = lambda value: value) -> T:
+    """Return the first of all equal values, which `make` made: it alone stays in memory."""
+    return _OTHERS.of(value, make)  # type: ignore[return-value]

@@ -3,11 +3,13 @@
 A value in several facts counts once: `facts` lets equal values be one as long as it remembers them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from sys import getsizeof
-from typing import Final
+from typing import Any, Final
 
 from hyperjob_engine.model.members import PodHeld
 
@@ -15,7 +17,7 @@ _FOLDED: Final = 500
 """What the fold, its view and the ground of placement take for a fact."""
 _ENTRY: Final = 100
 """What a table takes for an entry."""
-_PLAIN: Final = (str, int, float, datetime)
+_PLAIN: Final = frozenset({str, int, bool, float, datetime})
 
 
 class Weights:
@@ -35,13 +37,13 @@ class Weights:
             each = todo.pop()
             total += getsizeof(each)
             for part in _parts(each):
-                if isinstance(part, _PLAIN):
+                if type(part) in _PLAIN:
                     total += getsizeof(part)
-                elif part is None or part == ():
+                elif part is None or part == () or id(part) in seen:
                     continue
-                elif isinstance(part, PodHeld):
+                elif type(part) is PodHeld:
                     todo.append(part)
-                elif id(part) not in seen:
+                else:
                     seen[id(part)] = part
                     total += _ENTRY
                     todo.append(part)
@@ -53,4 +55,13 @@ def _parts(value: object) -> Iterable[object]:
         return value
     if isinstance(value, dict):
         return chain(value, value.values())
-    return [getattr(value, name) for name in getattr(value, "__slots__", ())]
+    return _fields(type(value))(value)  # type: ignore[arg-type]
+
+
+@lru_cache
+def _fields(kind: type) -> Callable[[object], Iterable[Any]]:
+    """Return what gives the values of the fields of a class."""
+    names = tuple(getattr(kind, "__slots__", ()))
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
