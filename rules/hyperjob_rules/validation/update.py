@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
+from hyperjob_core.api.choices import DeadlineMode, OnNoProgress, SuccessOperator
 from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
@@ -107,6 +109,17 @@ FREE: Final = AFTER_END | {
     *("minAvailable", "failurePolicy", "onNoProgress", "successPolicy"),
     *("activeDeadlineSeconds", "activeDeadlineMode"),
 }
+_COUNTS_AS: Final[tuple[tuple[str, Object], ...]] = (
+    ("checkpoint", {"path": DEFAULT_PATH, "gracePeriodSeconds": DEFAULT_GRACE_SECONDS}),
+    ("successPolicy", {"operator": SuccessOperator.ALL}),
+)
+_ALWAYS_COUNTS_AS: Final[Object] = {
+    "suspend": False,
+    "onNoProgress": OnNoProgress.NOTIFY,
+    "activeDeadlineMode": DeadlineMode.RUN_TIME,
+    "successPolicy": {},
+}
+"""What a field counts as that a spec leaves out; templates are completed before."""
 
 
 def validate_update(
@@ -203,6 +216,7 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
     A HyperJob that has ended is fixed except for AFTER_END; a suspended one can change anywhere.
     `new` and `old` are specs with defaults, with the replicatedJobs in the same order.
     """
+    new, old = _as_it_counts(new), _as_it_counts(old)
     phase, finished = _phase(status), _finished(status)
     if finished:
         for step in islice(_differences(old, new), MAX_TOLD):
@@ -228,6 +242,16 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
             index = int(step[1])
             pair = (_jobs(old)[index], _jobs(new)[index])
             _judge_job(step, pair, phase, report)
+
+
+def _as_it_counts(spec: Object) -> Object:
+    """Return a spec with what its absent fields count as: to write that is no change."""
+    spec = _ALWAYS_COUNTS_AS | {name: each for name, each in spec.items() if each is not None}
+    for name, usual in _COUNTS_AS:
+        if name in spec:
+            given = {key: each for key, each in spec[name].items() if each is not None}
+            spec[name] = usual | given
+    return spec
 
 
 def _differences(old: Object, new: Object) -> Iterator[Steps]:
