@@ -38,8 +38,8 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang
-from hyperjob_engine.model.training import MAX_LINE
-from hyperjob_engine.model.waits import WaitShare, any_waits
+from hyperjob_engine.model.training import MAX_LINE, used_to_it
+from hyperjob_engine.model.waits import WaitShare, any_waits, straggler
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)
@@ -352,6 +352,9 @@ class Reader:
         if found is None:
             return
         self._waits[key] = self._waits.get(key, last)._replace(shares=found.waits)
+        if straggler(found.waits, steps_per_second=None) is None:
+            for each in self._watches.get(key, {}).values():
+                each.track = used_to_it(each.track) if each.track is not None else None
         self._request_pass(key)
 
     def _waits_elsewhere(self, key: str) -> bool:

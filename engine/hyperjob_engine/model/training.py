@@ -212,7 +212,7 @@ class Track:
 
     `paces` are the seconds of a step before each of the last lines, without those before which the
     program had announced something else, and `pace` is the least median of them so far: its usual
-    pace. `slow`: the present one is far above it.
+    pace. `slow_since`: since then the present one is far above it.
     """
 
     start_step: int
@@ -228,8 +228,13 @@ class Track:
     sampled: bool = False
     paces: tuple[float, ...] = ()
     pace: float | None = None
-    slow: bool = False
+    slow_since: datetime | None = None
     metrics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def slow(self) -> bool:
+        """Return whether the program is far slower than usual."""
+        return self.slow_since is not None
 
     @property
     def waited(self) -> float | None:
@@ -282,7 +287,8 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
                 track = replace(track, resumed=time)
             if not line.after_stall:
                 track = replace(track, longest=max(track.longest, time - last))
-                track = _with_pace(track, (time - last).total_seconds() / (line.step - step))
+                seconds = (time - last).total_seconds() / (line.step - step)
+                track = _with_pace(track, seconds, time=time)
     track = replace(
         track,
         samples=samples,
@@ -298,7 +304,7 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     return track
 
 
-def _with_pace(track: Track, seconds: float) -> Track:
+def _with_pace(track: Track, seconds: float, *, time: datetime) -> Track:
     """Return the track after a line whose steps took so long each."""
     paces = (*track.paces, seconds)[-_USUAL:]
     pace = track.pace
@@ -307,7 +313,20 @@ def _with_pace(track: Track, seconds: float) -> Track:
     factor = _FAST_AGAIN if track.slow else _SLOW
     recent = paces[-_RECENT:]
     slow = bool(pace) and len(recent) == _RECENT and median(recent) > factor * (pace or 0.0)
-    return replace(track, paces=paces, pace=pace, slow=slow)
+    since = (track.slow_since or time) if slow else None
+    return replace(track, paces=paces, pace=pace, slow_since=since)
+
+
+def used_to_it(track: Track) -> Track:
+    """Return the track of a training that waits for no single process, by its pace of today.
+
+    A program that is slow for longer than the window has other work for good, such as longer
+    sequences.
+    """
+    if track.slow_since is None or track.last[1] - track.slow_since < WINDOW:
+        return track
+    recent = track.paces[-_RECENT:]
+    return replace(track, paces=recent, pace=median(recent), slow_since=None)
 
 
 def pace_of(training: SubJobTraining) -> float | None:

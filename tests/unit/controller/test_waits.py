@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from hyperjob_controller.training.watch import watch
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import parse
 from hyperjob_engine.model.waits import WaitShare, straggler
@@ -100,6 +101,29 @@ async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
         bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
         await bench.until(slow)
         assert slow() == "hj-trainer-1-worker-1"
+
+
+@pytest.mark.parametrize(("least", "learns"), [(0.6, True), (0.02, False)])
+async def test_a_training_that_waits_for_no_single_process_gets_used_to_its_pace(
+    least: float, learns: bool
+) -> None:
+    async with Bench(interval=0.02) as bench:
+        seconds = [*range(18), *range(33, 720, 16)]
+        for index, part in enumerate((0.6, least)):
+            sampled = f', "sampled": {part}'
+            log = b"".join(text(at, step, sampled) for step, at in enumerate(seconds))
+            bench.logs.answers[f"a/hj-trainer-{index}-worker-0"] = log
+        jobs = [job(f"hj-trainer-{index}", phase="Running", gpus=2) for index in range(2)]
+        bench.planned(seen(*jobs))
+
+        def first() -> SubJobTraining:
+            return bench.reader.trainings(KEY)["hj-trainer-0"]
+
+        if learns:
+            await bench.until(lambda: first().usual == "0.0625")
+        else:
+            await bench.until(lambda: len(bench.reader.waits(KEY)) == 2)
+        assert first().slow is not learns
 
 
 async def _surveyed(bench: Bench) -> Observed:

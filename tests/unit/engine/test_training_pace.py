@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from hyperjob.sdk.progress import WAITS
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.model.training import ProgressLine, Track, advance, training_of
+from hyperjob_engine.model.training import (
+    WINDOW,
+    ProgressLine,
+    Track,
+    advance,
+    training_of,
+    used_to_it,
+)
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons import stacks
@@ -78,6 +85,18 @@ def test_an_announced_phase_is_no_slow_step() -> None:
         line = ProgressLine(time=time, step=20 + more)
         made = advance(replace(made, phase="evaluate"), line, now=NEVER)
     assert not made.slow
+
+
+def test_the_pace_of_work_that_has_changed_for_good_is_the_usual_one_after_the_window() -> None:
+    lines = int(WINDOW.total_seconds() / 4.0)
+    longer = track_of([1.0] * 20 + [4.0] * (lines - 10))
+    assert used_to_it(longer) == longer
+    made = used_to_it(track_of([1.0] * 20 + [4.0] * (lines + 10)))
+    assert (made.slow, made.pace) == (False, 4.0)
+    for more, gap in enumerate([4.0] * 20 + [9.0] * 5, start=1):
+        line = ProgressLine(time=made.last[1] + timedelta(seconds=gap), step=made.last[0] + 1)
+        made = advance(made, line, now=NEVER)
+        assert made.slow is (more >= 23), "it is slow again against its new pace"
 
 
 def test_the_status_says_how_slow_and_for_which_pod_the_others_wait() -> None:
