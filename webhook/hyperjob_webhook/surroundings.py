@@ -39,8 +39,8 @@ from hyperjob_rules.validation.context import (
     known_objects,
     known_queues,
 )
+from hyperjob_rules.validation.names import warn_references
 from hyperjob_rules.validation.needs import needs
-from hyperjob_rules.validation.references import warn_references
 from hyperjob_rules.validation.rules import ALLOWED, Decision, Report
 from hyperjob_trainjobs.judge import Around, judge
 from hyperjob_webhook.review import AdmissionRequest

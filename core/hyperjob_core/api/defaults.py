@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, count_tasks
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
-from hyperjob_core.api.resourcenames import may_be_overcommitted
+from hyperjob_core.api.quantity import may_be_overcommitted
 
 _QUEUE: Final = "default"
 _SCHEDULER: Final = "volcano"

@@ -1,16 +1,79 @@
-"""Bounds of a HyperJob: what its sub-jobs take together in etcd, in sums and in time."""
+"""Bounds of a HyperJob: its own size, and what its sub-jobs take in etcd, in sums and in time.
+
+The size comes first: the time of all other rules depends on it.
+"""
 
 from collections.abc import Sequence
 
-from hyperjob_core.api.field import SPEC, Path
-from hyperjob_core.api.limits import MAX_ALL_BYTES, MAX_SPEC_BYTES, MAX_SUB_JOBS
+import orjson
+
+from hyperjob_core.api.field import METADATA, SPEC, Path
+from hyperjob_core.api.limits import (
+    MAX_ALL_BYTES,
+    MAX_ALL_TASKS,
+    MAX_METADATA_KEYS,
+    MAX_SPEC_BYTES,
+    MAX_SUB_JOBS,
+    count_tasks,
+)
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
-from hyperjob_rules.validation.amounts import try_parse
-from hyperjob_rules.validation.rules import INVALID, TOO_LONG, Report, rule
-from hyperjob_rules.validation.size import bytes_of
+from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount
+from hyperjob_rules.validation.rules import INVALID, TOO_LONG, TOO_MANY, Report, rule
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
-from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
+
+TASKS = rule(
+    "X6.too-many-tasks",
+    TOO_MANY,
+    f"must have at most {MAX_ALL_TASKS} items",
+    "all templates together have more tasks than one review can judge in its time",
+    "make several HyperJobs",
+)
+BYTES = rule(
+    "X6.too-large",
+    TOO_LONG,
+    f"may not be more than {MAX_SPEC_BYTES} bytes",
+    "the spec, or the metadata, is larger than etcd's default limit for a whole object",
+    "make several HyperJobs, or move long texts to ConfigMaps",
+)
+
+
+KEYS = rule(
+    "X6.too-many-keys",
+    TOO_MANY,
+    f"must have at most {MAX_METADATA_KEYS} items",
+    "an object has more labels or annotations than one review can judge in its time",
+    "move labels and annotations that no selector needs to a ConfigMap",
+)
+
+
+def validate_size(raw: Object, report: Report, *, at_most: int | None = None) -> bool:
+    """Validate the size of a HyperJob; return whether its parts may be validated.
+
+    `at_most` is an upper bound of its size in bytes, if known.
+    """
+    spec = raw.get("spec")
+    if (tasks := count_tasks(spec)) > MAX_ALL_TASKS:
+        report.add(TASKS, SPEC.child("replicatedJobs"), tasks)
+    elif at_most is None or at_most > MAX_SPEC_BYTES:
+        for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
+            if bytes_of(part) > MAX_SPEC_BYTES:
+                report.add(BYTES, path)
+    metadata = raw.get("metadata")
+    for field in ("labels", "annotations"):
+        keys = metadata.get(field) if isinstance(metadata, dict) else None
+        if isinstance(keys, dict) and len(keys) > MAX_METADATA_KEYS:
+            report.add(KEYS, METADATA.child(field), len(keys))
+    return not report.refusals
+
+
+def bytes_of(part: object) -> int:
+    """Return the size of a part of an object as JSON; 0 if there is none, or no JSON for it."""
+    try:
+        return len(orjson.dumps(part)) if part else 0
+    except TypeError:
+        return 0  # nested too deep, or invalid text: the shape errors are enough
+
 
 COPIES = rule(
     "X19.copies",
@@ -124,7 +187,7 @@ def _sums(pods_by_amount: dict[tuple[str, str | int], int]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for (name, value), pods in pods_by_amount.items():
         if value is not None:
-            nano = try_parse(value).nano
+            nano = try_parse_amount(value).nano
             # An amount that is negative or too large by itself has an error of its own.
             if 0 < nano <= MAX:
                 sums[name] = sums.get(name, 0) + pods * nano

@@ -8,9 +8,9 @@ from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VO
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
+from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
-from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
 
 NO_PLACE = rule(
     "L19.no-place",

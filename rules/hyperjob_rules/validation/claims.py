@@ -5,8 +5,7 @@ from typing import Final
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.amounts import parse
-from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.forms import check, parse_amount
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -90,7 +89,7 @@ def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
 
 def _validate_size(size: str | int, path: Path, report: Report) -> None:
     try:
-        amount = parse(size)
+        amount = parse_amount(size)
     except ValueError as error:
         report.add(AMOUNT, path, size, message=error)
         return

@@ -15,12 +15,12 @@ from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
 from hyperjob_rules.validation import shape_errors
+from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.hyperjob import validate_hyperjob
-from hyperjob_rules.validation.references import warn_references
+from hyperjob_rules.validation.names import warn_references
 from hyperjob_rules.validation.rules import Decision, EnoughError, Report
 from hyperjob_rules.validation.schema import hyperjob_shape
-from hyperjob_rules.validation.size import validate_size
 
 MAX_ERRORS: Final = 500
 

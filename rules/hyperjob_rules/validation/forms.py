@@ -1,11 +1,17 @@
-"""Validation of the form of names, labels, annotations and keys, with Kubernetes' messages."""
+"""What several topics read: forms of names, with Kubernetes' messages, quantities, and tasks.
 
-from collections.abc import Callable
+Quantities have a memo: many containers have few different ones.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
+from hyperjob_core.api.quantity import Quantity
 from hyperjob_rules.validation.rules import INVALID, TOO_LONG, Report, rule
 
 MAX_ANNOTATIONS: Final = 256 * 1024
@@ -53,3 +59,41 @@ def validate_annotations(annotations: Object, path: Path, report: Report) -> Non
             report.add(FORM, path, key, message=message)
     if size > MAX_ANNOTATIONS:
         report.add(ANNOTATIONS_TOO_LONG, path)
+
+
+MAX_LENGTH: Final = 32
+MAX_KNOWN: Final = 4096
+
+
+def parse_amount(value: str | int) -> Quantity:
+    """Parse a quantity; raises ValueError with Kubernetes' message."""
+    text = value if isinstance(value, str) else str(value)
+    return _known(text) if len(text) <= MAX_LENGTH else Quantity.parse(text)
+
+
+def try_parse_amount(value: str | int) -> Quantity:
+    """Parse a quantity; a malformed one is 0 here and is reported by the check of its field."""
+    try:
+        return parse_amount(value)
+    except ValueError:
+        return Quantity()
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _known(text: str) -> Quantity:
+    return Quantity.parse(text)
+
+
+def tasks_of(job: Object) -> Sequence[Object]:
+    """Return the tasks of a replicatedJob; none without a template."""
+    return (job.get("templateSpec") or {}).get("tasks") or ()
+
+
+def task_names(tasks: Sequence[Object]) -> list[str]:
+    """Return the names of all tasks of a template, in order."""
+    return [task_name(task, index) for index, task in enumerate(tasks)]
+
+
+def pod_spec_of(task: Object) -> Object:
+    """Return the spec of a task's pods; empty without a template."""
+    return (task.get("template") or {}).get("spec") or {}

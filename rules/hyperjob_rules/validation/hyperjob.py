@@ -1,14 +1,38 @@
-"""Validation of a HyperJob as a whole: its parts, and the rules across them."""
+"""Validation of a HyperJob as a whole: its parts, its replicatedJobs, and the rules across them.
+
+Its annotations may request a restart or a move of sub-jobs. `spec.quorum` is how many sub-jobs must
+train; some plugins need all of them.
+"""
 
 from collections.abc import Sequence
+from typing import Final
 
+from hyperjob_core.api import formats
+from hyperjob_core.api.childmetadata import domain_of, may_be_given
 from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import (
+    GROUP,
+    LABEL_HYPERJOB,
+    LABEL_REPLICATED_JOB,
+    MAX_TOKEN,
+    MIGRATE_REQUEST,
+    RESTART_REQUEST,
+)
+from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
+from hyperjob_core.api.wire import at, mapping
 from hyperjob_rules.validation.bounds import validate_bounds
 from hyperjob_rules.validation.checkpoint import validate_checkpoint
-from hyperjob_rules.validation.forms import validate_annotations, validate_labels
+from hyperjob_rules.validation.forms import (
+    check,
+    task_names,
+    tasks_of,
+    validate_annotations,
+    validate_labels,
+)
 from hyperjob_rules.validation.hyperplugins import validate_hyperjob_plugins
+from hyperjob_rules.validation.job import validate_job_spec
 from hyperjob_rules.validation.lifecycle import (
     validate_deadline,
     validate_depends_on,
@@ -17,11 +41,215 @@ from hyperjob_rules.validation.lifecycle import (
     validate_targets,
 )
 from hyperjob_rules.validation.names import validate_names
-from hyperjob_rules.validation.quorum import validate_quorum
-from hyperjob_rules.validation.replicatedjobs import validate_replicated_job
-from hyperjob_rules.validation.requests import validate_requests
-from hyperjob_rules.validation.rules import DUPLICATE, INVALID, Report, rule
-from hyperjob_rules.validation.split import JobSize, size_of
+from hyperjob_rules.validation.rules import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    REQUIRED,
+    TOO_LONG,
+    WARNING,
+    Report,
+    rule,
+)
+from hyperjob_rules.validation.split import JobSize, size_of, sub_jobs, validate_split
+
+REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
+
+TOKEN = rule(
+    "X16.token",
+    TOO_LONG,
+    f"may not be more than {MAX_TOKEN} characters before the first space",
+    "the token of a restart or move is kept in the status, and is longer than any time or name",
+    "use a short token, such as the time",
+)
+
+
+def validate_requests(hyperjob: Object, report: Report, *, before: Object | None = None) -> None:
+    """Validate the tokens of requests; a token of the stored object, `before`, is not an error."""
+    given, old = _annotations(hyperjob), _annotations(before or {})
+    for key in REQUESTS:
+        text = given.get(key)
+        if isinstance(text, str) and text != old.get(key):
+            words = text.split(maxsplit=1)
+            if words and len(words[0]) > MAX_TOKEN:
+                report.add(TOKEN, METADATA.child("annotations").key(key))
+
+
+def _annotations(hyperjob: Object) -> Object:
+    return mapping(at(hyperjob, "metadata", "annotations"))
+
+
+TOO_MANY = rule(
+    "L20.too-many",
+    INVALID,
+    "must be between 1 and the number of sub-jobs ({count})",
+    "more sub-jobs must train than there are, so the training never starts",
+    "lower quorum, or raise the replicas of a replicatedJob",
+)
+ONE_WORLD = rule(
+    "L20.one-world",
+    FORBIDDEN,
+    "may not be used together with quorum: it makes one world of all sub-jobs, which ends with the"
+    " first sub-job that is lost; use plugin torchft",
+    "a HyperJob has a quorum, and a plugin that needs all sub-jobs",
+    "remove quorum, or use plugin torchft",
+)
+NEVER_MET = rule(
+    "L20.never-met",
+    WARNING,
+    "is more than minAvailable ({available}): the sub-jobs that start together are too few to"
+    " train",
+    "minAvailable lets fewer sub-jobs start than the training needs",
+    "raise minAvailable to quorum, or lower quorum",
+)
+RESTARTS_ALL = rule(
+    "L20.restarts-all",
+    WARNING,
+    "also restarts the sub-jobs that train on; without the rule the controller recreates only the"
+    " failed sub-job",
+    "a HyperJob has a quorum, and a rule of its failurePolicy restarts all sub-jobs",
+    "use RestartJob, or remove the rule",
+)
+NO_QUORUM = rule(
+    "L20.no-quorum",
+    WARNING,
+    "quorum is unset: the loss of one sub-job restarts all of them, or none",
+    "a HyperJob has plugin torchft, whose sub-jobs train on without the others, and no quorum",
+    "set spec.quorum to the fewest sub-jobs that must train",
+)
+
+
+def validate_quorum(spec: Object, report: Report) -> None:
+    """Validate spec.quorum, also against plugins, minAvailable and the failure policy."""
+    quorum, plugins = spec.get("quorum"), spec.get("plugins") or {}
+    if quorum is None:
+        if "torchft" in plugins:
+            report.warn(NO_QUORUM, SPEC.child("plugins").key("torchft"))
+        return
+    path = SPEC.child("quorum")
+    task = lighthouse_of(plugins)
+    jobs = [job for job in spec.get("replicatedJobs") or () if not _is_only(job, task)]
+    counts = [sub_jobs(job) for job in jobs]
+    total = sum(count or 0 for count in counts)
+    if None not in counts and quorum > total:
+        report.add(TOO_MANY, path, quorum, count=total)
+    available = spec.get("minAvailable")
+    if available is not None and quorum > available:
+        report.warn(NEVER_MET, path, available=available)
+    for name in sorted(plugins):
+        if name in PLUGINS and PLUGINS[name].one_world:
+            report.add(ONE_WORLD, SPEC.child("plugins").key(name))
+    rules = (spec.get("failurePolicy") or {}).get("rules") or ()
+    for index, each in enumerate(rules):
+        if str(each.get("action") or "").startswith("RestartHyperJob"):
+            at = SPEC.child("failurePolicy", "rules").index(index).child("action")
+            report.warn(RESTARTS_ALL, at)
+
+
+def _is_only(job: Object, task: str) -> bool:
+    """Return whether a replicatedJob runs the lighthouse and nothing else."""
+    return bool(task) and set(task_names(tasks_of(job))) <= {task}
+
+
+MAX_CLUSTER_NAME: Final = 48
+_OWN: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB)
+_OWN_DOMAIN: Final = f"{GROUP}/"
+_CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
+
+NO_CLUSTERS = rule(
+    "X8.no-clusters",
+    REQUIRED,
+    "must name at least one cluster when `clusterPolicy` is Required",
+    "sub-jobs may only go to listed clusters, and none is listed",
+    "list the clusters, or use clusterPolicy Preferred",
+)
+CLUSTER_TWICE = rule(
+    "X8.cluster-twice", DUPLICATE, "", "a cluster is listed twice", "keep it where it comes first"
+)
+CLUSTER_LENGTH = rule(
+    "X8.cluster-length",
+    INVALID,
+    f"must be no more than {MAX_CLUSTER_NAME} characters",
+    "the name is longer than that of any Karmada cluster",
+    "correct it; `kubectl get clusters` lists the names",
+)
+OWN_LABEL = rule(
+    "X3.own-label",
+    FORBIDDEN,
+    "is set by the controller",
+    "templateMetadata sets a label or annotation by which sub-jobs are recognised",
+    "remove it",
+)
+CLAIM = rule(
+    "X3.claim",
+    FORBIDDEN,
+    "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
+    "templateMetadata was copied from a vcjob, with labels or annotations of Karmada",
+    "remove it",
+)
+FOREIGN = rule(
+    "X3.foreign",
+    FORBIDDEN,
+    "templateMetadata may set no key of {domain} but those with the prefix volcano.sh/",
+    "Karmada or Volcano act on the key in a way that gate, policy or queue cannot undo",
+    "remove it",
+)
+MANY_CLUSTERS = rule(
+    "X8.many-clusters",
+    WARNING,
+    "lists {count} clusters, and maxDomains allows {limit}; the last may never be used",
+    "clusterNames is longer than maxDomains",
+    "shorten the list, or raise maxDomains",
+)
+
+
+def validate_replicated_job(
+    job: Object, path: Path, report: Report, *, max_domains: int | None
+) -> None:
+    """Validate one replicatedJob without regard to the others."""
+    _validate_clusters(job, path, report, max_domains=max_domains)
+    metadata = job.get("templateMetadata")
+    if metadata:
+        _validate_template_metadata(metadata, path.child("templateMetadata"), report)
+    validate_job_spec(job.get("templateSpec") or {}, path.child("templateSpec"), report)
+    if job.get("splitPolicy"):
+        validate_split(job, path, report, max_domains=max_domains)
+
+
+def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: int | None) -> None:
+    clusters = job.get("clusterNames") or []
+    at = path.child("clusterNames")
+    seen: set[str] = set()
+    for index, cluster in enumerate(clusters):
+        if cluster in seen:
+            report.add(CLUSTER_TWICE, at.index(index), cluster)
+        elif len(cluster) > MAX_CLUSTER_NAME:
+            report.add(CLUSTER_LENGTH, at.index(index), cluster)
+        else:
+            check(formats.dns1123_label, cluster, at, report, index)
+        seen.add(cluster)
+    if job.get("clusterPolicy") == "Required":
+        if not clusters:
+            report.add(NO_CLUSTERS, at)
+        elif max_domains is not None and 0 < max_domains < len(clusters):
+            report.warn(MANY_CLUSTERS, at, count=len(clusters), limit=max_domains)
+
+
+def _validate_template_metadata(metadata: Object, path: Path, report: Report) -> None:
+    """Refuse labels and annotations by which controllers act on a sub-job."""
+    labels = metadata.get("labels") or {}
+    validate_labels(labels, path.child("labels"), report)
+    annotations = metadata.get("annotations") or {}
+    validate_annotations(annotations, path.child("annotations"), report)
+    for field, keys in (("labels", labels), ("annotations", annotations)):
+        for key in keys:
+            if key in _OWN or key.startswith(_OWN_DOMAIN):
+                report.add(OWN_LABEL, path.child(field).key(key))
+            elif key.startswith(_CLAIM_DOMAINS):
+                report.add(CLAIM, path.child(field).key(key))
+            elif not may_be_given(key):
+                report.add(FOREIGN, path.child(field).key(key), domain=domain_of(key))
+
 
 NAME_TWICE = rule(
     "X4.name-twice",

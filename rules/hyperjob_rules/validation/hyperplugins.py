@@ -7,10 +7,10 @@ from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, have_hosts
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
+from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
 from hyperjob_rules.validation.lighthouse import TWO_WORLDS, validate_lighthouse
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
-from hyperjob_rules.validation.templates import pod_spec_of, task_names, tasks_of
 
 UNKNOWN = rule(
     "L12",

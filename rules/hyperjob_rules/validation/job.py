@@ -1,21 +1,231 @@
-"""Validation of a replicatedJob's vcjob template, with the rules of Volcano's webhook.
+"""Validation of a vcjob template and its tasks, with the rules of Volcano's webhook.
 
-An absent number counts with Volcano's default.
+An absent number counts with Volcano's default. Volcano's webhook only reports that the tasks form
+no directed acyclic graph (`dependsOn`); these rules report the cycle or the missing task.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
+from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
+from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.durations import validate_duration
+from hyperjob_rules.validation.forms import check, parse_amount, task_names
+from hyperjob_rules.validation.partitions import validate_partitions
 from hyperjob_rules.validation.plugins import validate_plugins
+from hyperjob_rules.validation.podtemplate.spec import validate_pod_template
+from hyperjob_rules.validation.podwarnings import warn_as_of_pod, warn_of_policies, warn_of_task
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
-from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
-from hyperjob_rules.validation.surprises import warn_of_policies
-from hyperjob_rules.validation.tasks import validate_tasks
+from hyperjob_rules.validation.rules import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    REQUIRED,
+    WARNING,
+    Report,
+    rule,
+)
 from hyperjob_rules.validation.topology import validate_topology
 from hyperjob_rules.validation.volumes import validate_volumes
+
+UNKNOWN = rule(
+    "X10.unknown",
+    NOT_FOUND,
+    "{hint}",
+    "a task depends on a task that the template lacks",
+    "correct the name",
+)
+TWICE = rule(
+    "X10.twice",
+    DUPLICATE,
+    "",
+    "a task depends twice on the same task, which Volcano takes for a cycle",
+    "remove one of them",
+)
+ITSELF = rule(
+    "X10.itself",
+    FORBIDDEN,
+    "must not depend on itself",
+    "a task waits for itself and never starts",
+    "remove the dependency",
+)
+CYCLE = rule(
+    "V17",
+    INVALID,
+    "is part of a cycle: {cycle}",
+    "tasks wait for each other, so none of them starts",
+    "remove one of the dependencies in the message",
+)
+Edges = Mapping[str, tuple[str, ...]]
+
+
+def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None:
+    """Validate the dependencies between tasks."""
+    if not any(task.get("dependsOn") for task in tasks):
+        return
+    names = {name: index for index, name in enumerate(task_names(tasks))}
+    edges: dict[str, tuple[str, ...]] = {}
+    for index, task in enumerate(tasks):
+        name = task_name(task, index)
+        at = path.index(index).child("dependsOn")
+        wanted = task.get("dependsOn") or {}
+        edges[name] = _validate_dependencies(name, wanted.get("name") or [], names, at, report)
+    for cycle in _cycles(edges):
+        at = path.index(names[cycle[0]]).child("dependsOn", "name")
+        report.add(CYCLE, at, cycle[0], cycle=" -> ".join((*cycle, cycle[0])))
+
+
+def _validate_dependencies(
+    name: str, wanted: list[str], names: Mapping[str, int], path: Path, report: Report
+) -> tuple[str, ...]:
+    """Validate the dependencies of one task; return the valid ones."""
+    known: dict[str, None] = {}
+    for index, other in enumerate(wanted):
+        at = path.child("name").index(index)
+        if other == name:
+            report.add(ITSELF, at)
+        elif other not in names:
+            report.missing(UNKNOWN, at, other, names)
+        elif other in known:
+            report.add(TWICE, at, other)
+        else:
+            known[other] = None
+    return tuple(known)
+
+
+def _cycles(edges: Edges) -> list[list[str]]:
+    """Return the cycles; no task is in two of them."""
+    done: set[str] = set()
+    found: list[list[str]] = []
+    for start in edges:
+        trail: dict[str, int] = {}
+        stack = [(start, iter(edges[start]))] if start not in done else []
+        while stack:
+            name, rest = stack[-1]
+            trail.setdefault(name, len(stack) - 1)
+            following = next(rest, None)
+            if following is None:
+                stack.pop()
+                trail.pop(name)
+                done.add(name)
+            elif following in done:
+                continue
+            elif following in trail:
+                found.append([step for step, _ in stack[trail[following] :]])
+                done.update(found[-1])
+            else:
+                stack.append((following, iter(edges.get(following, ()))))
+    return found
+
+
+NAME_TWICE = rule(
+    "V5", DUPLICATE, "", "two tasks of a template have the same name", "rename one of them"
+)
+TASK_MIN_AVAILABLE = rule(
+    "V4.min-available",
+    INVALID,
+    "must be less than or equal to `replicas` ({replicas})",
+    "more pods of a task must start together than there are, so none ever starts",
+    "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
+)
+NUMA_CPU = rule(
+    "V9.numa-cpu",
+    INVALID,
+    "must be a whole number of CPUs of at least 1 when `topologyPolicy` is {policy}",
+    "pods are placed on NUMA nodes by whole CPUs, and a container has a part of one, or none",
+    "request whole CPUs in every container, or remove topologyPolicy",
+)
+NUMA_NO_CPU = rule(
+    "V9.numa-no-cpu",
+    REQUIRED,
+    "must be a whole number of CPUs when `topologyPolicy` is {policy}",
+    "pods are placed on NUMA nodes by whole CPUs, and a container requests none",
+    "request whole CPUs in every container, or remove topologyPolicy",
+)
+NO_TEMPLATE = rule(
+    "V8.PodTemplateSpec.required",
+    REQUIRED,
+    "",
+    "a task has no pods",
+    "add template.spec.containers",
+)
+NO_PODS = rule(
+    "V4.no-pods",
+    WARNING,
+    "is 0: the task has no pods",
+    "a task has no replicas",
+    "set replicas; it is 0 where it is left out",
+)
+
+
+def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
+    """Validate the tasks of one template, each by itself and all together."""
+    names: dict[str, int] = {}
+    for index, task in enumerate(tasks):
+        at = path.index(index)
+        name = task_name(task, index)
+        if name in names:
+            report.add(NAME_TWICE, at.child("name"), name)
+        names.setdefault(name, index)
+        if task.get("name"):
+            check(formats.dns1123_label, name, at, report, "name")
+        _validate_task(task, at, report)
+    validate_task_order(tasks, path, report)
+
+
+def _validate_task(task: Object, path: Path, report: Report) -> None:
+    """Validate one task without regard to the others, with its pod template."""
+    replicas = task.get("replicas") or 0
+    available = task.get("minAvailable")
+    if available is not None and available > replicas:
+        report.add(TASK_MIN_AVAILABLE, path.child("minAvailable"), available, replicas=replicas)
+    if replicas == 0:
+        report.warn(NO_PODS, path.child("replicas"))
+    if task.get("policies"):
+        validate_policies(task["policies"], path.child("policies"), report)
+    if task.get("partitionPolicy"):
+        validate_partitions(task, path, report)
+    template = task.get("template")
+    if not template:
+        report.add(NO_TEMPLATE, path.child("template"))
+        return
+    validate_pod_template(template, path.child("template"), report)
+    warn_as_of_pod(template, path.child("template"), report)
+    warn_of_task(task, path, report)
+    priority = (template.get("spec") or {}).get("priorityClassName")
+    if priority:
+        at = path.child("template", "spec", "priorityClassName")
+        validate_priority_class(priority, at, report)
+    policy = task.get("topologyPolicy")
+    if policy and policy != "none":
+        _validate_numa(template.get("spec") or {}, policy, path.child("template", "spec"), report)
+
+
+def _validate_numa(spec: Object, policy: str, path: Path, report: Report) -> None:
+    """Check that every container has whole CPUs, as Volcano demands for NUMA placement."""
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            resources = container.get("resources") or {}
+            cpu = (resources.get("requests") or resources.get("limits") or {}).get("cpu")
+            at = path.child(kind).index(index).child("resources", "requests").key("cpu")
+            if cpu is None:
+                report.add(NUMA_NO_CPU, at, policy=policy)
+            elif not _is_whole(cpu):
+                report.add(NUMA_CPU, at, cpu, policy=policy)
+
+
+def _is_whole(cpu: str | int) -> bool:
+    try:
+        nano = parse_amount(cpu).nano
+    except ValueError:
+        return True  # the check of the quantity reports it
+    return nano > 0 and nano % NANO == 0
+
 
 ROOT_QUEUE: Final = "root"
 

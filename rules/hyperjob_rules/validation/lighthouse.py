@@ -7,9 +7,9 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.arguments import GivenArgument
+from hyperjob_rules.validation.forms import task_names, tasks_of
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import sub_jobs
-from hyperjob_rules.validation.templates import task_names, tasks_of
 
 NO_LIGHTHOUSE = rule(
     "L21.no-lighthouse",

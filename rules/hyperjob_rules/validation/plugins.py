@@ -9,8 +9,8 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import Flags, Kind
 from hyperjob_rules.validation.arguments import GivenArgument, validate_arguments
+from hyperjob_rules.validation.forms import task_names
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
-from hyperjob_rules.validation.templates import task_names
 
 TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
 

@@ -13,10 +13,8 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
-from hyperjob_rules.validation.amounts import try_parse
-from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, Report, rule
-from hyperjob_rules.validation.templates import pod_spec_of, tasks_of
 
 INCOMPLETE = rule(
     "X7.incomplete",
@@ -220,7 +218,7 @@ def _limit(container: Object, kind: str) -> int:
         value = (resources.get("requests") or {}).get(kind)
     if value is None:
         return 0
-    return max(try_parse(value).nano // NANO, 0)
+    return max(try_parse_amount(value).nano // NANO, 0)
 
 
 def _misfit(

@@ -16,12 +16,12 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.plugins import knowing_world
 from hyperjob_core.api.wire import at
+from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.changes import Steps, changes
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
-from hyperjob_rules.validation.requests import validate_requests
+from hyperjob_rules.validation.hyperjob import validate_requests
 from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Decision, Report, rule
-from hyperjob_rules.validation.size import validate_size
 
 MAX_TOLD: Final = 20
 

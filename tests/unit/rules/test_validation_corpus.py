@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from hyperjob_core.api.defaults import completed
-from hyperjob_rules.validation import size, split
+from hyperjob_rules.validation import bounds, split
 from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.rules import Report, declared
@@ -214,7 +214,7 @@ def test_every_message_of_the_catalogue_is_given_by_some_case():
     # The schema says it first, and may become more lenient: upstream's has no required field here.
     given.add(split.INCOMPLETE.id)
     # These take very large objects: see test_growth.
-    given.update((size.BYTES.id, size.KEYS.id, size.TASKS.id))
+    given.update((bounds.BYTES.id, bounds.KEYS.id, bounds.TASKS.id))
     assert [rule.id for rule in declared() if rule.id not in given] == []
 
 

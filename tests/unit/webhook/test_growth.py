@@ -17,10 +17,10 @@ from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
+from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.schema import hyperjob_schema
-from hyperjob_rules.validation.size import validate_size
 from hyperjob_rules.validation.update import validate_update
 from hyperjob_webhook.admission import admit
 from tests.support.growth import Growing, growing

@@ -7,7 +7,6 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.objects import each, items, struct
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.selectors import (
     NODE_OPERATORS,
@@ -21,13 +20,16 @@ from hyperjob_rules.validation.podtemplate.table import (
     Cell,
     Check,
     Maker,
+    Pod,
     Type,
     always,
+    between,
+    code,
+    form,
     optional,
     pointer,
     required,
 )
-from hyperjob_rules.validation.podtemplate.values import between, code, form
 from hyperjob_rules.validation.rules import Report
 
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -8,10 +8,19 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.objects import each, items
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type, always, optional
-from hyperjob_rules.validation.podtemplate.values import code, form, held
+from hyperjob_rules.validation.podtemplate.table import (
+    Cell,
+    Check,
+    Maker,
+    Pod,
+    Type,
+    always,
+    code,
+    form,
+    held,
+    optional,
+)
 from hyperjob_rules.validation.rules import INVALID, Report
 
 MAX_SERVERS: Final = 3

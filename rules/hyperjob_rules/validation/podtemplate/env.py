@@ -7,20 +7,20 @@ from typing import Final
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.amounts import parse
-from hyperjob_rules.validation.forms import check
+from hyperjob_rules.validation.forms import check, parse_amount
 from hyperjob_rules.validation.podtemplate.objects import struct
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import (
     Check,
+    Pod,
     Type,
     always,
+    form,
+    one_known,
     optional,
     pointer,
     required,
 )
-from hyperjob_rules.validation.podtemplate.values import form, one_known
 from hyperjob_rules.validation.rules import Report
 
 POD_FIELDS: Final = (
@@ -128,7 +128,7 @@ def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None
     if not isinstance(divisor, (str, int)):
         return
     try:
-        text = str(parse(divisor))
+        text = str(parse_amount(divisor))
     except ValueError as error:
         report.add(DIVISOR_AMOUNT, path, divisor, message=error)
         return

@@ -4,11 +4,20 @@ from typing import Final
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.podtemplate.paths import descending, has_backsteps
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import code, enum, held, one_known
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    code,
+    descending,
+    enum,
+    has_backsteps,
+    held,
+    one_known,
+    optional,
+    pointer,
+    required,
+)
 from hyperjob_rules.validation.rules import Report, Rule
 
 UNKNOWN: Final = row("V8.VolumeMount.name.unknown")

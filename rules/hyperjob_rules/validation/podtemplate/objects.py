@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
-from hyperjob_rules.validation.podtemplate.pod import Pod
-from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Type
+from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Pod, Type
 from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, rule
 
 

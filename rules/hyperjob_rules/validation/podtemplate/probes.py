@@ -8,10 +8,19 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.objects import one_of, struct
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, always, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import at_least, code, enum, held
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    always,
+    at_least,
+    code,
+    enum,
+    held,
+    optional,
+    pointer,
+    required,
+)
 from hyperjob_rules.validation.rules import Report
 
 PORT: Final = row("V8.Handler.port.range")

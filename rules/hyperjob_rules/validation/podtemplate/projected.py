@@ -12,11 +12,18 @@ from hyperjob_rules.validation.podtemplate.env import (
     field_ref,
 )
 from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, struct
-from hyperjob_rules.validation.podtemplate.paths import file
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import between, code, held
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    between,
+    code,
+    file,
+    held,
+    optional,
+    pointer,
+    required,
+)
 from hyperjob_rules.validation.rules import Report
 
 PROJECTIONS: Final = (

@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import MAX, NANO, Quantity
-from hyperjob_core.api.resourcenames import (
+from hyperjob_core.api.quantity import (
     COMPUTE,
     HUGE_PAGES,
+    MAX,
+    NANO,
+    Quantity,
     is_huge_pages,
     is_native,
     is_quota_only,
@@ -18,12 +20,9 @@ from hyperjob_core.api.resourcenames import (
     may_be_overcommitted,
 )
 from hyperjob_core.hints import nearest
-from hyperjob_rules.validation.amounts import parse, try_parse
-from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.podtemplate.pod import Pod
+from hyperjob_rules.validation.forms import check, parse_amount, try_parse_amount
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, optional
-from hyperjob_rules.validation.podtemplate.values import code
+from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional
 from hyperjob_rules.validation.rules import INVALID, Report, Rule, rule
 
 MAX_PREFIX: Final = 253 - len("requests.")
@@ -109,7 +108,7 @@ def _amounts(
         elif judged.wrong:
             _report_name(name, judged, listed, report)
         try:
-            amount = amounts[name] = parse(value)
+            amount = amounts[name] = parse_amount(value)
         except ValueError as error:
             report.add(QUANTITY, listed.key(name), value, message=error)
             continue
@@ -175,7 +174,7 @@ def _name_in_pod(name: str, listed: Path, report: Report) -> None:
 
 def _huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None:
     try:
-        size = parse(name.removeprefix(HUGE_PAGES))
+        size = parse_amount(name.removeprefix(HUGE_PAGES))
     except ValueError:
         size = Quantity()
     if size.nano <= 0 or amount.nano < 0 or amount.nano % size.nano:
@@ -229,7 +228,7 @@ def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: 
     _requirements(resources, path, report, of_pod=True)
     requests = resources.get("requests") or {}
     for name in sorted(requests):
-        given = try_parse(requests[name] or "0")
+        given = try_parse_amount(requests[name] or "0")
         needed = _of_containers(spec, name)
         if needed > given:
             at = path.child("requests").key(name)
@@ -259,7 +258,7 @@ def _requested(container: Object, name: str) -> Quantity:
     value = (resources.get("requests") or {}).get(name)
     if value is None:
         value = (resources.get("limits") or {}).get(name)
-    return Quantity() if value is None else try_parse(value)
+    return Quantity() if value is None else try_parse_amount(value)
 
 
 REQUIREMENTS: Final = Type(

@@ -8,11 +8,21 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.affinity import clashing_keys, has_selector
 from hyperjob_rules.validation.podtemplate.objects import each, struct
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.selectors import SELECTOR
-from hyperjob_rules.validation.podtemplate.table import Type, always, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import at_holder, at_least, code, enum, form
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    always,
+    at_holder,
+    at_least,
+    code,
+    enum,
+    form,
+    optional,
+    pointer,
+    required,
+)
 from hyperjob_rules.validation.rules import Report
 
 OPERATORS: Final = ("Equal", "Exists")

@@ -6,11 +6,20 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.podtemplate.objects import Unique, each, items
-from hyperjob_rules.validation.podtemplate.paths import descend, is_padded
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import between, code, enum, held
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    between,
+    code,
+    descend,
+    enum,
+    held,
+    is_padded,
+    optional,
+    pointer,
+    required,
+)
 from hyperjob_rules.validation.rules import Report
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -6,10 +6,16 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.podtemplate.objects import each, items
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Type, always, optional
-from hyperjob_rules.validation.podtemplate.values import code, form, labels
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
+    always,
+    code,
+    form,
+    labels,
+    optional,
+)
 from hyperjob_rules.validation.rules import Report
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")

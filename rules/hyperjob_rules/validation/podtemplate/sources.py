@@ -6,23 +6,28 @@ from typing import Final
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.amounts import parse
 from hyperjob_rules.validation.claims import validate_claim_spec
+from hyperjob_rules.validation.forms import parse_amount
 from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, one_of, struct
-from hyperjob_rules.validation.podtemplate.paths import absolute, descending, without_backsteps
-from hyperjob_rules.validation.podtemplate.pod import Pod
 from hyperjob_rules.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import (
     Cell,
     Check,
     Maker,
+    Pod,
     Type,
+    absolute,
+    between,
+    descending,
+    enum,
+    form,
+    held,
     optional,
     pointer,
     required,
+    without_backsteps,
 )
-from hyperjob_rules.validation.podtemplate.values import between, enum, form, held
 from hyperjob_rules.validation.rules import Report
 
 SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
@@ -49,7 +54,7 @@ PARTITION: Final = between(0, 255, text="must be between 1 and 255, inclusive")
 
 def _is_no_size(size: str | int) -> bool:
     try:
-        return parse(size).nano < 0
+        return parse_amount(size).nano < 0
     except ValueError:
         return True
 

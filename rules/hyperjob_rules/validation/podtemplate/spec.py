@@ -1,4 +1,8 @@
-"""The table of a pod's spec; the types of its parts are in the other modules."""
+"""Validation of pod templates, with the rules and messages of a member cluster's API server.
+
+An absent field counts with the default that the API server sets. The tables here are those of the
+spec and of containers.
+"""
 
 from typing import Final
 
@@ -6,16 +10,18 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.podtemplate.affinity import AFFINITY
-from hyperjob_rules.validation.podtemplate.containers import (
-    CONTAINER,
-    host_ports,
-    init_container,
-    main_container,
-)
 from hyperjob_rules.validation.podtemplate.dns import DNS_CONFIG, HOST_ALIAS, dns_policy
+from hyperjob_rules.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
+from hyperjob_rules.validation.podtemplate.metadata import validate_pod_metadata
+from hyperjob_rules.validation.podtemplate.mounts import (
+    VOLUME_DEVICE,
+    VOLUME_MOUNT,
+    clashes,
+    mount_rules,
+)
 from hyperjob_rules.validation.podtemplate.objects import Unique, exactly_one, items, struct
-from hyperjob_rules.validation.podtemplate.pod import Pod
-from hyperjob_rules.validation.podtemplate.resources import overhead, pod_resources
+from hyperjob_rules.validation.podtemplate.probes import RUNNING
+from hyperjob_rules.validation.podtemplate.resources import REQUIREMENTS, overhead, pod_resources
 from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.scheduling import (
     READINESS_GATE,
@@ -23,19 +29,160 @@ from hyperjob_rules.validation.podtemplate.scheduling import (
     TOLERATION,
     spreads,
 )
-from hyperjob_rules.validation.podtemplate.security import POD_SECURITY, shared_processes
+from hyperjob_rules.validation.podtemplate.security import (
+    CONTAINER_SECURITY,
+    POD_SECURITY,
+    shared_processes,
+)
 from hyperjob_rules.validation.podtemplate.sources import VOLUME
-from hyperjob_rules.validation.podtemplate.table import Type, optional, pointer, required
-from hyperjob_rules.validation.podtemplate.values import (
+from hyperjob_rules.validation.podtemplate.table import (
+    Pod,
+    Type,
     at_holder,
     between,
     code,
     enum,
     form,
+    held,
+    is_padded,
     labels,
     never,
+    optional,
+    pointer,
+    required,
 )
-from hyperjob_rules.validation.rules import FORBIDDEN, Report
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report
+
+RESTARTS: Final = ("NotRequired", "RestartContainer")
+RESIZED: Final = ("cpu", "memory")
+MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+IMAGE_SPACES: Final = row("V8.Container.image.form")
+RESTART_POLICY: Final = row("V8.Container.restartPolicy.forbidden")
+RESTART_REQUIRED: Final = row("V8.Container.restartPolicy.required")
+RESTART_OF_INIT: Final = row("V8.Container.restartPolicy.enum")
+NOT_A_SIDECAR: Final = row("V8.Container.sidecar.forbidden")
+RESIZE_OF_INIT: Final = row("V8.Container.resizePolicy.init")
+RESIZE_ENUM: Final = row("V8.ContainerResizePolicy.enum")
+RESIZE_NEVER: Final = row("V8.ContainerResizePolicy.restartPolicy.never")
+HOST_PORT_TWICE: Final = row("V8.ContainerPort.hostPort.unique")
+HOST_PORT_DIFFERS: Final = row("V8.ContainerPort.hostPort.host-network")
+
+
+def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+    at = path.parent or path  # Kubernetes reports these without the index of the policy.
+    if name not in RESIZED:
+        report.unsupported(RESIZE_ENUM, at, name, RESIZED)
+    if restart not in RESTARTS:
+        report.unsupported(RESIZE_ENUM, at, restart, RESTARTS)
+    if pod.restart_policy == "Never" and restart != "NotRequired":
+        report.add(RESIZE_NEVER, at, restart)
+
+
+PORT: Final = Type(
+    "ContainerPort",
+    "a port",
+    optional("name", form(formats.port_name)),
+    required("containerPort", between(1, 65535)),
+    optional("hostPort", between(1, 65535)),
+    optional("protocol", enum("SCTP", "TCP", "UDP")),
+)
+CONTAINER: Final = Type(
+    "Container",
+    "a container",
+    required("name", form(formats.dns1123_label)),
+    required("image", held((IMAGE_SPACES, is_padded))),
+    optional("imagePullPolicy", enum("Always", "IfNotPresent", "Never")),
+    optional("terminationMessagePolicy", enum("File", "FallbackToLogsOnError")),
+    optional("ports", items(PORT, Unique("name", form=formats.port_name))),
+    optional("env", items(ENV_VAR)),
+    optional("envFrom", items(ENV_FROM_SOURCE)),
+    optional(
+        "volumeMounts",
+        items(
+            VOLUME_MOUNT,
+            Unique("mountPath", INVALID, "must be unique"),
+            together=(mount_rules,),
+        ),
+        code(clashes),
+    ),
+    optional(
+        "volumeDevices",
+        items(
+            VOLUME_DEVICE,
+            Unique("name", INVALID, "must be unique"),
+            Unique("devicePath", INVALID, "must be unique"),
+        ),
+    ),
+    optional("resources", struct(REQUIREMENTS)),
+    optional(
+        "resizePolicy",
+        items(
+            Type("ContainerResizePolicy", "a resizePolicy", together=(_resize,)),
+            Unique("resourceName", of_item=True),
+        ),
+    ),
+    optional("securityContext", struct(CONTAINER_SECURITY)),
+)
+
+
+def _restart_rules(container: Object, path: Path, report: Report) -> None:
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        report.add(RESTART_REQUIRED, path.child("restartPolicy"))
+
+
+def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check the rules for containers that are not init containers."""
+    _restart_rules(container, path, report)
+    RUNNING.walk(container, container, path, pod, report)
+    if container.get("restartPolicy"):
+        report.add(RESTART_POLICY, path.child("restartPolicy"))
+
+
+def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check the rules for init containers; those with restartPolicy Always are sidecars."""
+    _restart_rules(container, path, report)
+    policy = container.get("restartPolicy")
+    if policy and policy != "Always":
+        report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))
+    if policy == "Always":
+        RUNNING.walk(container, container, path, pod, report)
+    else:
+        for field in MAIN_ONLY:
+            if container.get(field):
+                report.add(NOT_A_SIDECAR, path.child(field))
+        if container.get("resizePolicy"):
+            report.add(RESIZE_OF_INIT, path.child("resizePolicy"), container["resizePolicy"])
+    # Kubernetes looks at one init container at a time and counts each as the first.
+    first = (path.parent or path).index(0)
+    _host_ports(container, set(), first, report, host_network=False)
+
+
+def host_ports(containers: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check the host ports of the containers of one pod."""
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        at = path.child("containers").index(index)
+        _host_ports(container, taken, at, report, host_network=pod.host_network)
+
+
+def _host_ports(
+    container: Object, taken: set[str], path: Path, report: Report, *, host_network: bool
+) -> None:
+    """Report host ports in `taken`, and add the others to it, as PROTOCOL/IP/PORT."""
+    for index, port in enumerate(container.get("ports") or ()):
+        host = port.get("hostPort")
+        if not host:
+            continue
+        at = path.child("ports").index(index).child("hostPort")
+        key = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{host}"
+        if key in taken:
+            report.add(HOST_PORT_TWICE, at, key)
+        taken.add(key)
+        if host_network and host != port.get("containerPort"):
+            report.add(HOST_PORT_DIFFERS, at, host)
+
 
 HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
 CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")
@@ -131,3 +278,12 @@ POD_SPEC: Final = Type(
 def validate_pod_spec(spec: Object, path: Path, report: Report) -> None:
     """Validate the spec of a pod template."""
     POD_SPEC.walk(spec, spec, path, Pod.of(spec), report)
+
+
+def validate_pod_template(template: Object, path: Path, report: Report) -> None:
+    """Validate the metadata and the spec of one task's pod template."""
+    spec = template.get("spec") or {}
+    metadata = template.get("metadata")
+    if metadata:
+        validate_pod_metadata(metadata, spec, path.child("metadata"), report)
+    validate_pod_spec(spec, path.child("spec"), report)

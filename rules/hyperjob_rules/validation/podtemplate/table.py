@@ -2,16 +2,53 @@
 
 A `Type` has a row for each field of a Kubernetes API type. At import it is compiled to a function
 that walks an object of that type. Each row declares its own rules, `V8.<type>.<field>.<what>`:
-every message of the API server has an id.
+every message of the API server has an id. A `Pod` has the facts on which the rules for its parts
+depend, computed once per template. The checks of values are sets, forms, ranges, known names,
+labels, and paths inside volumes.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Self
 
-from hyperjob_core.api.field import ErrorType, Path
+from hyperjob_core.api.field import ErrorType, Path, Step
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.podtemplate.pod import Pod
-from hyperjob_rules.validation.rules import REQUIRED, Report, Rule, rule
+from hyperjob_rules.validation.forms import FormCheck, validate_labels
+from hyperjob_rules.validation.podtemplate.rows import row
+from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, Report, Rule, rule
+
+DEFAULT_GRACE: Final = 30
+
+
+class Pod(NamedTuple):
+    """The facts about a pod: names of volumes, containers and claims; times in seconds."""
+
+    volumes: Mapping[str, Object]
+    claims: Collection[str]
+    grace: int
+    restart_policy: str
+    host_network: bool
+    host_ipc: bool
+    host_users: bool
+    containers: Collection[str]
+    """The names of the containers that are not init containers."""
+
+    @classmethod
+    def of(cls, spec: Object) -> Self:
+        """Return the facts from the spec of a pod, with the API server's defaults."""
+        get = spec.get
+        grace = get("terminationGracePeriodSeconds")
+        return cls(
+            {volume.get("name") or "": volume for volume in get("volumes") or ()},
+            {claim["name"] for claim in get("resourceClaims") or () if claim.get("name")},
+            DEFAULT_GRACE if grace is None else grace,
+            get("restartPolicy") or "Always",
+            bool(get("hostNetwork")),
+            bool(get("hostIPC")),
+            get("hostUsers") is not False,
+            [container.get("name") or "" for container in get("containers") or ()],
+        )
+
 
 Check = Callable[..., None]
 """A check of a field's value: `check(value, holder, path, pod, report, step)`.
@@ -156,3 +193,194 @@ def required(
         return FieldRow(name, _made(owner, name, makers), refuse, refuse)
 
     return field
+
+
+ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
+
+
+def _value(
+    cell: Cell,
+    breaks: Callable[[Any], Any],
+    refuse: Callable[[Report, Path, Any, Any], object],
+) -> Check:
+    """Return a check that calls `refuse` with the result of `breaks`, unless that is empty."""
+
+    def check(
+        value: object, _o: object, path: Path, _p: Pod, report: Report, step: Step = cell.field
+    ) -> None:
+        if broken := breaks(value):
+            refuse(report, Path((step, path)), value, broken)
+
+    return check
+
+
+def enum(*known: str, cause: str = "") -> Maker:
+    """Allow a closed set of values."""
+    values = frozenset(known)
+
+    def make(cell: Cell) -> Check:
+        unknown = cell.rule(
+            "enum",
+            NOT_SUPPORTED,
+            "supported values: {values}",
+            cause or f"{cell.field} of {cell.noun} has a value that Kubernetes does not know",
+            ENUM_REMEDY,
+        )
+        return _value(
+            cell,
+            lambda value: value not in values,
+            lambda report, at, value, _: report.unsupported(unknown, at, value, known),
+        )
+
+    return make
+
+
+def form(judge: FormCheck) -> Maker:
+    """Check the form of a text, with Kubernetes' message for the form."""
+
+    def make(cell: Cell) -> Check:
+        malformed = cell.rule(
+            "form",
+            INVALID,
+            "{message}",
+            f"{cell.field} of {cell.noun} has a form that Kubernetes does not accept",
+            "use the characters and the length that the message names",
+        )
+
+        def refuse(report: Report, at: Path, value: str, messages: list[str]) -> None:
+            for message in messages:
+                report.add(malformed, at, value, message=message)
+
+        return _value(cell, judge, refuse)
+
+    return make
+
+
+def held(*rules: tuple[Rule, Callable[[Any], bool]], **words: str) -> Maker:
+    """Check a value by rules, each with a function that returns whether a value breaks it."""
+
+    def make(cell: Cell) -> Check:
+        return all_of([_value(cell, breaks, partial(refuse, known)) for known, breaks in rules])
+
+    def refuse(known: Rule, report: Report, at: Path, value: object, _: object) -> None:
+        report.add(known, at, value, **words)
+
+    return make
+
+
+def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker:
+    """Check that a number is in a range, both ends included."""
+
+    def make(cell: Cell) -> Check:
+        outside = cell.rule(
+            "range",
+            INVALID,
+            text or f"must be between {low} and {high}, inclusive",
+            f"{cell.field} of {cell.noun} is out of range",
+            remedy or f"use a number from {low} to {high}",
+        )
+        return held((outside, lambda value: not low <= value <= high))(cell)
+
+    return make
+
+
+def at_least(low: int, *, text: str) -> Maker:
+    """Check that a number is not below a limit."""
+    return between(low, float("inf"), text=text, remedy=f"use {low} or more")
+
+
+def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
+    """Report the field with any value."""
+
+    def make(cell: Cell) -> Check:
+        return held((cell.rule("forbidden", kind, text, cause, remedy), lambda _: True))(cell)
+
+    return make
+
+
+def at_holder(maker: Maker) -> Maker:
+    """Report the errors of the value at its object, as Kubernetes does for this field."""
+
+    def make(cell: Cell) -> Check:
+        inner = maker(cell)
+
+        def check(value: object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            step, above = path
+            inner(value, obj, above, pod, report, step)
+
+        return check
+
+    return make
+
+
+def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
+    """Check that a name is one of the pod's."""
+
+    def make(cell: Cell) -> Check:
+        def check(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
+            if name not in known(pod):
+                report.missing(unknown, path.child(cell.field), name, known(pod))
+
+        return check
+
+    return make
+
+
+def labels() -> Maker:
+    """Check that the keys and values of a map are valid labels."""
+
+    def make(cell: Cell) -> Check:
+        def check(value: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+            validate_labels(value, path.child(cell.field), report)
+
+        return check
+
+    return make
+
+
+def code(check: Check) -> Maker:
+    """Check the field by a function, for rules that compare it with other fields."""
+    return lambda _: check
+
+
+RELATIVE: Final = row("V8.path.relative")
+ABSOLUTE: Final = row("V8.path.absolute")
+UPWARDS: Final = row("V8.path.backsteps")
+RESERVED: Final = row("V8.path.reserved")
+
+
+def has_backsteps(path: str) -> bool:
+    """Return whether a path contains `..`."""
+    return ".." in path.split("/")
+
+
+def is_padded(text: str) -> bool:
+    """Return whether a text starts or ends with white space."""
+    return text.strip() != text
+
+
+def _is_reserved(path: str) -> bool:
+    return path.startswith("..") and not path.startswith("../") and path != ".."
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/")
+
+
+_DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
+
+absolute: Final = held((ABSOLUTE, lambda path: not _is_absolute(path)))
+"""A path that starts with a slash."""
+without_backsteps: Final = held((UPWARDS, has_backsteps))
+"""A path without `..`."""
+descending: Final = held(*_DESCENDING)
+"""A relative path without `..`."""
+file: Final = held(*_DESCENDING, (RESERVED, _is_reserved))
+"""The path of a file that Kubernetes writes into a volume."""
+
+
+def descend(value: str, path: Path, report: Report) -> None:
+    """Report a value at `path` that is not a relative path without `..`."""
+    for known, breaks in _DESCENDING:
+        if breaks(value):
+            report.add(known, path, value)
