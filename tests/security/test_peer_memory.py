@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -119,6 +120,9 @@ async def test_other_tasks_run_between_the_objects_of_a_page(tmp_path: Path) -> 
             await asyncio.sleep(0)
 
     def transform(raw: Object) -> Object:
+        began = time.thread_time()
+        while time.thread_time() < began + 0.001:
+            pass
         seen.append(turns)
         return raw
 

@@ -20,7 +20,9 @@ LONGEST_VERSION: Final = 128
 LONGEST_TOKEN: Final = 4096
 """The longest token of a page, which is a part of the next address."""
 _AT_ONCE: Final = 10
-"""The objects of a page that are transformed in one turn of the event loop."""
+"""The objects of a page that are transformed before the CPU time of the turn is read."""
+_TURN_SECONDS: Final = 0.005
+"""The CPU time after which a turn of the event loop ends."""
 _SMALLER: Final = 8
 """By what the limit of a page is divided after a page that was too large."""
 _SLOW_SECONDS: Final = 1.0
@@ -148,13 +150,16 @@ async def _pages(
                     raise too_large(request, f"the list has more than {most}")
                 if size > bounds.bytes:
                     raise too_large(request, f"the list has more than {bounds.bytes} bytes")
-                last = turns.decoding.cpu() - began
+                last, turn = 0.0, turns.decoding.cpu() - began
                 while found:
                     began = turns.decoding.cpu()
                     items += map(transform, found[:_AT_ONCE])
                     del found[:_AT_ONCE]
-                    last += turns.decoding.cpu() - began
-                    await asyncio.sleep(0)
+                    turn += turns.decoding.cpu() - began
+                    if turn > _TURN_SECONDS or not found:
+                        last, turn = last + turn, 0.0
+                        await asyncio.sleep(0)
+                last += turn
                 taken += last
                 del response
         if not token:
