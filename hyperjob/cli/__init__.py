@@ -62,6 +62,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "hyperjob.cli.after_restore",
             "Compare the members with a Karmada put back from a backup.",
         ),
+        "usage": (
+            "hyperjob.cli.usage",
+            "Show accelerator hours by queue and use, from Prometheus.",
+        ),
         "queue": ("hyperjob.cli.queue", "Close and open a Queue in all clusters."),
         "credentials": (
             "hyperjob.cli.credentials",

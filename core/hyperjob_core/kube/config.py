@@ -146,6 +146,27 @@ def _in_cluster(*, credentials: bool) -> Connection:
     )
 
 
+async def direct(url: str, *, token_file: Path | None, ca_file: Path | None) -> Connection:
+    """Return the connection to a server that no kubeconfig names; raises ConfigError."""
+    parts = urlsplit(url)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigError(f"{parts.hostname}: give an address without a user, ? and #")
+    server, scheme, host = _address(url, "the address")
+    try:
+        user = {} if token_file is None else {"tokenFile": str(token_file)}
+        own = await credentials_of(user, refresh_seconds=REFRESH_SECONDS)
+        authority = None if ca_file is None else ca_file.read_bytes()
+    except (ConfigError, OSError, ValueError) as error:
+        raise ConfigError(f"credentials of {host}: {error}") from error
+    return Connection(
+        server=server,
+        tls=_tls(authority, own, insecure=False, source=host) if scheme == "https" else None,
+        authorize=own.authorize,
+        proxy=_environment_proxy(scheme, host),
+        authorities="the authorities of this machine" if ca_file is None else str(ca_file),
+    )
+
+
 def _address(server: str | None, source: str) -> tuple[str, str, str]:
     """Return the server's address, its scheme and its host name."""
     address = (server or "").rstrip("/")

@@ -3,8 +3,6 @@
 Prometheus' own promtool evaluates the rules. `requirements/promtool.sh` finds or unpacks one.
 """
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +13,7 @@ from prometheus_client import generate_latest
 
 from docs.generators.metrics import computed
 from hyperjob_core.registry import REGISTRY
+from tests.support.prometheus import PROMTOOL, needs_promtool
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "hyperjob" / "files"
@@ -24,13 +23,7 @@ ALERTS = [
     for group in yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     for rule in group["rules"]
 ]
-PROMTOOL = os.environ.get("HYPERJOB_PROMTOOL") or shutil.which("promtool") or ""
 MINUTES: Final = 480
-
-prometheus = pytest.mark.skipif(
-    not PROMTOOL,
-    reason="no promtool on PATH: export HYPERJOB_PROMTOOL=$(requirements/promtool.sh)",
-)
 
 Series = dict[str, str]
 """Values by minute in promtool's notation, by series."""
@@ -321,7 +314,7 @@ def firing(series: Series, directory: Path, wanted: set[str]) -> subprocess.Comp
     )
 
 
-@prometheus
+@needs_promtool
 def test_promtool_accepts_the_rules() -> None:
     done = subprocess.run(
         [PROMTOOL, "check", "rules", str(RULES)], capture_output=True, text=True, check=False
@@ -329,7 +322,7 @@ def test_promtool_accepts_the_rules() -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-@prometheus
+@needs_promtool
 def test_promtool_has_no_objection_to_the_metrics() -> None:
     shown = b"".join(generate_latest(each) for each in (REGISTRY, *computed()))
     done = subprocess.run(
@@ -338,14 +331,14 @@ def test_promtool_has_no_objection_to_the_metrics() -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 
-@prometheus
+@needs_promtool
 @pytest.mark.parametrize("beside", [{}, NEIGHBOURS], ids=["alone", "beside others in trouble"])
 def test_no_alert_fires_in_a_healthy_company(beside: Series, tmp_path: Path) -> None:
     done = firing(HEALTHY | beside, tmp_path, set())
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@prometheus
+@needs_promtool
 @pytest.mark.parametrize(
     ("changes", "alerts"), [case[1:] for case in OUTAGES], ids=[case[0] for case in OUTAGES]
 )
