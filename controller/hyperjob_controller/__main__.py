@@ -19,6 +19,7 @@ from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.leaderelection import LeadershipLostError
 from hyperjob_core.telemetry import logs
+from hyperjob_engine.devices import add_rows, parse_rows
 
 log = logging.getLogger("hyperjob_controller")
 _TLS_BUFFER: Final = 2**16
@@ -31,6 +32,7 @@ A quarter of the controller's memory beside a hundred members; a TLS record has 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the controller and return the exit code."""
     options = parse(arguments)
+    add_rows(parse_rows(options.devices))
     logs.setup(format=options.log_format, level=options.log_level)
     collect_rarely()
     SSLProtocol.max_size = _TLS_BUFFER  # of this process alone: programs import the client too

@@ -19,6 +19,7 @@ from hyperjob_core.api.names import (
 from hyperjob_core.api.wire import decoded, mapping, string
 from hyperjob_core.serving.addresses import listen_address
 from hyperjob_core.settings import Setting, read_options, seconds, whole_number
+from hyperjob_engine.devices import parse_rows
 from hyperjob_engine.model.observed import QueueAdmission
 
 AUTO: Final = "auto"
@@ -46,6 +47,7 @@ class Options:
     members: MemberAccess = MemberAccess.NODES
     members_kubeconfig: str | None = None
     progress_interval: float = 30.0
+    devices: str = ""
     leader_elect: bool = True
     leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
@@ -75,6 +77,10 @@ class Options:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
+        try:
+            parse_rows(self.devices)
+        except ValueError as error:
+            raise ValueError(f"--devices: {error}") from None
         others = (self.health_probe_bind_address, self.debug_bind_address)
         if self.metrics_cert_dir is not None and self.metrics_bind_address in others:
             raise ValueError("--metrics-cert-dir needs a --metrics-bind-address of its own")
@@ -99,6 +105,7 @@ _PUBLISHED: Final = (
     "start_timeout",
     "tenant_messages",
     "members",
+    "devices",
 )
 """The settings on which decisions about HyperJobs depend, beside the queue admission."""
 
@@ -134,6 +141,7 @@ def published(annotations: object) -> Options:
 
 
 _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
+    "devices": str,
     "members": MemberAccess,
     "queue_admission": QueueAdmission,
 }
@@ -222,6 +230,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " progress alone",
         seconds,
         metavar="SECONDS",
+    ),
+    "devices": Setting(
+        "resources that count accelerators beside the known ones, with the companions that say how"
+        " much of each a pod gets, as example.com/npu:example.com/npu-memory+example.com/npu-cores;"
+        " commas separate them",
+        metavar="NAME[:COMPANION+...]",
     ),
     "tenant_messages": Setting(
         "names: messages of a HyperJob may name HyperJobs of other namespaces; counts: messages"

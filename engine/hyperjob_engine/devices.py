@@ -7,9 +7,12 @@ HAMi, NVIDIA and Ascend. A resource in no row counts as what it is: amounts of s
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from hyperjob_core.api.formats import qualified_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +58,70 @@ NETWORK: Final = re.compile(
 )
 """Network interfaces, which a pod has beside its accelerators."""
 
-_COUNTED: Final = re.compile("|".join(row.counted for row in DEVICES))
-_COMPANION: Final = re.compile("|".join(row.companions for row in DEVICES if row.companions))
-_FOR_EACH: Final = re.compile("|".join(row.companions for row in DEVICES if row.each))
+_LONGEST: Final = 4096
 _SPOKEN: Final = re.compile(r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE)
+
+
+class _Table:
+    """The rows that count, as one pattern for each question."""
+
+    def use(self, rows: Iterable[Row]) -> None:
+        rows = tuple(rows)
+        self.counted = re.compile("|".join(row.counted for row in rows))
+        self.companion = re.compile("|".join(row.companions for row in rows if row.companions))
+        self.for_each = re.compile("|".join(row.companions for row in rows if row.each))
+
+
+_TABLE: Final = _Table()
+_TABLE.use(DEVICES)
+
+
+def parse_rows(text: str) -> tuple[Row, ...]:
+    """Return rows of names, such as `example.com/npu:example.com/npu-memory+example.com/npu-cores`.
+
+    Commas separate rows; the companions are optional. Raises ValueError for another text, and
+    beyond 4,096 characters.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"at most {_LONGEST} characters")
+    rows = []
+    for each in filter(None, text.split(",")):
+        counted, _, companions = each.partition(":")
+        names = [counted, *filter(None, companions.split("+"))]
+        for name in names:
+            if qualified_name(name) or "/" not in name:
+                raise ValueError(f"{name!r} is no name of an extended resource, as example.com/npu")
+        rows.append(Row(re.escape(counted), "|".join(map(re.escape, names[1:]))))
+    return tuple(rows)
+
+
+def add_rows(rows: Iterable[Row]) -> None:
+    """Let an administrator's rows count beside the table, in this process, before any decision."""
+    _TABLE.use((*rows, *DEVICES))
+    for each in (is_companion, is_device, multiplier):
+        each.cache_clear()
 
 
 @lru_cache(maxsize=1024)
 def is_companion(name: str) -> bool:
     """Return whether a resource describes a part of a counted device."""
-    return _COMPANION.fullmatch(name) is not None
+    return _TABLE.companion.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=1024)
 def is_device(name: str) -> bool:
     """Return whether a resource counts accelerators: by its row, or by its own word for one."""
+    if _TABLE.counted.fullmatch(name) is not None:
+        return not is_companion(name)
     if is_companion(name) or NETWORK.fullmatch(name) is not None:
         return False
-    return _COUNTED.fullmatch(name) is not None or _SPOKEN.search(name) is not None
+    return _SPOKEN.search(name) is not None
 
 
 @lru_cache(maxsize=1024)
 def multiplier(name: str) -> str:
     """Return the counted resource by whose number an amount is multiplied; empty: none."""
-    if _FOR_EACH.fullmatch(name) is None:
+    if _TABLE.for_each.fullmatch(name) is None:
         return ""
     vendor = name.partition("/")[0]
     return next(row.each for row in DEVICES if row.each.startswith(f"{vendor}/"))

@@ -67,7 +67,10 @@ VALUES: dict[str, Object] = {
     },
     "one pod each": {
         "webhook": {"replicas": 1},
-        "controller": {"replicas": 1},
+        "controller": {
+            "replicas": 1,
+            "devices": ["example.com/npu:example.com/npu-memory", "e.io/x"],
+        },
         "ui": {"enabled": True, "replicas": 1},
     },
     "by hand": {"setup": {"enabled": False}},
@@ -383,7 +386,7 @@ def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path
             CONTROLLER_SETTINGS,
             (
                 "kubeconfig queue_admission leader_elect health_probe_bind_address"
-                " metrics_bind_address metrics_cert_dir members members_kubeconfig"
+                " metrics_bind_address metrics_cert_dir members members_kubeconfig devices"
             ),
         ),
     ],

@@ -34,6 +34,7 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_engine.devices import add_rows, parse_rows
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_rules.validation.context import NOTHING_KNOWN
@@ -122,6 +123,7 @@ async def _options(
     if isinstance(found, KubeError) and not isinstance(found, NotFound):
         left_out(LEASES, found)
     options = published(next((at(each, "metadata", "annotations") for each in items(found)), None))
+    add_rows(parse_rows(options.devices))
     if options.queue_admission is None:
         unknown = isinstance(webhooks, KubeError)
         admission = admitting(volcano_global=unknown or queues_bindings(items(webhooks)))

@@ -1,8 +1,10 @@
 """Which extended resources count accelerators, and which describe a part of a shared one."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from hyperjob_engine.devices import is_companion, is_device
+from hyperjob_engine.devices import add_rows, is_companion, is_device, parse_rows
 from hyperjob_engine.resources import (
     accelerator_of,
     fits,
@@ -69,3 +71,39 @@ def test_the_memory_of_a_virtual_gpu_counts_for_each_of_them() -> None:
     limits = {"volcano.sh/vgpu-number": "4", "volcano.sh/vgpu-memory": "3000"}
     pod = {"containers": [{"name": "main", "image": "i", "resources": {"limits": limits}}]}
     assert pod_request(pod)["volcano.sh/vgpu-memory"] == parse_resources({"x": "12000"})["x"]
+
+
+@pytest.fixture
+def _rows_of_an_administrator() -> Iterator[None]:
+    add_rows(
+        parse_rows("example.com/lens:example.com/lens-memory+example.com/lens-share,e.io/rdma")
+    )
+    yield
+    add_rows(())
+
+
+@pytest.mark.usefixtures("_rows_of_an_administrator")
+def test_a_row_of_an_administrator_counts_beside_the_known_ones() -> None:
+    amounts = {"example.com/lens": "2", "example.com/fpga": "9", "example.com/lens-memory": "3000"}
+    assert accelerator_of(parse_resources(amounts)) == "example.com/lens"
+    assert fits(
+        parse_resources(amounts),
+        parse_resources({"example.com/lens": "2", "example.com/fpga": "9"}),
+    )
+    assert is_device("e.io/rdma")
+    assert is_device("nvidia.com/gpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("npu", "'npu' is no name of an extended resource"),
+        ("example.com/npu:memory", "'memory' is no name of an extended resource"),
+        ("example.com/n pu", "'example.com/n pu' is no name"),
+        (":example.com/npu-memory", "'' is no name"),
+        ("e.io/x," * 1000, "at most 4096 characters"),
+    ],
+)
+def test_a_row_names_extended_resources(text: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        parse_rows(text)
