@@ -1,7 +1,8 @@
 """Report a simulation: use, waits, completion, slowdown, fairness, fragmentation, loss. Pure.
 
-Times are in seconds, use is between 0 and 1. The wait of a job that never started is the time
-until the end of the simulation: starving jobs does not improve the result of a policy.
+Times are in seconds, use is between 0 and 1. A job waits until its first start and again after each
+stop. What has not ended waits until the end of the simulation: starving jobs does not improve the
+result of a policy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -218,8 +219,17 @@ def _size_label(low: int, high: int) -> str:
 
 
 def _waited(life: Life, end: float) -> float:
-    """Return the seconds of a job's wait, up to `end` for a job that never started."""
-    return life.waited if life.waited is not None else max(0.0, end - life.job.arrival)
+    """Return the seconds in which a job did not run, also after stops; up to `end` if it runs on.
+
+    The control plane's time between the last second of its work and its end does not count.
+    """
+    waited, last = 0.0, life.job.arrival
+    for part in life.segments:
+        waited += part.begin - last
+        last = part.end
+    if life.ended is None or not life.segments:
+        waited += max(0.0, (end if life.ended is None else life.ended) - last)
+    return waited
 
 
 def _goodput(lives: Iterable[Life], window: float) -> float:

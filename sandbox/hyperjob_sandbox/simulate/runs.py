@@ -96,6 +96,13 @@ class Runs:
         if was and not rate:
             self._stop(run, cause or "other")
 
+    def take_back(self, key: str, cause: str) -> None:
+        """Let a job go on from its last checkpoint that was stopped before its end was known."""
+        run = self._runs.get(key)
+        if run is not None and run.finished:
+            run.finished = False
+            self._stop(run, cause)
+
     def _set_rate(self, run: Run, rate: float) -> None:
         """Account the work up to now, record the devices in use, and set the end of the work."""
         now = self._time()

@@ -217,7 +217,9 @@ class Simulation:
         run = self.runs.get(owner)
         if run is not None and key in run.jobs:
             run.jobs[key].running = False
-            self._settle(owner, cause=next(iter(run.broken.values()), "preempted"))
+            cause = next(iter(run.broken.values()), "preempted")
+            self.runs.take_back(owner, cause)
+            self._settle(owner, cause=cause)
             run.jobs.pop(key, None)
 
     def _lost(self, key: str, cause: str) -> None:

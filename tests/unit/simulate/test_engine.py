@@ -66,6 +66,18 @@ def test_an_urgent_job_preempts_and_the_other_goes_on_from_its_checkpoint() -> N
     assert without.lives["default/j0"].stops == {}
 
 
+def test_a_job_that_is_stopped_in_the_second_of_its_end_works_on_from_its_checkpoint() -> None:
+    taken_back = 0
+    for second in range(12):
+        low = jobs((0.0, HOUR, 8))
+        urgent = jobs((0.0, 0.0, 0), (HOUR - 6 + second, HOUR, 8), priority="urgent")[1:]
+        history = simulate(scenario(clusters(1), [*low, *urgent], checkpoint=40 * MINUTE))
+        life = history.lives["default/j0"]
+        assert life.outcome == "Completed", f"the urgent job came in second {second}"
+        taken_back += life.lost == pytest.approx(20 * MINUTE * 8)
+    assert taken_back, "none of the stops came between its end and the report of its end"
+
+
 def test_what_fails_starts_again_elsewhere_or_when_the_cluster_is_back() -> None:
     given = scenario(
         clusters(1, 1),

@@ -172,6 +172,27 @@ def test_a_report_has_every_number() -> None:
     assert series["waiting"]["a"][0] == 8
 
 
+@pytest.mark.parametrize(
+    ("runs", "ended", "wait"),
+    [
+        ([], None, 90),
+        ([], 60, 50),
+        ([(30, 70)], 72, 20),
+        ([(30, 70)], None, 50),
+        ([(30, 50), (50, 60), (75, 90)], 92, 35),
+        ([(30, 50), (75, 80)], None, 65),
+    ],
+)
+def test_a_job_waits_until_its_start_and_again_after_each_stop(
+    runs: list[tuple[float, float]], ended: float | None, wait: float
+) -> None:
+    segments = [Segment(begin, end, {"east": 8}) for begin, end in runs]
+    started = runs[0][0] if runs else None
+    history = History(sizes={"east": 8}, end=100)
+    history.lives = {"j": life("j", 10, 8, segments=segments, started=started, ended=ended)}
+    assert measure(history, policy="p", shares={}).wait.max == wait
+
+
 def test_sizes_are_ranges_of_accelerators() -> None:
     history = History(sizes={"east": 1}, end=10)
     numbers = (0, 1, 2, 8, 9, 64, 65, 256, 257)
