@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO, Format, Quantity
-from hyperjob_engine.devices import is_companion, is_device, multiplier
+from hyperjob_engine.devices import NETWORK, is_companion, is_device, multiplier
 
 Resources: TypeAlias = Mapping[str, int]
 """Amounts in nano-units by the name of the resource."""
@@ -125,6 +125,11 @@ def is_extended(name: str) -> bool:
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
 
 
+def is_counted(name: str) -> bool:
+    """Return whether use is shown of a resource: extended, no part of a device, no interface."""
+    return is_extended(name) and not is_companion(name) and NETWORK.fullmatch(name) is None
+
+
 def accelerator_of(demand: Resources) -> str | None:
     """Return the name of a demand's accelerator, else of its largest extended resource.
 
@@ -165,7 +170,7 @@ def amount_only(name: str, amount: int) -> str:
 
 def _rounded(name: str, amount: int) -> str:
     """Return an amount with three digits, in the unit in which people write it."""
-    units = _BINARY_UNITS if name in _BINARY else _DECIMAL_UNITS
+    units = _BINARY_UNITS if _is_binary(name) else _DECIMAL_UNITS
     unit, size = [(unit, size) for unit, size in units if size <= abs(amount)][-1]
     number = Decimal(amount) / size  # a float has no room for an amount that a user may write
     if number.adjusted() > _LETTERS:
@@ -179,8 +184,12 @@ def quantities(vector: Resources) -> dict[str, str]:
     return {name: _canonical(name, amount) for name, amount in sorted(vector.items())}
 
 
+def _is_binary(name: str) -> bool:
+    return name in _BINARY or name.startswith("hugepages-")
+
+
 def _canonical(name: str, amount: int) -> str:
-    form = Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI
+    form = Format.BINARY_SI if _is_binary(name) else Format.DECIMAL_SI
     return Quantity(amount, form).canonical
 
 

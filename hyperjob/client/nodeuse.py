@@ -9,7 +9,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.text import in_order
 from hyperjob_engine.model.members import MemberNode, MemberView
 from hyperjob_engine.placement.capacity import REPELLING
-from hyperjob_engine.resources import is_extended
+from hyperjob_engine.resources import is_counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def _uses(
     cluster: str, node: MemberNode, owners: Mapping[tuple[str, str], str]
 ) -> Iterator[NodeUse]:
     """Yield the accelerators of a node; `owners` has the HyperJob of each (namespace, vcjob)."""
-    for accelerator in sorted(filter(is_extended, node.allocatable)) or [""]:
+    for accelerator in sorted(filter(is_counted, node.allocatable)) or [""]:
         held: Counter[str] = Counter()
         for pod in node.pods:
             number = pod.request.get(accelerator, 0) // NANO

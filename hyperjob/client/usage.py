@@ -17,7 +17,7 @@ from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.placement.capacity import REPELLING, summarise
 from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
-from hyperjob_engine.resources import is_extended, parse_resources
+from hyperjob_engine.resources import is_counted, parse_resources
 
 _UNREPORTED = "?"
 
@@ -198,7 +198,7 @@ def _uses_of(cluster: Object, tally: Tally, named: Mapping[str, set[str]]) -> li
         for taint in objects(at(cluster, "spec", "taints"))
         if string(taint.get("effect")) in REPELLING
     )
-    names = {key for key in room.allocatable if is_extended(key)} | named.get(name, set())
+    names = {key for key in room.allocatable if is_counted(key)} | named.get(name, set())
     result = []
     for accelerator in sorted(names) or [""]:
         reported = accelerator in room.allocatable

@@ -14,7 +14,7 @@ from hyperjob_core.registry import filled
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.queues import ROOT
 from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.resources import is_extended
+from hyperjob_engine.resources import is_counted
 
 
 def queue_metrics(state: QueueState | None) -> Iterator[Metric]:
@@ -39,7 +39,7 @@ def queue_metrics(state: QueueState | None) -> Iterator[Metric]:
         )
     )
     if state is not None and tree is not None:
-        for resource in filter(is_extended, sorted(state.shares.total)):
+        for resource in filter(is_counted, sorted(state.shares.total)):
             entitled = tree.entitled(resource)
             for queue in sorted(queues):
                 labels, has = (queue, resource), entitled.get(queue, 0) // NANO

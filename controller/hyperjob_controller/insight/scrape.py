@@ -13,7 +13,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.registry import filled
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.resources import Resources, is_extended
+from hyperjob_engine.resources import Resources, is_counted
 
 Accelerators = Callable[[datetime], tuple[Iterable[Cluster], Mapping[str, Resources]]]
 """Returns the clusters, and by name what sub-jobs hold of them that they do not report yet."""
@@ -75,11 +75,11 @@ class Scrape(Collector):
         )
         clusters, held = self._accelerators(now)
         for cluster in clusters:
-            for name in filter(is_extended, sorted(cluster.allocatable)):
+            for name in filter(is_counted, sorted(cluster.allocatable)):
                 labels, taken = (cluster.name, name), held.get(cluster.name, {}).get(name, 0)
                 allocatable.add_metric(labels, cluster.allocatable[name] / NANO)
                 reserved.add_metric(labels, taken / NANO)
-            for name in filter(is_extended, sorted(cluster.free)):
+            for name in filter(is_counted, sorted(cluster.free)):
                 # A reservation and a late summary may count the same pods; no device is negative.
                 free.add_metric((cluster.name, name), max(0, cluster.free[name]) / NANO)
         yield from (allocatable, free, reserved)

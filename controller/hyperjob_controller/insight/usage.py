@@ -26,7 +26,7 @@ from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.members import PodHeld
 from hyperjob_engine.model.subjobs import queue_of
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.resources import is_extended
+from hyperjob_engine.resources import is_counted
 
 Held = Callable[[datetime], Iterable[tuple[str, Iterable[PodHeld]]]]
 """Returns the members that are known now, and the pods of vcjobs that hold a node of each."""
@@ -131,7 +131,7 @@ class Usage:
                     continue
                 queue, use = known
                 for resource, amount in pod.request.items():
-                    if is_extended(resource):
+                    if is_counted(resource):
                         holds = STOPPING if pod.ending else use
                         labels = (queue, pod.namespace, cluster, resource, holds)
                         self._pending[labels] += amount / NANO * seconds

@@ -61,6 +61,7 @@ class Limit:
     used: int
     missing: int
     ever: bool  # it would fit if the queue used nothing
+    asked: int = 0
     ending: int = 0
 
 
@@ -160,6 +161,7 @@ class QueueUsage:
                         used=used.get(resource, 0),
                         missing=taken + amount - most,
                         ever=amount <= most,
+                        asked=amount,
                         ending=ending,
                     )
         return None

@@ -212,11 +212,11 @@ def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
     if limit is None:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
+    than = f"more than queue {limit.queue} may ever use: its capability is {most}"
     if not limit.ever:
-        return f"needs more than queue {limit.queue} may ever use: its capability is {most}"
+        return f"needs {amount_text(limit.resource, limit.asked)}, {than}"
     if of_gang:
-        gang = "the sub-jobs that must start together need more than queue"
-        return f"{gang} {limit.queue} may ever use: its capability is {most}"
+        return f"the sub-jobs that must start together need {than}"
     used = amount_only(limit.resource, limit.used)
     missing = amount_text(limit.resource, limit.missing)
     text = f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"

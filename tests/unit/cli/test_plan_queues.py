@@ -89,7 +89,7 @@ def test_a_capability_makes_it_wait_with_what_is_missing() -> None:
 def test_more_than_its_queue_may_ever_use_cannot_run() -> None:
     (found,) = planned(live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
     assert found.verdict is Verdict.CANNOT_RUN
-    assert "needs more than queue default may ever use" in found.message
+    assert "needs 32 nvidia.com/gpu, more than queue default may ever use" in found.message
 
 
 def test_those_that_wait_already_come_first() -> None:

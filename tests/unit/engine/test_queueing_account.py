@@ -25,11 +25,11 @@ def test_a_limit_tells_what_a_queue_uses_of_a_resource_that_it_does_not_use() ->
     account = QueueUsage(Tree([queue("x", gpus=4)], {}))
     account.add("x", parse_resources({"cpu": "1"}))
     demand = parse_resources({GPU: "6"})
-    expected = Limit("x", GPU, capability=4 * NANO, used=0, missing=2 * NANO, ever=False)
+    expected = Limit("x", GPU, 4 * NANO, used=0, missing=2 * NANO, ever=False, asked=6 * NANO)
     assert account.limit("x", demand) == expected
     account.add("x", parse_resources({GPU: "3"}))
     found = account.limit("x", parse_resources({GPU: "2"}))
-    assert found == replace(expected, used=3 * NANO, missing=NANO, ever=True)
+    assert found == replace(expected, used=3 * NANO, missing=NANO, ever=True, asked=2 * NANO)
 
 
 def test_sub_jobs_that_were_granted_or_made_are_part_of_a_shape() -> None:

@@ -56,7 +56,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "what asks for more than the capability waits for ever, and says so": (
         world([unit("big", 16), unit("small", 8, age=1)], queue("default", gpus=12)),
         {"small"},
-        {"big": "needs more than queue default may ever use: its capability is 12"},
+        {"big": "needs 16 nvidia.com/gpu, more than queue default may ever use"},
     ),
     "a gang that asks for more than the capability waits for ever, and says so": (
         world([unit("gang", 8, 8), unit("small", 8, age=1)], queue("default", gpus=12)),
@@ -69,7 +69,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             queue("default", gpus=12),
         ),
         {"small"},
-        {"large": "needs more than queue default may ever use: its capability is 12"},
+        {"large": "needs 16 nvidia.com/gpu, more than queue default may ever use"},
     ),
     "without a capability the pods beyond minAvailable count when they exist": (
         world([unit("one", 2, everything=64), unit("two", 2, age=1, everything=64)]),

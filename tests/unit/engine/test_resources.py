@@ -5,6 +5,7 @@ from hyperjob_engine.resources import (
     accelerator_of,
     amount_text,
     fits,
+    is_counted,
     is_extended,
     lacking,
     largest,
@@ -180,3 +181,24 @@ def test_a_reader_sees_accelerators_first_then_devices_then_the_native_ones_then
     assert sorted(names, key=order_of) == [
         "amd.com/gpu", "nvidia.com/gpu", "example.com/fpga", "cpu", "memory", "pods",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        (GPU, True),
+        ("example.com/fpga", True),
+        ("rdma/hca_a", False),
+        ("nvidia.com/gpumem", False),
+        ("hugepages-2Mi", False),
+    ],
+)
+def test_use_is_shown_of_devices_and_not_of_their_parts_or_of_interfaces(
+    name: str, counted: bool
+) -> None:
+    assert is_counted(name) is counted
+
+
+def test_huge_pages_are_written_as_memory() -> None:
+    amounts = parse_resources({"hugepages-2Mi": "1Gi"})
+    assert amount_text("hugepages-2Mi", amounts["hugepages-2Mi"]) == "1Gi hugepages-2Mi"
