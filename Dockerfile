@@ -1,9 +1,10 @@
 # One image for both processes, the installer and the certificates. Nothing in it needs a shell, a
 # writable file system or root.
-# `make pin` writes the digest that the tag has now: docs/install.md, "Build and verify the image".
-ARG BASE=python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34
+# Dependabot proposes newer bases here, and `make pin` writes the digest that the tag has now: docs/install.md, "Build
+# and verify the image".
+FROM python:3.14.7-slim-trixie@sha256:51dafde81dbdb6ebde285137a295cf18a47ca95234fe388a343719cb97305b3d AS base
 
-FROM ${BASE} AS build
+FROM base AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_ROOT_USER_ACTION=ignore \
@@ -16,7 +17,7 @@ RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compil
 # All that comes from elsewhere is there; what is built is installed from where it is built.
 ENV PIP_NO_INDEX=1 \
     PIP_FIND_LINKS=dist
-COPY LICENSE README.md pyproject.toml ./
+COPY LICENSE README.md pyproject.toml hatch_build.py ./
 COPY crds crds
 COPY examples examples
 COPY certs certs
@@ -35,7 +36,7 @@ RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compil
 # time. Two thirds of it would be the Kubernetes client's models, which no process imports.
 RUN ["python", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-x", "/kubernetes/(aio/)?client/(api|models)/", "/opt/hyperjob/lib"]
 
-FROM ${BASE}
+FROM base
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="hyperjob" \

@@ -6,12 +6,13 @@ TORCH_VENV ?= .venv-torch
 SBOM_VENV ?= .venv-sbom
 UI_VENV ?= .venv-ui
 KUBEFLOW_VENV ?= .venv-kubeflow
+PLUGIN_VENV ?= .venv-plugin
 DIST ?= dist
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants decisions docs crds lock pin picture picture-ui wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants decisions docs crds lock pin picture picture-ui wheel sbom image plugin chart krew release-check release-notes pypi clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -79,7 +80,8 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dead code, dependencies, 
 	$(BIN)/deptry --config sandbox/pyproject.toml sandbox
 	$(BIN)/codespell
 	$(BIN)/yamllint --strict .
-	$(BIN)/shellcheck e2e/kind/*.sh requirements/*.sh
+	$(BIN)/zizmor --quiet --offline .github
+	$(BIN)/shellcheck e2e/kind/*.sh release/*.sh requirements/*.sh
 
 bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
@@ -144,10 +146,36 @@ sbom: $(SBOM_VENV)/.sbom ## list what the image holds as CycloneDX JSON, in dist
 	$(SBOM_VENV)/bin/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml \
 		--mc-type application --output-file $(DIST)/hyperjob.cdx.json requirements/runtime.txt
 
-image: ## build the image (docker or podman, as IMAGE_TOOL says)
-	$(IMAGE_TOOL) build --tag hyperjob:$$($(PYTHON) -c 'import hyperjob; print(hyperjob.__version__)') \
-		$(if $(BASE),--build-arg BASE=$(BASE)) --build-arg REVISION=$$(git rev-parse HEAD) \
-		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
+image: ## build the image (docker, podman or buildah, as IMAGE_TOOL says; BASE names another base)
+	sed '$(if $(BASE),s|^FROM .* AS base$$|FROM $(BASE) AS base|)' Dockerfile | $(IMAGE_TOOL) build --file - \
+		--tag hyperjob:$$($(PYTHON) -c 'import hyperjob; print(hyperjob.__version__)') \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
+
+$(PLUGIN_VENV)/.plugin: requirements/plugin.txt pyproject.toml
+	@test -x $(PLUGIN_VENV)/bin/python || $(PYTHON) -m venv $(PLUGIN_VENV)
+	$(PLUGIN_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/plugin.txt
+	@touch $@
+
+plugin: $(PLUGIN_VENV)/.plugin ## build the plugin of kubectl for this platform, a folder that needs no Python, into dist/
+	$(PLUGIN_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	release/plugin.sh $(PLUGIN_VENV)/bin $(DIST)
+
+# The steps of a release, which RELEASE.md explains. Only `pypi` reaches another machine.
+release-check: ## say what keeps this tree from being released as TAG
+	@$(PYTHON) -m release check $(TAG)
+
+release-notes: ## print what CHANGELOG.md says about TAG
+	@$(PYTHON) -m release notes $(TAG)
+
+chart: ## pack the chart into dist/, with the image REPOSITORY@sha256:DIGEST of IMAGE as its default (needs helm)
+	$(PYTHON) -m release chart $(IMAGE) build
+	helm package build/hyperjob --destination $(DIST)
+
+krew: ## write the manifest of the plugin for krew, from the archives in dist/, for TAG of the repository REPOSITORY
+	$(PYTHON) -m release krew $(TAG) $(REPOSITORY) $(DIST) > $(DIST)/hyperjob.krew.yaml
+
+pypi: $(VENV)/.dev ## upload the wheels in dist/ to PyPI, by the identity of a release workflow that PyPI trusts
+	$(BIN)/uv publish --trusted-publishing always $(DIST)/*.whl
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(KUBEFLOW_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(KUBEFLOW_VENV) $(PLUGIN_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

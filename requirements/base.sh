@@ -3,12 +3,12 @@
 # requirements/base.sh [DOCKERFILE]
 set -eu
 file="${1:-Dockerfile}"
-base="$(sed -n 's/^ARG BASE=\([^@]*\).*$/\1/p' "$file")"
+base="$(sed -n 's/^FROM \([^@ ]*\).* AS base$/\1/p' "$file")"
 digest="$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$base")"
 if ! printf '%s\n' "$digest" | grep -Eqx 'sha256:[0-9a-f]{64}'; then
 	echo "error: $base has no digest: $digest" >&2
 	exit 1
 fi
-pinned="$(sed "s|^ARG BASE=.*$|ARG BASE=$base@$digest|" "$file")"
+pinned="$(sed "s|^FROM .* AS base$|FROM $base@$digest AS base|" "$file")"
 printf '%s\n' "$pinned" >"$file"
 echo "$file: $base@$digest"

@@ -14,6 +14,9 @@ compile demo pyproject.toml sandbox/pyproject.toml --group demo --no-emit-packag
 compile dev pyproject.toml sandbox/pyproject.toml --group dev --no-emit-package hyperjob --constraints requirements/demo.txt
 compile build --group build --constraints requirements/demo.txt
 compile sbom --group sbom
+compile site --group site
+# The plugin has what the image has.
+compile plugin pyproject.toml --group plugin --constraints requirements/demo.txt
 # What the tests in a browser need beside all others.
 compile ui --group ui --constraints requirements/dev.txt
 # Kubeflow's Python client beside this project, as a user installs both.

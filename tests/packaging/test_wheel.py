@@ -1,6 +1,7 @@
 """The wheel holds what a user needs, and works away from the checkout."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -18,12 +19,15 @@ from tests.support.rooms import PACKAGES
 ROOT = Path(__file__).resolve().parents[2]
 LUA = sorted((ROOT / "install/hyperjob_install/lua").glob("*.lua"))
 VOLCANO = sorted((ROOT / "core/hyperjob_core/api/crds").glob("*.yaml"))
+REPOSITORY = "https://forge.example/team/hyperjob"
 CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.yaml"))
 
 
 def build(source: Path, out: Path) -> Path:
+    release = {"HYPERJOB_REPOSITORY": REPOSITORY, "HYPERJOB_TAG": "v9.9.9"}
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source],
+        env=os.environ | release,
         check=True,
         capture_output=True,
         timeout=120,
@@ -103,6 +107,18 @@ def test_both_wheels_are_one_release_and_ask_for_each_other(
     assert f"hyperjob=={version}" in embedded.get_all("Requires-Dist", [])
     extra = f"hyperjob-sandbox=={version}; extra == 'sandbox'"
     assert extra in product.get_all("Requires-Dist", [])
+
+
+@pytest.mark.parametrize("name", ["wheel", "sandbox_wheel"])
+def test_the_page_of_a_release_leads_to_its_repository(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    found = metadata(request.getfixturevalue(name))
+    urls = dict(each.split(", ", 1) for each in found.get_all("Project-URL", []))
+    assert urls["Source"] == REPOSITORY
+    assert urls.keys() >= {"Documentation", "Changelog", "Issues"}
+    targets = re.findall(r"\]\(([^)\s]+)\)", str(found.get_payload()))
+    assert [each for each in targets if not each.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.scenario

@@ -1,0 +1,1 @@
+"""What a release needs beside the commands of the Makefile; RELEASE.md says when each runs."""
