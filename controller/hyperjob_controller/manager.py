@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
-from hyperjob_controller.admission.mode import Mode
+from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
@@ -24,13 +24,9 @@ from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.closedqueues import ClosedQueues
-from hyperjob_controller.memory.memory import Memory
-from hyperjob_controller.memory.priorities import Priorities
+from hyperjob_controller.memory.memory import ClosedQueues, Memory, Priorities, Tombstones, Unplaced
 from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
-from hyperjob_controller.memory.tombstones import Tombstones
-from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_controller.observe import Limits, Observer, Updater
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place

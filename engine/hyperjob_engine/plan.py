@@ -14,12 +14,17 @@ from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.lifecycle.decisions import End, Restart
-from hyperjob_engine.lifecycle.ending import ending, trainers
 from hyperjob_engine.lifecycle.failures import judge, unexplained, unread
-from hyperjob_engine.lifecycle.finished import after_end, forgotten, needs_more, releases
-from hyperjob_engine.lifecycle.reclaimed import giving_back
+from hyperjob_engine.lifecycle.finished import (
+    after_end,
+    ending,
+    forgotten,
+    needs_more,
+    releases,
+    trainers,
+)
 from hyperjob_engine.lifecycle.records import with_restart
-from hyperjob_engine.lifecycle.requests import answer, refuse_after_end
+from hyperjob_engine.lifecycle.requests import answer, giving_back, refuse_after_end
 from hyperjob_engine.lifecycle.silence import unmoving
 from hyperjob_engine.lifecycle.stops import keeping, suspending, unopened
 from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.memory.unplaced import MESSAGE_SECONDS
+from hyperjob_controller.memory.memory import MESSAGE_SECONDS
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import CONTROLLER_SETTINGS, ENDING_PODS, LEASE_NAME

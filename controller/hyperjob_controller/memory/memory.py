@@ -1,24 +1,178 @@
 """The controller's memory: what passes leave for later passes, and what a restart may lose.
 
 One value holds all of it; `str` prints it. The step `update` of a pass writes it, and so do the
-event handlers of Clusters and vcjobs.
+event handlers of Clusters and vcjobs. Its small parts are here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.closedqueues import ClosedQueues
-from hyperjob_controller.memory.priorities import Priorities
 from hyperjob_controller.memory.refusals import Refusals
 from hyperjob_controller.memory.reservations import Reservations
-from hyperjob_controller.memory.tombstones import Tombstones
-from hyperjob_controller.memory.unplaced import Unplaced
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.observed import Binding, Observed
+from hyperjob_core.api.wire import at, string
+from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.model.observed import Binding, HyperJob, Observed
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.request import ClosedQueue
+from hyperjob_engine.model.subjobs import queue_of
+from hyperjob_engine.queueing.priority import preempts, priority_of
+from hyperjob_engine.queueing.queues import closed_queue
+from hyperjob_engine.resources import Resources, fits
+
+# The pods of a Job change together: a pass for each change would write a status for each.
+SETTLE_SECONDS: Final = 0.1
+MESSAGE_SECONDS: Final = 5.0
+_MESSAGES_PER_SECOND: Final = 20.0
+
+Need = frozenset[tuple[str, int]]
+
+
+class Unplaced:
+    """Keys with the sizes of the sub-jobs that have no place."""
+
+    def __init__(self, add_after: Callable[[str, float], None]) -> None:
+        self._add_after = add_after
+        self._known: dict[str, tuple[Need, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __str__(self) -> str:
+        """Return the keys of the waiting HyperJobs."""
+        return ", ".join(sorted(self._known)) or "none"
+
+    def put(self, key: str, *, needs: Iterable[Resources]) -> None:
+        """Add a waiting HyperJob; without `needs`, any free room requests a pass of it."""
+        self._known[key] = tuple(dict.fromkeys(frozenset(need.items()) for need in needs))
+
+    def drop(self, key: str) -> None:
+        """Remove a HyperJob that no longer waits."""
+        self._known.pop(key, None)
+
+    def wake(self, room: Resources) -> None:
+        """Request a pass of the HyperJobs with a sub-job that fits into a cluster's room."""
+        useful: dict[Need, bool] = {}
+        for key, needs in self._known.items():
+            woken = not needs
+            for need in needs:
+                if need not in useful:
+                    useful[need] = fits(dict(need), room)
+                woken = woken or useful[need]
+            self._add_after(key, SETTLE_SECONDS if woken else self.message_seconds)
+
+    def refresh(self) -> None:
+        """Request a later pass of all HyperJobs: only their messages may have changed."""
+        for key in self._known:
+            self._add_after(key, self.message_seconds)
+
+    @property
+    def message_seconds(self) -> float:
+        """Return the least seconds between two status writes for a message; more if more wait."""
+        return max(MESSAGE_SECONDS, len(self._known) / _MESSAGES_PER_SECOND)
+
+
+class Priorities:
+    """Follows PriorityClasses."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._classes: dict[str, Object] = {}
+        informer.add_handler(self._changed)
+
+    def of(self, hyperjob: HyperJob) -> int:
+        """Return the priority of a HyperJob now."""
+        return priority_of(hyperjob, self._classes)
+
+    def preempts(self, hyperjob: HyperJob) -> bool:
+        """Return whether a HyperJob's PriorityClasses let it stop others of lower priority."""
+        return preempts(hyperjob, self._classes)
+
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self._classes.pop(string(at(old, "metadata", "name")), None)
+        else:
+            self._classes[string(at(new, "metadata", "name"))] = new
+
+
+class ClosedQueues:
+    """Follows ClusterResourceBindings of Queues."""
+
+    def __init__(self, informer: Informer, *, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the name of a Queue that other clusters than before have closed."""
+        self._closed: dict[str, ClosedQueue] = {}
+        self._report = changed
+        informer.add_handler(self._changed)
+
+    def of(self, hyperjob: HyperJob) -> Mapping[str, ClosedQueue]:
+        """Return the queues of a HyperJob that some clusters have closed, by name."""
+        if not self._closed:
+            return {}
+        names = {queue_of(group.template) for group in hyperjob.replicated_jobs}
+        return {name: self._closed[name] for name in names if name in self._closed}
+
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a ClusterResourceBinding; report a Queue that other clusters close now."""
+        before, now = (None if each is None else closed_queue(each) for each in (old, new))
+        if before == now:
+            return
+        for closed in _known(before):
+            self._closed.pop(closed.name, None)
+        for closed in _known(now):
+            self._closed[closed.name] = closed
+        for name in {closed.name for closed in _known(before, now)}:
+            self._report(name)
+
+
+def _known(*found: ClosedQueue | None) -> Iterable[ClosedQueue]:
+    return (each for each in found if each is not None)
+
+
+WINDOW: Final = timedelta(minutes=10)
+"""How long a tombstone counts: longer than pods take to terminate in most templates."""
+
+
+class Tombstones:
+    """The tombstones, from the events of the vcjob informer."""
+
+    def __init__(self, jobs: Informer, *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._gone: dict[str, datetime] = {}
+        self._followers: set[str] = set()
+        jobs.add_handler(self._changed)
+
+    def __str__(self) -> str:
+        """Return the names of the deleted vcjobs."""
+        return ", ".join(sorted(self._gone)) or "none"
+
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Record a created or deleted vcjob."""
+        now = self._now()
+        while self._gone and now - self._gone[oldest := next(iter(self._gone))] > WINDOW:
+            del self._gone[oldest]
+        if kind is EventType.DELETED and old is not None:
+            self._followers.discard(_uid(old))
+            self._gone.pop(key := key_of(old), None)
+            self._gone[key] = now
+        elif kind is EventType.ADDED and new is not None and key_of(new) in self._gone:
+            self._followers.add(_uid(new))
+
+    def not_applied(self, uid: str) -> None:
+        """Record a vcjob that Karmada could not apply: a namesake may still exist in the member."""
+        self._followers.add(uid)
+
+    def is_follower(self, uid: str) -> bool:
+        """Return whether a vcjob may follow another one of its name on the same cluster."""
+        return uid in self._followers
+
+
+def _uid(vcjob: Object) -> str:
+    return string(at(vcjob, "metadata", "uid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,6 @@ from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import pod_groups
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Binding, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
     controller_of,
@@ -40,6 +39,7 @@ from hyperjob_engine.model.parse import (
     pinned_clusters,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
 from hyperjob_engine.placement.ground import Ground, among
 from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hyperjob_engine.model.members import NodeWants
-from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
+from hyperjob_engine.model.request import Domain, Frozen, PodGroup
 
 PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
 

@@ -18,9 +18,9 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
-from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.stalls import Stall
+from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.model.training import (
     Track,
     advance,

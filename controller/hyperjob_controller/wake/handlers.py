@@ -24,7 +24,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
-from hyperjob_engine.gang.gate import follows_opening, opens_gate
+from hyperjob_engine.gang.gang import follows_opening, opens_gate
 from hyperjob_engine.placement.capacity import summarise
 
 # The fields of each kind that a pass reads: other changes request no pass.

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from hyperjob_controller.memory.unplaced import SETTLE_SECONDS
+from hyperjob_controller.memory.memory import SETTLE_SECONDS
 
 REST: Final = 3.0
 """A HyperJob rests for so many times the duration of its last pass."""

@@ -27,8 +27,6 @@ from hyperjob_engine.expansion.expand import (
 from hyperjob_engine.expansion.members import members_of, present_indices
 from hyperjob_engine.expansion.split import Scale, SplitError, split_scale
 from hyperjob_engine.lifecycle.dependencies import waiting
-from hyperjob_engine.model.child import Child, child_of
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import (
     Observed,
     Ownership,
@@ -37,9 +35,8 @@ from hyperjob_engine.model.observed import (
     SplitPolicy,
 )
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
-from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of
-from hyperjob_engine.model.topology import tier_of
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup, tier_of
+from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.room import Room

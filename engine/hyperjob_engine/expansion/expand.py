@@ -22,10 +22,9 @@ from hyperjob_engine.expansion.split import (
     static_sizes,
 )
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
+from hyperjob_engine.model.request import PodGroup, partitioned, tier_of, together
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
-from hyperjob_engine.model.topology import partitioned, tier_of, together
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
 

@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.status import GangStatus
-from hyperjob_engine.gang.gate import is_released, is_through, is_undispatched
-from hyperjob_engine.model.child import Child
+from hyperjob_engine.gang.gang import is_released, is_through, is_undispatched
 from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.pods import refused_text
 from hyperjob_engine.reasons.reason import Reason
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from hyperjob_core.api.status import GangStatus
-from hyperjob_engine.model.child import Child
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import Child, SubJob
 from hyperjob_engine.reasons.reason import Reason
 
 Member = tuple[SubJob, Child]

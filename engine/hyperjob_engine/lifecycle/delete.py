@@ -5,9 +5,9 @@ The controller deletes only objects of this HyperJob, and only those with the ob
 
 from collections.abc import Iterator
 
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Job, Ownership, Policy
 from hyperjob_engine.model.planned import DeleteChild, DeletionCause
+from hyperjob_engine.model.subjobs import Child
 
 
 def deletion(child: Child, *, why: DeletionCause | None = None) -> Iterator[DeleteChild]:

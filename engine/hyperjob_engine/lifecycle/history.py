@@ -14,8 +14,8 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import may_run
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.pods import bounded, follows, in_short, one_line
 
 _KEPT: Final = 10

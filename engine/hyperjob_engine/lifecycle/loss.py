@@ -14,8 +14,8 @@ from typing import Final
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.trouble import ClusterTrouble
 

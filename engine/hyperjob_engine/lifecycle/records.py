@@ -14,10 +14,9 @@ from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import Child, SubJob
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
 

@@ -1,7 +1,11 @@
-"""Restart and move requests by annotation, "<token> [sub-job ...]"; each token is handled once.
+"""What others ask of a running HyperJob: to restart, to move, or to make way.
 
+A restart or a move is asked for by annotation, "<token> [sub-job ...]"; each token is handled once.
 The status records the token together with the decision. It records the token of a refused request
 too, which therefore takes no effect later.
+
+A HyperJob makes way for its lender, or for another one of its queue. That restart spends none of
+`maxRestarts`, because no sub-job has failed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +16,7 @@ from typing import NamedTuple
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.wire import at, string
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
-from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.observed import HyperJob, Observed
 from hyperjob_engine.reasons.reason import Reason
 
 
@@ -115,3 +119,21 @@ def _take(
             why=f"{kind} {token} was requested",
             leave=(child.cluster,) if kind == "migrate" and child.cluster else (),
         )
+
+
+def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None:
+    """Return the restart of the sub-jobs that have not ended; None if it keeps its share."""
+    verdict = observed.verdict
+    if verdict is None or not verdict.reclaimed_for:
+        return None
+    reason, other = Reason.RECLAIMED, verdict.reclaimed_for
+    why = f"makes way for {other}, whose queue takes back what it lent"
+    if verdict.preempted:
+        reason = Reason.PREEMPTED
+        why = f"is preempted by {other}, which {verdict.preempted}"
+    again = tuple(
+        Recreation(name=child.name, reason=reason, why=why)
+        for _, child in members
+        if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
+    )
+    return Restart(again=again, gives_back=True) if again else None

@@ -42,10 +42,10 @@ from hyperjob_engine.lifecycle.decisions import (
     restarts_spent,
     with_all,
 )
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import DeletionCause
 from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Survey

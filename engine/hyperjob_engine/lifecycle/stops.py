@@ -25,7 +25,6 @@ from hyperjob_core.api.stops import StopStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.planned import (
@@ -36,6 +35,7 @@ from hyperjob_engine.model.planned import (
     Plan,
     Repin,
 )
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import unkept_text

@@ -34,9 +34,8 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
 from hyperjob_core.api.wire import integer, objects
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
-from hyperjob_engine.model.subjobs import SubJob, closed_queue_of
+from hyperjob_engine.model.subjobs import Child, SubJob, closed_queue_of
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.placement.items import items_of
 from hyperjob_engine.placement.packing import unfit

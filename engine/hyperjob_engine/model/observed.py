@@ -27,8 +27,7 @@ from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.request import ClosedQueue
+from hyperjob_engine.model.request import ClosedQueue, PodGroup
 from hyperjob_engine.model.stalls import Hang
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable

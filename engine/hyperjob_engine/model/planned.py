@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import Resources
 
 

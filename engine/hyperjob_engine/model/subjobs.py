@@ -1,16 +1,32 @@
-"""The sub-jobs that a HyperJob wants: their names, sizes and queues."""
+"""The sub-jobs that a HyperJob wants, by name, size and queue, and what exists of each.
+
+A child is a sub-job's vcjob, PropagationPolicy and ResourceBinding, and its entry in `status.jobs`.
+Karmada empties the status of a vcjob when an apply fails. The child then keeps the phase that its
+entry in `status.jobs` records, until a cluster reports a newer one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import string
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.observed import Observed, ReplicatedJob
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
+from hyperjob_engine.model.observed import (
+    Binding,
+    Job,
+    Observed,
+    Ownership,
+    Policy,
+    ReplicatedJob,
+    ReportedStatus,
+)
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup
 from hyperjob_engine.resources import PODS, Resources
 
 
@@ -95,3 +111,131 @@ def closed_queue_of(observed: Observed, template: Object) -> ClosedQueue | None:
 def queue_of(template: Object) -> str:
     """Return the queue that a vcjob template names."""
     return string(template.get("queue")) or "default"
+
+
+# Without slots: `cached_property` computes each answer once for all steps of a plan.
+@dataclass(frozen=True, kw_only=True)
+class Child:
+    """The objects that bear the name of one sub-job, and its record in the status."""
+
+    name: str
+    job: Job | None
+    policy: Policy | None
+    binding: Binding | None
+    record: JobStatus | None
+    left_behind: str = ""
+    """Name of a ResourceBinding of this name that belongs to another object.
+
+    Karmada would attach it, with its old status, to a new vcjob of this name.
+    """
+    stranger: str = ""
+    """Kind and name of the object of that ResourceBinding, if it is not a vcjob."""
+
+    @cached_property
+    def exists(self) -> bool:
+        """Return whether this HyperJob's vcjob of the present attempt exists and is not deleted."""
+        return (
+            self.job is not None
+            and not self.job.deleting
+            and self.job.ownership is not Ownership.FOREIGN
+            and not self.is_outdated
+        )
+
+    @cached_property
+    def attempt(self) -> int:
+        """Return the present attempt: the later of the record's and the vcjob's.
+
+        The vcjob has it as a label, which counts if the status was lost.
+        """
+        recorded = self.record.attempt if self.record is not None else 0
+        if self.job is None or self.job.ownership is Ownership.FOREIGN:
+            return recorded
+        return max(recorded, self.job.attempt)
+
+    @cached_property
+    def is_outdated(self) -> bool:
+        """Return whether the vcjob, or the policy if no vcjob exists, is of an earlier attempt."""
+        recorded = self.record.attempt if self.record is not None else 0
+        found = self.job or self.policy
+        if found is None or found.ownership is Ownership.FOREIGN:
+            return False
+        return found.attempt < recorded
+
+    @cached_property
+    def is_leaving(self) -> bool:
+        """Return whether the vcjob is being deleted or belongs to an earlier attempt."""
+        return self.is_outdated or (self.job is not None and self.job.deleting)
+
+    @cached_property
+    def report(self) -> ReportedStatus | None:
+        """Return the newest report of the vcjob's status; None if no cluster has reported.
+
+        Karmada writes it to the ResourceBinding before it writes it to the vcjob.
+        """
+        if not self.exists or self.job is None:
+            return None
+        if self.binding is None:
+            return self.job.report
+        pins = self.policy.clusters if self.policy is not None else ()
+        if pins and self.binding.cluster and self.binding.cluster not in pins:
+            return None  # the report of the cluster that the sub-job leaves
+        return self.binding.report or self.job.report
+
+    @cached_property
+    def phase(self) -> JobPhase:
+        """Return the last known phase of the vcjob; UNKNOWN if no cluster ever reported one."""
+        report = self.report
+        if report is not None:
+            return report.phase
+        if self.record is None:
+            return JobPhase.UNKNOWN
+        recorded = JobPhase(self.record.phase)
+        # Without its vcjob a sub-job cannot run any more, but an ended one stays ended.
+        return recorded if self.exists or recorded.is_terminal else JobPhase.UNKNOWN
+
+    @cached_property
+    def is_terminal(self) -> bool:
+        """Return whether the sub-job has ended."""
+        return self.phase.is_terminal
+
+    @cached_property
+    def cluster(self) -> str:
+        """Return the cluster that the sub-job is on or is pinned to; empty if it has none."""
+        if self.is_outdated:
+            return ""
+        if self.exists and self.binding is not None and self.binding.cluster:
+            return self.binding.cluster
+        if self.policy is not None and len(self.policy.clusters) == 1:
+            return self.policy.clusters[0]
+        # Without a policy Karmada may move a sub-job: the record counts for an ended one only.
+        return self.record.cluster if self.record is not None and self.is_terminal else ""
+
+    @cached_property
+    def running_pods(self) -> int:
+        """Return the last known number of running pods."""
+        report = self.report
+        if report is not None:
+            return report.pods.running
+        if self.record is not None and self.exists:
+            return self.record.running
+        return 0
+
+
+def child_of(observed: Observed, name: str) -> Child:
+    """Return the sub-job of a name, with the observed objects that belong to it."""
+    job = observed.jobs.get(name)
+    binding = observed.bindings.get(binding_name(name))
+    left_behind = stranger = ""
+    if binding is not None and (job is None or binding.job_uid != job.uid):
+        left_behind, stranger, binding = binding.name, binding.stranger, None
+    if job is not None and job.ownership is Ownership.FOREIGN:
+        binding = None  # the controller neither reads nor changes another owner's objects
+    return Child(
+        name=name,
+        job=job,
+        policy=observed.policies.get(name),
+        binding=binding,
+        record=observed.hyperjob.records.get(name),
+        left_behind=left_behind,
+        stranger=stranger,
+    )

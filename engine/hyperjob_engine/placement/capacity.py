@@ -23,9 +23,8 @@ from hyperjob_core.api.wire import (
     timestamp,
 )
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
 from hyperjob_engine.resources import PODS, Resources, parse_resources, subtract, total, whole

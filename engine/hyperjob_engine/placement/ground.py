@@ -20,7 +20,7 @@ from hyperjob_engine.model.members import (
     NodeWants,
     PodHeld,
 )
-from hyperjob_engine.model.nodes import Frozen, PodGroup
+from hyperjob_engine.model.request import Frozen, PodGroup
 from hyperjob_engine.model.wants import clash, matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, is_asked, subtract, total
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from hyperjob_engine.model.members import NodeWants
-from hyperjob_engine.model.nodes import Domain, Frozen, PodGroup
+from hyperjob_engine.model.request import Domain, Frozen, PodGroup
 from hyperjob_engine.placement.ground import Kind
 
 

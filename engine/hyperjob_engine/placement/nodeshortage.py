@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.hints import nearest
 from hyperjob_core.text import listed
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from itertools import product
 from typing import Final, TypeAlias
 
-from hyperjob_engine.model.nodes import Frozen
+from hyperjob_engine.model.request import Frozen
 from hyperjob_engine.placement.ground import (
     HOSTNAME,
     Ground,

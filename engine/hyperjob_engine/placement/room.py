@@ -11,9 +11,8 @@ from copy import copy
 from typing import Final, NamedTuple
 
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
 from hyperjob_engine.placement.items import Item, Unfit, items_of
 from hyperjob_engine.placement.packing import overfull, unfit

@@ -15,9 +15,7 @@ from math import comb
 from typing import Final, NamedTuple
 
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
-from hyperjob_engine.model.nodes import PodGroup
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
-from hyperjob_engine.model.topology import Tier, together
+from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup, Tier, together
 from hyperjob_engine.placement.room import Room, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, times, total
 

@@ -14,10 +14,9 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import natural
 from hyperjob_engine.expansion.objects import labels_of
 from hyperjob_engine.lifecycle.history import next_attempt
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import Child, SubJob
 from hyperjob_engine.plugins.equip import TooLongError, equip, export_of
 from hyperjob_engine.plugins.hosts import UnknownHostError
 from hyperjob_engine.plugins.world import World, world_of

@@ -22,14 +22,12 @@ from hyperjob_engine.expansion.expand import (
     expand,
     sub_jobs,
 )
-from hyperjob_engine.expansion.members import members_of
-from hyperjob_engine.expansion.resize import growth
-from hyperjob_engine.gang.gate import is_opened, is_ungated
+from hyperjob_engine.expansion.members import growth, members_of
+from hyperjob_engine.gang.gang import is_opened, is_ungated
 from hyperjob_engine.gang.giveback import backs_off, gives_back
 from hyperjob_engine.lifecycle.dependencies import waiting
-from hyperjob_engine.lifecycle.ending import together
+from hyperjob_engine.lifecycle.finished import together
 from hyperjob_engine.lifecycle.stops import latest_reports
-from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import (
     Binding,
     HyperJob,
@@ -39,7 +37,7 @@ from hyperjob_engine.model.observed import (
     grace_of,
 )
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
-from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of, queue_of
+from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of, queue_of
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
 from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob, has_made_way

@@ -1,13 +1,14 @@
 """The goodput of a HyperJob: an account of its time by use, which changes only at transitions.
 
-The account is complete in `status.goodput`: it survives a restart of the controller, and a HyperJob
-without transitions causes no writes. `docs/goodput.md` defines every number.
+The use follows from phase and reason. The account is complete in `status.goodput`: it survives a
+restart of the controller, and a HyperJob without transitions causes no writes. `docs/goodput.md`
+defines every number.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, assert_never
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
@@ -17,7 +18,59 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, SubJobTraining
 from hyperjob_core.api.wire import count, mapping, string, timestamp
 from hyperjob_engine.model.training import time_of
-from hyperjob_engine.status.timeuse import LOST, time_use
+from hyperjob_engine.reasons.reason import Reason
+
+_CAPACITY: Final = frozenset(
+    {
+        Reason.INSUFFICIENT_CAPACITY,
+        Reason.EXCEEDS_CLUSTERS,
+        Reason.NO_MATCHING_NODE,
+        Reason.WAITING_FOR_GANG,
+    }
+)
+_QUEUE: Final = frozenset(
+    {
+        Reason.WAITING_FOR_QUEUE,
+        Reason.QUEUE_NOT_OPEN,
+        Reason.INVALID_QUEUE,
+        Reason.QUEUE_LIMIT_REACHED,
+        Reason.EXCEEDS_QUEUE,
+        Reason.DISPATCHER_SILENT,
+        Reason.GANG_BACK_OFF,
+    }
+)
+LOST: Final = frozenset({TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS})
+
+
+def time_use(
+    phase: Phase, reason: str, *, before: TimeUse | None, cause: TimeUse | None
+) -> TimeUse | None:
+    """Return the use of the time from now on; None after the end of the HyperJob.
+
+    `before` is the use up to now. `cause` is the use to which the open stop counts, the stop after
+    which the training has not reported a step yet.
+    """
+    match phase:
+        case Phase.PENDING | Phase.QUEUED:
+            if reason in _CAPACITY:
+                return TimeUse.WAITING_FOR_CAPACITY
+            waits = phase is Phase.QUEUED or reason in _QUEUE
+            return TimeUse.WAITING_FOR_QUEUE if waits else TimeUse.BLOCKED
+        case Phase.STARTING:
+            return TimeUse.STARTING
+        case Phase.RUNNING:
+            return TimeUse.PRODUCTIVE
+        case Phase.DEGRADED:
+            return TimeUse.DEGRADED
+        case Phase.RESTARTING:
+            return before if before in LOST else cause or TimeUse.LOST_TO_FAILURES
+        case Phase.STOPPING | Phase.SUSPENDED:
+            return TimeUse.SUSPENDED
+        case Phase.COMPLETED | Phase.FAILED:
+            return None
+        case _:
+            assert_never(phase)
+
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 

@@ -19,7 +19,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus, JobStatus, Rejection, Silence
 from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import shortened
-from hyperjob_engine.gang.gate import is_held, is_opened, is_released, is_through
+from hyperjob_engine.gang.gang import is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import (
     failure_of,
@@ -34,9 +34,8 @@ from hyperjob_engine.lifecycle.unstarted import (
     refusal_of,
     unschedulable_in,
 )
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict, ReportedStatus
-from hyperjob_engine.model.subjobs import SubJob, queue_of
+from hyperjob_engine.model.subjobs import Child, SubJob, queue_of
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.pods import (
     PodsTrouble,

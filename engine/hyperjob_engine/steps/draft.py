@@ -4,20 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob_engine.expansion.auto import Split
-from hyperjob_engine.gang.gate import is_through
+from hyperjob_engine.gang.gang import PinnedPlace, RejectionCheck, Review, is_through
 from hyperjob_engine.gang.giveback import GangBackOff, backs_off, gives_back
-from hyperjob_engine.gang.places import RejectionCheck
-from hyperjob_engine.gang.review import PinnedPlace, Review
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
-from hyperjob_engine.lifecycle.ending import together
+from hyperjob_engine.lifecycle.finished import together
 from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import Action
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import Child, SubJob
 from hyperjob_engine.placement.place import Placement
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.status.jobs import Outlook

@@ -22,8 +22,8 @@ from hyperjob_engine.lifecycle.loss import next_loss
 from hyperjob_engine.lifecycle.silence import next_restart
 from hyperjob_engine.lifecycle.stops import is_over, pods_of_stop, running_jobs, stopped, unopened
 from hyperjob_engine.lifecycle.unstarted import next_due
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.status.goodput import GoodputAccount, parse_account
 from hyperjob_engine.steps.draft import Draft

@@ -19,19 +19,17 @@ from hyperjob_engine.expansion.members import members_of, unwanted
 from hyperjob_engine.expansion.objects import placement as placement_object
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
-from hyperjob_engine.gang.gate import is_held, openings
+from hyperjob_engine.gang.gang import domains, is_held, openings, ready, review_places
 from hyperjob_engine.gang.giveback import backs_off, gave_back, next_state, to_give_back
-from hyperjob_engine.gang.places import domains, ready, review_places
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.silence import count_silent
-from hyperjob_engine.model.child import Child, child_of
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
-from hyperjob_engine.model.subjobs import Group, SubJob, closed_queue_of
+from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.place import fits_never, place
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.plugins.hook import set_up

@@ -4,17 +4,15 @@ from datetime import timedelta
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.expansion.auto import is_admitted
-from hyperjob_engine.expansion.members import adoptions, conflict
-from hyperjob_engine.expansion.resize import grown_name, growth, resize
+from hyperjob_engine.expansion.members import adoptions, conflict, grown_name, growth, resize
+from hyperjob_engine.gang.gang import check_rejection, pinned_place_of
 from hyperjob_engine.gang.giveback import backs_off, gave_back, gives_back
-from hyperjob_engine.gang.places import check_rejection, pinned_place_of
 from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.silence import SilenceStep, check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
-from hyperjob_engine.model.child import Child
 from hyperjob_engine.model.observed import Job, QueueAdmission
 from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
-from hyperjob_engine.model.subjobs import SubJob, queue_of
+from hyperjob_engine.model.subjobs import Child, SubJob, queue_of
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.steps.draft import Draft
 from hyperjob_engine.steps.requeue import until_look

@@ -6,11 +6,10 @@ from typing import Final
 
 from hyperjob_core.api.wire import objects, string
 from hyperjob_engine.expansion.auto import Split
-from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import CreateChild, Plan
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.reason import Reason

@@ -6,7 +6,7 @@ The member makes only Volcano's decision: when a gang of pods gets its nodes.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import accumulate, scale
 from hyperjob_sandbox.simulate.nodes import BoundPods, Node, Nodes, devices
 

@@ -7,7 +7,7 @@ fit a pod it prefers the node with the least free resources, as Volcano's binpac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import accelerator_of, accumulate, measure_of, parse_resources, whole
 
 

@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 
 import jsonpatch
 
-from hyperjob_controller.memory.unplaced import SETTLE_SECONDS, Unplaced
+from hyperjob_controller.memory.memory import SETTLE_SECONDS, Unplaced
 from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.expansion.expand import demand_of
-from hyperjob_engine.gang.gate import follows_opening, is_through, opens_gate
-from hyperjob_engine.model.child import child_of
+from hyperjob_engine.gang.gang import follows_opening, is_through, opens_gate
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
+from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.admission.mode import Mode
+from hyperjob_controller.admission.releases import Mode
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Handler
 from hyperjob_engine.model.observed import QueueAdmission

@@ -1,10 +1,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from hyperjob_engine.gang.review import PinnedPlace, review
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.gang.gang import PinnedPlace, review
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share

@@ -17,7 +17,7 @@ from hyperjob_controller.caches.parsed import Parsed
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.memory import unplaced
+from hyperjob_controller.memory import memory
 from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.options import Options
@@ -394,8 +394,8 @@ async def test_while_a_webhook_is_out_of_reach_one_hyperjob_tries_for_all() -> N
 async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seconds = 100 * unplaced.MESSAGE_SECONDS  # a slow machine does not reach it
-    monkeypatch.setattr(unplaced, "MESSAGE_SECONDS", seconds)
+    seconds = 100 * memory.MESSAGE_SECONDS  # a slow machine does not reach it
+    monkeypatch.setattr(memory, "MESSAGE_SECONDS", seconds)
     server = ApiServer()
     server.put(CLUSTERS, member("a", 4))
     server.put(HYPERJOBS, named("hj", group(replicas=1)))

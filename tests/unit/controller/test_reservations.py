@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.memory.reservations import Reservations
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.planned import CreateChild
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import (
     GPU,

@@ -7,10 +7,9 @@ import pytest
 from hyperjob_core.api import table
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.expansion.expand import expand
-from hyperjob_engine.expansion.resize import growth
-from hyperjob_engine.model.child import child_of
+from hyperjob_engine.expansion.members import growth
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.priority import preempts, priority_of

@@ -8,12 +8,11 @@ import pytest
 from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.expansion.members import adoptions, conflict
 from hyperjob_engine.expansion.objects import taken_over
-from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import (
     Observed,
 )
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.reasons.reason import Reason
 from tests.unit.engine.builders import (
     Object,

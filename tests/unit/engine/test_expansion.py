@@ -2,14 +2,12 @@ import pytest
 
 from hyperjob_core.api.defaults import complete_template
 from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
-from hyperjob_engine.expansion.members import adoptions, conflict, members_of
+from hyperjob_engine.expansion.members import adoptions, conflict, members_of, resize
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
-from hyperjob_engine.expansion.resize import resize
-from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
-from hyperjob_engine.model.subjobs import SubJob
+from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.resources import whole
 from tests.unit.engine.builders import (
     UID,

@@ -13,9 +13,9 @@ from hyperjob_engine.lifecycle.backoff import FIRST, LONGEST, STABLE, delay, ret
 from hyperjob_engine.lifecycle.decisions import Restart
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.loss import losses_of
-from hyperjob_engine.model.child import child_of
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
+from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.plan import AT_ONCE, plan
 from tests.unit.engine.builders import (
     NOW,

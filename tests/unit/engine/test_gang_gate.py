@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from hyperjob_engine.gang.gate import is_through
-from hyperjob_engine.model.child import child_of
+from hyperjob_engine.gang.gang import is_through
 from hyperjob_engine.model.observed import Cluster, QueueAdmission
 from hyperjob_engine.model.planned import OpenGate, Plan, Repin
+from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     Object,

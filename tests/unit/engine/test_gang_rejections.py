@@ -7,9 +7,9 @@ import pytest
 
 from hyperjob_core.api.status import JobStatus, Rejection
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.gang.places import check_rejection
-from hyperjob_engine.model.child import child_of
+from hyperjob_engine.gang.gang import check_rejection
 from hyperjob_engine.model.planned import Plan, Repin
+from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.plan import plan
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (

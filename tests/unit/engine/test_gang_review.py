@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.gang.places import domains
-from hyperjob_engine.gang.review import PinnedPlace, Review, review
+from hyperjob_engine.gang.gang import PinnedPlace, Review, domains, review
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total

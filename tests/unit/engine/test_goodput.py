@@ -23,8 +23,8 @@ from hyperjob_engine.status.goodput import (
     finish,
     parse_account,
     ratio,
+    time_use,
 )
-from hyperjob_engine.status.timeuse import time_use
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FAILURE, PLANNED = TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS

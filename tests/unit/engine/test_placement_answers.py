@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import ClosedQueue
+from hyperjob_engine.model.request import ClosedQueue, PodGroup
 from hyperjob_engine.placement.explain import (
     alternatives,
     explain,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.model.nodes import PodGroup
 from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan

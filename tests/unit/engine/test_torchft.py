@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hyperjob_engine.expansion.expand import expand, sub_jobs
-from hyperjob_engine.lifecycle.ending import trainers
+from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan

@@ -1,6 +1,6 @@
 """A member cluster: what it reports of its nodes and of the pods of its vcjobs."""
 
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import whole
 from hyperjob_sandbox.simulate.member import Member, Pods
 from hyperjob_sandbox.simulate.nodes import Nodes

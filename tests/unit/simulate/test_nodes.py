@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.model.nodes import PodGroup
+from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import whole
 from hyperjob_sandbox.simulate.nodes import Nodes
 
