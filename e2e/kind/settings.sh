@@ -23,7 +23,6 @@ KARMADA_VERSION=${KARMADA_VERSION:-v1.18.2}
 VOLCANO_VERSION=${VOLCANO_VERSION:-v1.15.1}
 VOLCANO_GLOBAL_VERSION=${VOLCANO_GLOBAL_VERSION:-v0.3.0}
 
-DRY_RUN=${DRY_RUN:-0} # 1, or --dry-run: print each command as on an empty machine, run none
 HOST=$PREFIX-host
 HOST_KUBECONFIG=$OUT/host.kubeconfig
 KARMADA_KUBECONFIG=$OUT/karmada.kubeconfig
@@ -38,17 +37,14 @@ fail() {
 read_arguments() {
     case ${1:-} in
     "") ;;
-    --dry-run) DRY_RUN=1 ;;
-    *) fail "unknown argument $1: only --dry-run is known, the rest are variables in settings.sh" ;;
+    *) fail "unknown argument $1: the settings are variables in settings.sh" ;;
     esac
 }
-
-dry() { [ "$DRY_RUN" = 1 ]; }
 
 need() {
     local tool
     for tool; do
-        dry || command -v "$tool" >/dev/null || fail "$tool is needed and not in PATH"
+        command -v "$tool" >/dev/null || fail "$tool is needed and not in PATH"
     done
 }
 
@@ -71,7 +67,7 @@ words() {
 # run COMMAND…
 run() {
     show "$@" && echo
-    dry || "$@"
+    "$@"
 }
 
 # write FILE COMMAND…: keep what it prints
@@ -79,20 +75,20 @@ write() {
     local file=$1
     shift
     show "$@" && echo " >$(words "$file")"
-    dry || "$@" >"$file"
+    "$@" >"$file"
 }
 
-# ask VARIABLE STAND-IN COMMAND…: take what it prints, or the stand-in in a dry run
+# ask VARIABLE COMMAND…: take what it prints
 ask() {
-    local variable=$1 value=$2
-    shift 2
+    local variable=$1 value
+    shift
     show "$@" && echo
-    dry || value=$("$@")
+    value=$("$@")
     [ -n "$value" ] || fail "nothing came from: $*"
     printf -v "$variable" %s "$value"
 }
 
-# is COMMAND…: tell whether it succeeds; never in a dry run
-is() { ! dry && "$@" >/dev/null 2>&1; }
+# is COMMAND…: tell whether it succeeds
+is() { "$@" >/dev/null 2>&1; }
 
-is_cluster() { ! dry && kind get clusters 2>/dev/null | grep -qxF "$1"; }
+is_cluster() { kind get clusters 2>/dev/null | grep -qxF "$1"; }

@@ -34,7 +34,7 @@ make_member() { # NAME
     local cluster=$PREFIX-$1 kubeconfig address
     kubeconfig=$(member_kubeconfig "$1")
     make_cluster "$cluster" "$kubeconfig" "$MEMBER_NODES"
-    ask address "ADDRESS-OF-$cluster" docker inspect \
+    ask address docker inspect \
         --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$cluster-control-plane"
     run kubectl config set-cluster "kind-$cluster" --server "https://$address:6443" \
         --kubeconfig "$kubeconfig"
@@ -44,7 +44,7 @@ give_accelerators() { # NAME
     local kubeconfig nodes node amount
     kubeconfig=$(member_kubeconfig "$1")
     amount="{\"$ACCELERATOR\":\"$ACCELERATORS\"}"
-    ask nodes "node/WORKER-OF-$1" kubectl --kubeconfig "$kubeconfig" get nodes \
+    ask nodes kubectl --kubeconfig "$kubeconfig" get nodes \
         --selector '!node-role.kubernetes.io/control-plane' --output name
     for node in $nodes; do
         run kubectl --kubeconfig "$kubeconfig" patch "$node" --subresource=status --type=merge \
@@ -148,7 +148,7 @@ install_release() {
     local admission=none id
     [ "$VOLCANO_GLOBAL" != 1 ] || admission=volcano-global
     run docker build --tag "$HYPERJOB_IMAGE" "$ROOT"
-    ask id ID-OF-IMAGE docker image inspect --format '{{.Id}}' "$HYPERJOB_IMAGE"
+    ask id docker image inspect --format '{{.Id}}' "$HYPERJOB_IMAGE"
     run kind load docker-image "$HYPERJOB_IMAGE" --name "$HOST"
     run helm upgrade --install hyperjob "$ROOT/charts/hyperjob" --kubeconfig "$HOST_KUBECONFIG" \
         --namespace karmada-system --wait --timeout "${WAIT}s" \
@@ -180,7 +180,7 @@ print_line() {
     line+=("HYPERJOB_E2E_MEMBERS=${members#,}" "HYPERJOB_E2E_ACCELERATOR=$ACCELERATOR")
     if [ "$HYPERJOB_E2E_LOCAL" = 1 ]; then
         # This machine, as the pods of the host cluster see it.
-        ask gateway 192.0.2.1 docker inspect \
+        ask gateway docker inspect \
             --format '{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}' "$HOST-control-plane"
         line+=(HYPERJOB_E2E_LOCAL=1 "HYPERJOB_E2E_ADDRESS=$gateway")
     else

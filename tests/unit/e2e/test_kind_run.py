@@ -2,11 +2,15 @@
 
 import hashlib
 import os
+import re
+import shlex
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+
+from e2e.support.settings import from_environment
 
 FOLDER = Path(__file__).resolve().parents[3] / "e2e/kind"
 
@@ -117,6 +121,68 @@ def test_it_goes_through_and_ends_with_the_line(machine: Machine) -> None:
         assert path.stat().st_mode & 0o077 == 0, (
             "only its owner reads an administrator's kubeconfig"
         )
+
+
+ORDER = (
+    "kind create cluster --name hj-host --image node:x",
+    "kind create cluster --name hj-a",
+    "kubectl .* patch node/.*vendor.io/npu.*3",
+    "karmadactl init",
+    "kubectl .*volcano/v1.98.0/installer/volcano-development.yaml",
+    "karmadactl join a ",
+    "karmadactl join b ",
+    "kubectl .* wait clusters.cluster.karmada.io --all --for condition=Ready --timeout 77s",
+    "kubectl .*crd/bases/batch.volcano.sh_jobs.yaml",
+    "kubectl .*crd/bases/scheduling.volcano.sh_queues.yaml",
+)
+GLOBAL = (
+    "kubectl .* apply --filename .*/volcano-global/secret.yaml",
+    "kubectl .*/volcano-global/controller-manager.yaml",
+    "kubectl .* apply --filename .*/volcano-global/webhooks.yaml",
+    "kubectl .* apply --filename .*/volcano-global/all-queue-propagation.yaml",
+    "kubectl .*conflictResolution.:.Overwrite",
+)
+RELEASE = (
+    "docker build",
+    "kind load docker-image registry:5000/hj:1",
+    "helm upgrade --install hyperjob .*image.repository=registry:5000/hj --set image.tag=1",
+    "kubectl .*e2e/kind/default-queue.yaml",
+    "kubectl .*status.state.=Open",
+)
+
+
+@pytest.mark.parametrize("volcano_global", ["0", "1"])
+def test_commands_with_the_settings_come_in_the_order_that_they_need(
+    machine: Machine, volcano_global: str
+) -> None:
+    changed = {"PREFIX": "hj", "MEMBERS": "a b", "WAIT": "77", "NODE_IMAGE": "node:x"}
+    changed |= {"ACCELERATOR": "vendor.io/npu", "ACCELERATORS": "3", "VOLCANO_VERSION": "v1.98.0"}
+    changed |= {"HYPERJOB_IMAGE": "registry:5000/hj:1", "VOLCANO_GLOBAL": volcano_global}
+    code, output, calls = machine.run("up.sh", **changed)
+    assert code == 0, output
+    assert ("volcano-global" in output) == (volcano_global == "1")
+    admission = "volcano-global" if volcano_global == "1" else "none"
+    assert f"controller.queueAdmission={admission}" in output
+    assert "interpreter" not in output  # Karmada's own would be in the way of ours
+    rest = iter(calls)
+    for words in (*ORDER, *(GLOBAL if volcano_global == "1" else ()), *RELEASE):
+        assert any(re.match(words, call) for call in rest), f"{words!r} is missing, or too early"
+    *variables, make, e2e = shlex.split(output.splitlines()[-1])
+    assert (make, e2e) == ("make", "e2e")
+    read = from_environment(dict(each.split("=", 1) for each in variables))
+    assert (read.accelerator, list(read.members)) == ("vendor.io/npu", ["a", "b"])
+    assert read.kubeconfig
+    assert read.kubeconfig.exists()
+    made = " ".join(starting(calls, "kind create"))
+    assert all(f"--kubeconfig {path}" in made for path in read.members.values())
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    done = subprocess.run(
+        ["/bin/bash", FOLDER / "up.sh", "--dryrun"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "unknown argument --dryrun" in done.stderr
 
 
 @pytest.mark.parametrize("volcano_global", ["0", "1"])
