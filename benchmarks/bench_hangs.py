@@ -1,315 +1,355 @@
-"""Measure how soon and how well the controller names what is wrong with a training.
+"""Measure how soon and how well the status says what is wrong with real trainings of torch.
 
-usage: python -m benchmarks.bench_hangs [--faults 40] [--healthy 40] [--at-once 20] [--seed 1]
+usage: python -m benchmarks.bench_hangs faults|healthy|failures [--first 0] [--count 20]
+       [--at-once 8] [--seed 1] [--results FILE]
 
-Trainings of four real processes in two clusters wait for each other in each step, as in an
-all-reduce. In each of FAULTS one seeded rank meets a seeded fault: it waits for a lock that it
-holds, for a loader that has died, it gets SIGSTOP, it becomes slow, or it raises. The benchmark
-prints how many were found within max(60 s, 5 median steps), and how often the rank, its pod or its
-cluster was named. HEALTHY trainings make announced pauses of up to 90 s and unannounced ones of up
-to 15 s, with `onNoProgress: Restart`: notices and restarts are false. The baseline of the same run
-is the time from the fault to the first stacks of the program's own watchdog.
+It needs the environment of `make test-torch`, and for `failures` also transformers, deepspeed and
+openmpi from the package index. Each case is a HyperJob of the SDK in two local clusters. The cases
+are those of the seed from FIRST on: a long series runs in parts, which append to the file RESULTS;
+the report is of all that it has.
+
+faults: DDP over gloo with torchrun, two pods of two ranks or four of one, from a function, a script
+or a module. One rank meets a fault: its loader hangs, its forward pass, it waits in another
+collective than the others, its checkpoint is never written (by Python, or by native code that has
+Python's lock), it gets SIGSTOP, becomes slow, or raises. In time is a notice in 45 s or 5 median
+steps; "rank" is the right one in the status, "line" the user's own line where it is. A fault that
+no stack can show has no line.
+
+healthy: the same training with a compile-like first step, evaluations and checkpoints of up to 40
+seconds, announced, and up to 12 not announced: notices are false. Its own journal
+has the last step and loss that `status.training` must have.
+
+failures: one of two ranks fails under torchrun, accelerate, deepspeed, mpirun, the Trainer of
+transformers and Lightning: status and `job.wait()` must have its exception, or its exit code.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from e2e.support.settings import Settings
-from e2e.support.training import open_process_world
-from e2e.support.world import World
-from hyperjob.sdk import progress
+from benchmarks.programs.trainings import ddp
+from hyperjob.sdk import AsyncClient, AsyncJob
+from hyperjob.sdk.errors import NeverReachedError
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, PODS
 
-NAMESPACE = "hangs"
-FAULTS = ("deadlock", "loader", "stopped", "slow", "raises")
+PROGRAMS = Path(__file__).parent / "programs"
+FAULTS: Mapping[str, str] = {
+    "loader": "batch = next(batches)",
+    "forward": "lock.acquire()",
+    "collective": "dist.recv(",
+    "checkpoint": "with path.open(",
+    "native": "",
+    "stopped": "",
+    "slow": "the others wait for ",
+    "raises": "raise ValueError(",
+}
+"""The faults, and what the status says beside the rank: the line of the program where it is."""
 WORLD = 4
-INTERVAL = 30
-"""The production default of --progress-interval."""
-LOOK = 2.0
-ROOT = Path(__file__).parent
-CLUSTERS_FILE = """
-pods: processes
-clusters:
-- name: east
-  nodes: [{count: 1, allocatable: {cpu: 10000, memory: 10Ti, pods: 10000, nvidia.com/gpu: 2}}]
-- name: west
-  nodes: [{count: 1, allocatable: {cpu: 10000, memory: 10Ti, pods: 10000, nvidia.com/gpu: 2}}]
-karmada: {clusterStatusSeconds: 1}
-"""
+LOOK = 1.0
+LONGEST = 240.0
+"""The seconds after which a case ends as it is."""
+FORMS = ("function", "script", "module")
+HOW: Mapping[str, str] = {
+    "raise": "ValueError: a batch has no labels",
+    "lines": "RuntimeError: CUDA error: out of memory",
+    "chained": "RuntimeError: cannot read a batch",
+    "exit": "exit code 3",
+    "kill": "exit code 137",
+}
+"""How a rank fails under a launcher, and what must be said."""
+LAUNCHERS: Mapping[str, str] = {
+    "torchrun": "python -m torch.distributed.run --master-port $PORT --nproc-per-node 2 plain.py",
+    "accelerate": "echo localhost slots=2 > $HOSTS && accelerate launch --cpu --num_processes 2"
+    " --num_machines 1 --mpirun_hostfile $HOSTS --main_process_ip 127.0.0.1"
+    " --main_process_port $PORT --mixed_precision no --dynamo_backend no accelerated.py",
+    "deepspeed": "deepspeed --master_port $PORT --num_gpus 2 plain.py",
+    "mpirun": "mpirun --oversubscribe -np 2 python plain.py",
+    "transformers": "python -m torch.distributed.run --master-port $PORT --nproc-per-node 2 hf.py",
+    "lightning": "MASTER_PORT=$PORT python lit.py",
+}
 
 
 @dataclass(slots=True, kw_only=True)
-class Case:
-    """One training, and what was seen of it."""
+class Result:
+    """What was seen of one training; `seconds` is the time from the fault to the notice."""
 
     name: str
-    fault: str
-    rank: int
-    step: int
-    pause: float
-    pauses: Sequence[tuple[int, float, str]] = ()
-    began: float = 0.0
-    found: float = 0.0
+    kind: str
+    form: str
+    rank: int = 0
+    seconds: float | None = None
+    limit: float = 0.0
+    in_time: bool = False
     named: bool = False
-    near: bool = False
-    stacks: float = 0.0
-    false_notice: bool = False
-    restarts: int = 0
+    line: bool = False
+    right: bool = False
+    notices: list[str] = field(default_factory=list)
     text: str = ""
-    slow: list[tuple[float, str]] = field(default_factory=list)
-    """When the status had which straggler."""
-    steps: int = 100_000
 
     @property
-    def limit(self) -> float:
-        """Return the seconds within which the fault must be found."""
-        return max(60.0, 5 * self.pause)
-
-    @property
-    def pod(self) -> str:
-        """Return the pod of the faulty rank."""
-        return f"{self.name}-trainer-{self.rank // 2}-worker-{self.rank % 2}"
-
-
-def faulty(number: int, chance: random.Random) -> Case:
-    """Return a training with a seeded fault."""
-    pause = chance.choice([0.3, 0.5, 1.0, 2.0])
-    return Case(
-        name=f"f{number}",
-        fault=FAULTS[number % len(FAULTS)],
-        rank=chance.randrange(WORLD),
-        step=max(8, int(chance.uniform(20, 45) / pause)),
-        pause=pause,
-    )
-
-
-def healthy(number: int, chance: random.Random) -> Case:
-    """Return a training with long announced and short unannounced pauses."""
-    pause = chance.choice([0.3, 0.5, 1.0, 2.0])
-    at, pauses = int(10 / pause), []
-    for _ in range(3):
-        phase = chance.choice(["compile", "evaluate", "save", ""])
-        seconds = chance.uniform(30, 90) if phase else chance.uniform(3, 15)
-        pauses.append((at, round(seconds, 1), phase))
-        at += int(20 / pause)
-    return Case(name=f"h{number}", fault="", rank=0, step=0, pause=pause, pauses=pauses)
-
-
-def hyperjob(case: Case, folder: Path) -> Object:
-    """Return the HyperJob of a training: two sub-jobs of two processes."""
-    env = {
-        "PROGRESS_FOLDER": str(Path(progress.__code__.co_filename).parent),
-        "MEETING": str(folder / case.name),
-        "FAULT": case.fault,
-        "FAULT_RANK": str(case.rank),
-        "FAULT_STEP": str(case.step),
-        "PAUSE": str(case.pause),
-        "STEPS": str(case.steps),
-        "PAUSES": json.dumps(case.pauses),
-    }
-    container = {
-        "name": "main",
-        "image": "python",
-        "command": ["python", str(ROOT / "programs/collective.py")],
-        "env": [{"name": name, "value": value} for name, value in env.items()],
-        "resources": {"requests": {"cpu": "1"}},
-    }
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
-    task = {"name": "worker", "replicas": 2, "template": {"spec": pod}}
-    template = {
-        "tasks": [task],
-        "policies": [{"event": "PodFailed", "action": "AbortJob"}],
-    }
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": case.name, "namespace": NAMESPACE},
-        "spec": {
-            "plugins": {"env": []},
-            "onNoProgress": "Notify" if case.fault else "Restart",
-            "failurePolicy": {"maxRestarts": 0 if case.fault else 5},
-            "replicatedJobs": [{"name": "trainer", "replicas": 2, "templateSpec": template}],
-        },
-    }
+    def good(self) -> bool:
+        """Return whether all is as it must be."""
+        if self.kind in FAULTS:
+            return self.in_time and self.named and (self.line or not FAULTS[self.kind])
+        return self.right and not self.notices
 
 
 class Bench:
-    """The trainings of a run, in batches."""
+    """Runs cases in two local clusters."""
 
-    def __init__(self, kube: Kube, folder: Path, seconds: float) -> None:
-        self._kube = kube
+    def __init__(self, client: AsyncClient, folder: Path, seed: int) -> None:
+        self._client = client
         self._folder = folder
-        self._seconds = seconds
+        self._seed = seed
 
-    async def run(self, cases: Sequence[Case]) -> None:
-        """Run trainings at once until each fault is found, or the time is over."""
-        for case in cases:
-            made = hyperjob(case, self._folder)
-            await self._kube.create(HYPERJOBS, made, namespace=NAMESPACE)
-        end = time.monotonic() + self._seconds
-        while time.monotonic() < end:
-            listed = await self._kube.list(HYPERJOBS, namespace=NAMESPACE)
-            seen = {each["metadata"]["name"]: each.get("status") or {} for each in listed.items}
-            for case in cases:
-                self._look(case, seen.get(case.name, {}))
-            if all(case.found for case in cases):
-                break
-            await asyncio.sleep(LOOK)
-        for case in cases:
-            await self._read(case)
-            await self._kube.delete(HYPERJOBS, case.name, namespace=NAMESPACE)
-        while (await self._kube.list(HYPERJOBS, namespace=NAMESPACE)).items:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK)
-
-    def _look(self, case: Case, status: Object) -> None:
-        state = status.get("state") or {}
-        case.restarts = max(case.restarts, status.get("restarts", 0))
-        stall, training = status.get("stall") or {}, status.get("training") or {}
-        slow = training.get("straggler")
-        if not case.fault:
-            case.false_notice = case.false_notice or bool(stall)
-            case.text = case.text or stall.get("message", "")
-            return
-        if case.found:
-            return
-        names = {each["pod"] for each in stall.get("suspects") or ()}
-        if case.fault == "slow" and slow:
-            case.slow.append((time.time(), slow["pod"]))
-            return
-        failures = [job.get("failure") for job in status.get("jobs") or () if job.get("failure")]
-        if case.fault == "raises" and state.get("phase") == "Failed":
-            names = {each["pod"] for each in failures if "no labels" in each.get("message", "")}
-        if (stall and case.fault != "slow") or names or state.get("phase") == "Failed":
-            case.found = time.time()
-            case.named, case.near = names == {case.pod}, _is_near(case, names)
-            case.text = stall.get("message", "") or str(slow or state.get("message", ""))
-
-    async def _read(self, case: Case) -> None:
-        """Read from the log when the fault began, and when the first stacks were printed."""
-        if not case.fault:
-            return
-        await self._read_logs(case)
-        after = [each for each in case.slow if each[0] >= case.began]
-        if after and case.began:
-            case.found, pod = after[0]
-            case.named, case.near = pod == case.pod, _is_near(case, {pod})
-            case.text = pod
-
-    async def _read_logs(self, case: Case) -> None:
-        for number in range(WORLD):
-            where = f"{case.name}-trainer-{number // 2}-worker-{number % 2}"
-            for cluster in ("east", "west"):
-                path = CLUSTERS.path(None, cluster, "proxy") + PODS.path(NAMESPACE, where, "log")
-                try:
-                    reply = await self._kube.raw(
-                        "GET", path, params={"timestamps": "true"}, accept="*/*"
-                    )
-                except KubeError:
-                    continue
-                for line in reply.body.decode(errors="replace").splitlines():
-                    stamp, _, text = line.partition(" ")
-                    if text.startswith("fault at"):
-                        case.began = float(text.split()[2])
-                    elif '"stacks"' in text and not case.stacks:
-                        case.stacks = _seconds(stamp)
-
-
-def _is_near(case: Case, names: set[str]) -> bool:
-    """Return whether all named pods are of the faulty sub-job, which is alone in its cluster."""
-    job = case.pod.rpartition("-worker-")[0]
-    return bool(names) and all(name.startswith(f"{job}-worker-") for name in names)
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()
-
-
-def report(cases: Sequence[Case]) -> None:
-    """Print the results by fault."""
-    wrong = [case for case in cases if case.fault]
-    for fault in FAULTS:
-        mine = [case for case in wrong if case.fault == fault and case.began]
-        if not mine:
-            continue
-        took = [case.found - case.began for case in mine if case.found]
-        soon = sum(bool(case.found) and case.found - case.began <= case.limit for case in mine)
-        named = sum(case.named for case in mine)
-        own = [case.stacks - case.began for case in mine if case.stacks]
-        middle = (
-            f"median {statistics.median(took):.0f} s, longest {max(took):.0f} s" if took else ""
+    async def fault(self, number: int) -> Result:
+        """Run a training until its fault is said."""
+        chance = random.Random(f"{self._seed} fault {number}")
+        kind = [*FAULTS][number % len(FAULTS)]
+        pods = chance.choice([2, 4])
+        pause = chance.choice([0.1, 0.2, 0.5, 1.0])
+        made = Result(
+            name=f"f{number}",
+            kind=kind,
+            form=FORMS[number % len(FORMS)],
+            rank=chance.randrange(WORLD),
+            limit=max(45.0, 5 * pause),
         )
-        base = f"; first stacks after {statistics.median(own):.0f} s" if own else ""
-        near = sum(case.near for case in mine)
-        counts = f"{soon} of {len(mine)} in time, rank named {named}, cluster {near}"
-        print(f"{fault}: {counts}; {middle}{base}")
-    known = [case for case in wrong if case.began]
-    soon = sum(bool(case.found) and case.found - case.began <= case.limit for case in known)
-    named, near = sum(case.named for case in known), sum(case.near for case in known)
-    print(f"all faults: {soon} of {len(known)} in time, rank named {named}, cluster {near}")
-    well = [case for case in cases if not case.fault]
-    notices = sum(case.false_notice for case in well)
-    restarts = sum(case.restarts for case in well)
-    print(f"healthy: {len(well)} trainings, {notices} false notices, {restarts} restarts")
-    for case in cases:
-        if (case.fault and not case.named) or case.false_notice:
-            took = f"{case.found - case.began:.0f} s" if case.found else "not found"
-            print(f"  {case.name} {case.fault} rank {case.rank} ({took}): {case.text[:300]}")
-    print(Counter(case.fault or "healthy" for case in cases))
+        at = int(chance.uniform(20, 30) / pause)
+        values = {"fault": kind, "rank": made.rank, "at": at, "pause": pause}
+        job = await self._train(made, values, pods=pods)
+        begin = time.monotonic()
+        while time.monotonic() - begin < LONGEST and made.seconds is None:
+            await asyncio.sleep(LOOK)
+            await job.refresh()
+            status = job.raw.get("status") or {}
+            if (text := _said(kind, status)) is not None:
+                self._judge(made, status, text, pods=pods)
+            elif job.status.has_ended:
+                made.notices = [job.status.message]
+                break
+        await job.delete()
+        return made
+
+    def _judge(self, made: Result, status: Object, text: str, *, pods: int) -> None:
+        """Compare the first notice with the fault; one before the fault is false."""
+        when = self._folder / f"{made.name}.fault"
+        if not when.exists():
+            made.notices = [*made.notices, text][:1]
+            return
+        made.text, made.seconds = text, time.time() - float(when.read_text())
+        made.in_time = made.seconds <= made.limit
+        per = WORLD // pods
+        job = f"{made.name}-trainer-{made.rank // 2}"
+        pod = f"{job}-worker-{made.rank % 2 // per}"
+        made.line = FAULTS[made.kind] in text
+        if made.kind == "raises":
+            made.named = f"(rank {made.rank})" in text
+        elif made.kind == "slow":
+            last = (status.get("training") or {}).get("straggler") or {}
+            first = made.rank % per == 0
+            made.named = last.get("pod") == pod and (first or last.get("rank") == made.rank)
+        else:
+            suspects = {each["pod"] for each in status["stall"].get("suspects") or ()}
+            words = (f"; rank {made.rank} in ", f"no stack from rank {made.rank}")
+            made.named = suspects == {pod} and any(each in text for each in words)
+
+    async def healthy(self, number: int) -> Result:
+        """Run a healthy training to its end, and compare the status with its journal."""
+        chance = random.Random(f"{self._seed} healthy {number}")
+        pause = chance.choice([0.1, 0.2, 0.5])
+        made = Result(name=f"h{number}", kind="healthy", form=FORMS[number % len(FORMS)])
+        steps = int(chance.uniform(30, 45) / pause)
+        pauses: list[tuple[int, float, str]] = [(0, chance.uniform(3, 15), "")]
+        for at in sorted(chance.sample(range(int(6 / pause), steps), 3)):
+            phase = chance.choice(["evaluate", "save", "compile", ""])
+            pauses.append((at, chance.uniform(15, 40) if phase else chance.uniform(2, 12), phase))
+        values = {"pause": pause, "steps": steps, "pauses": pauses}
+        job = await self._train(made, values, pods=chance.choice([2, 4]))
+        begin, ended = time.monotonic(), False
+        while time.monotonic() - begin < 2 * LONGEST and not ended:
+            await asyncio.sleep(LOOK)
+            summary = await job.refresh()
+            if (job.raw.get("status") or {}).get("stall") or summary.reason == "SlowProgress":
+                made.notices = [*made.notices, summary.message][:1]
+            ended = summary.has_ended
+        journal = self._folder / f"{made.name}.end"
+        truth = json.loads(journal.read_text()) if journal.exists() else {}
+        training = job.raw["status"].get("training") or {}
+        found = {"step": training.get("step"), "loss": (training.get("metrics") or {}).get("loss")}
+        made.right = job.phase == "Completed" and found == truth
+        made.text = f"{job.phase}: {found}, and the journal has {truth}"
+        await job.delete()
+        return made
+
+    async def failure(self, number: int) -> Result:
+        """Run a launcher one of whose ranks fails."""
+        launcher = [*LAUNCHERS][number % len(LAUNCHERS)]
+        how = [*HOW][number // len(LAUNCHERS) % len(HOW)]
+        rank = number // len(LAUNCHERS) // len(HOW) % 2
+        made = Result(name=f"l{number}", kind=launcher, form=how, rank=rank)
+        env = {
+            "HOW": how,
+            "FAILING_RANK": str(rank),
+            "PORT": str(29600 + 8 * number),
+            "HOSTS": str(self._folder / f"{made.name}.hosts"),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        }
+        job = await self._client.submit(_launched(made.name, LAUNCHERS[launcher], env))
+        said = ""
+        try:
+            await job.wait("Completed", timeout=LONGEST)
+        except NeverReachedError as error:
+            said = str(error)
+        message = (await job.refresh()).message
+        made.right = HOW[how] in said and HOW[how] in message
+        made.named = f"rank {rank}" in message
+        made.text = message
+        await job.delete()
+        return made
+
+    async def _train(self, made: Result, values: Mapping[str, Any], *, pods: int) -> AsyncJob:
+        """Start a training of four ranks by the SDK."""
+        args = {**values, "journal": str(self._folder / made.name)}
+        programs: dict[str, Any] = {
+            "function": {"train": ddp.train, "args": args},
+            "script": {"train": PROGRAMS / "trainings/ddp.py", "args": [json.dumps(args)]},
+            "module": {
+                "train": "-m trainings.ddp", "workdir": PROGRAMS, "args": [json.dumps(args)],
+            },
+        }  # fmt: skip
+        return await self._client.train(
+            **programs[made.form],
+            name=made.name,
+            clusters=2,
+            replicas=pods,
+            gpus=WORLD // pods,
+            framework="torchrun",
+            image="pytorch",
+            env={"OMP_NUM_THREADS": "1"},
+        )
 
 
-async def measure(world: World, folder: Path, options: argparse.Namespace) -> list[Case]:
-    """Run all trainings."""
-    chance = random.Random(options.seed)
-    faults = [faulty(number, chance) for number in range(options.faults)]
-    well = [healthy(number, chance) for number in range(options.healthy)]
-    async with Kube.connect(kubeconfig=world.kubeconfig, user_agent="hyperjob-bench") as kube:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        await kube.create(NAMESPACES, namespace)
-        for group, seconds in ((faults, options.seconds), (well, options.seconds + 60)):
-            for start in range(0, len(group), options.at_once):
-                bench = Bench(kube, folder, seconds)
-                await bench.run(group[start : start + options.at_once])
-                print(f"{min(len(group), start + options.at_once)} of {len(group)}", flush=True)
-    return [*faults, *well]
+def _said(kind: str, status: Object) -> str | None:
+    """Return the notice of a fault of this kind in a status; None before it."""
+    if kind == "raises":
+        state = status.get("state") or {}
+        if state.get("phase") != "Failed":
+            return None
+        failures = [each.get("failure") or {} for each in status.get("jobs") or ()]
+        return "\n".join([state.get("message", ""), *(str(each) for each in failures)])
+    if kind == "slow":
+        state = status.get("state") or {}
+        slow = (status.get("training") or {}).get("straggler")
+        return state.get("message", "") if slow else None
+    return (status.get("stall") or {}).get("message")
 
 
-@contextmanager
-def reading_world() -> Iterator[tuple[World, Path]]:
-    """Yield two clusters of processes whose logs the controller reads, and a folder."""
-    with tempfile.TemporaryDirectory(prefix="hyperjob-bench-") as name:
-        folder = Path(name)
-        clusters = folder / "clusters.yaml"
-        clusters.write_text(CLUSTERS_FILE)
-        reading = ["--members=logs", f"--progress-interval={INTERVAL}"]
-        with open_process_world(Settings(), folder, clusters=clusters, controller=reading) as world:
-            yield world, folder
+def _launched(name: str, command: str, env: Mapping[str, str]) -> Object:
+    """Return the HyperJob of a launcher in one pod."""
+    container = {
+        "name": "main",
+        "image": "pytorch",
+        "command": ["bash", "-c", f"cd {PROGRAMS / 'launchers'} && {command}"],
+        "env": [{"name": key, "value": value} for key, value in env.items()],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    template = {
+        "tasks": [{"name": "worker", "replicas": 1, "template": {"spec": pod}}],
+        "policies": [{"event": "PodFailed", "action": "AbortJob"}],
+    }
+    group = {"name": "trainer", "replicas": 1, "templateSpec": template}
+    return {"metadata": {"name": name}, "spec": {"replicatedJobs": [group]}}
+
+
+def report(results: Sequence[Result]) -> None:
+    """Print the results by kind, and each that is not as it must be."""
+    for kind in dict.fromkeys(each.kind for each in results):
+        mine = [each for each in results if each.kind == kind]
+        good = f"{kind}: {sum(each.good for each in mine)} of {len(mine)} right"
+        if kind in FAULTS:
+            took = [each.seconds for each in mine if each.seconds is not None]
+            took = took or [math.nan]
+            times = f", median {statistics.median(took):.0f} s, {max(took):.0f} s at most"
+            print(
+                f"{good}; in time {sum(each.in_time for each in mine)}, rank"
+                f" {sum(each.named for each in mine)}, line {sum(each.line for each in mine)}"
+                f"{times}"
+            )
+        elif kind == "healthy":
+            print(f"{good}; false notices: {sum(bool(each.notices) for each in mine)}")
+        else:
+            print(f"{good}; rank {sum(each.named for each in mine)}")
+    faults = [each for each in results if each.kind in FAULTS]
+    if faults:
+        known = sum(each.good for each in faults)
+        early = sum(bool(each.notices) for each in faults)
+        print(f"all faults: {known} of {len(faults)}; notices before the fault: {early}")
+    for each in results:
+        if not each.good or each.notices:
+            print(f"  {each.name} {each.kind} {each.form} rank {each.rank} {each.seconds}:", end="")
+            print(f" {' '.join([*each.notices, each.text])[:700]}")
+    print(dict(Counter(each.form for each in results)))
+
+
+async def run(options: argparse.Namespace, folder: Path) -> None:
+    """Run the cases of a part, and append their results."""
+    places = asyncio.Semaphore(options.at_once)
+    async with AsyncClient.local(clusters=2, gpus=2 * options.at_once + 16) as client:
+        bench = Bench(client, folder, options.seed)
+        kinds: Mapping[str, Callable[[int], Awaitable[Result]]] = {
+            "faults": bench.fault,
+            "healthy": bench.healthy,
+            "failures": bench.failure,
+        }
+
+        async def one(number: int) -> None:
+            async with places:
+                try:
+                    async with asyncio.timeout(3 * LONGEST):
+                        result = await kinds[options.kind](number)
+                except TimeoutError:
+                    print(f"case {number} did not end", flush=True)
+                    return
+            with options.results.open("a") as file:
+                file.write(json.dumps(asdict(result)) + "\n")
+            print(result.name, "good" if result.good else "WRONG", result.seconds, flush=True)
+
+        numbers = range(options.first, options.first + options.count)
+        await asyncio.gather(*map(one, numbers))
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--faults", type=int, default=40)
-    parser.add_argument("--healthy", type=int, default=40)
-    parser.add_argument("--at-once", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=150.0)
+    parser.add_argument("kind", choices=["faults", "healthy", "failures"])
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    with reading_world() as (world, folder):
-        report(asyncio.run(measure(world, folder, options)))
+    with tempfile.TemporaryDirectory(prefix="hyperjob-bench-") as name:
+        folder = Path(name)
+        options.results = options.results or folder / "results"
+        asyncio.run(run(options, folder))
+        lines = options.results.read_text().splitlines()
+        report([Result(**json.loads(line)) for line in lines])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.bench_hangs import CLUSTERS_FILE, ROOT
+from benchmarks.bench_stops import CLUSTERS_FILE, ROOT
 from e2e.support.settings import Settings
 from e2e.support.world import open_world
 from hyperjob.client.training import goodput_of, training_of

@@ -13,13 +13,16 @@ import argparse
 import asyncio
 import math
 import random
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.bench_hangs import ROOT, reading_world
+from e2e.support.settings import Settings
+from e2e.support.training import open_process_world
 from e2e.support.world import World
 from hyperjob.sdk import progress
 from hyperjob_core.api.meta import Object
@@ -29,6 +32,16 @@ from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES
 NAMESPACE = "stops"
 LOOK = 0.2
 LIMIT = 120.0
+ROOT = Path(__file__).parent
+CLUSTERS_FILE = """
+pods: processes
+clusters:
+- name: east
+  nodes: [{count: 1, allocatable: {cpu: 10000, memory: 10Ti, pods: 10000, nvidia.com/gpu: 2}}]
+- name: west
+  nodes: [{count: 1, allocatable: {cpu: 10000, memory: 10Ti, pods: 10000, nvidia.com/gpu: 2}}]
+karmada: {clusterStatusSeconds: 1}
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,6 +194,18 @@ def report(cases: Sequence[Stop]) -> None:
                 f"  {case.name} after {case.after:.1f} s, {prints}, chatter {case.chatter}: saved"
                 f" {case.saved()}, resumes from {case.resume}: {case.text}"
             )
+
+
+@contextmanager
+def reading_world() -> Iterator[tuple[World, Path]]:
+    """Yield two clusters of processes whose logs the controller reads, and a folder."""
+    with tempfile.TemporaryDirectory(prefix="hyperjob-bench-") as name:
+        folder = Path(name)
+        clusters = folder / "clusters.yaml"
+        clusters.write_text(CLUSTERS_FILE)
+        reading = ["--members=logs", "--progress-interval=30"]
+        with open_process_world(Settings(), folder, clusters=clusters, controller=reading) as world:
+            yield world, folder
 
 
 def main() -> None:

@@ -19,11 +19,13 @@ class Straggler:
     pod: str
     part: float
     seconds: float | None = None
+    rank: int | None = None
 
     def words(self) -> str:
         """Return it in words."""
         each = f", {self.seconds:g} s of each step" if self.seconds else ""
-        where = f"pod {self.pod} in {self.cluster}"
+        rank = "" if self.rank is None else f"rank {self.rank} in "
+        where = f"{rank}pod {self.pod} in {self.cluster}"
         return f"the others wait for {where} {self.part:.0%} of the time{each}"
 
 
@@ -154,6 +156,7 @@ def _straggler(raw: Object) -> Straggler | None:
         pod=string(raw.get("pod")),
         part=part,
         seconds=_float(raw.get("seconds")),
+        rank=integer(raw.get("rank")),
     )
 
 

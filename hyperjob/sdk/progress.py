@@ -52,6 +52,8 @@ _FIRST_SECONDS = 600.0
 _PATIENCE = 3.0
 _LONGEST = 1.5
 _INTERVALS = 32
+_USUAL = 15
+_RECENT = 5
 _REPORTS = (1.0, 1.5, 3.0, 6.0)
 _THREADS = 8
 _FRAMES = 12
@@ -83,7 +85,8 @@ def progress(
     process may call it: where a launcher sets LOCAL_RANK, only process 0 of a pod prints progress.
 
     A line also has the part of the time in which the main thread was in a function that waits for
-    other processes, such as the all-reduce of torch; where `waiting` is used, its part.
+    other processes, such as the all-reduce of torch; where `waiting` is used, its part. The other
+    processes of a pod print that part alone, while their steps take twice as long as before.
 
     After 20 seconds without a new step, or three times the median time of a step if that is more,
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
@@ -93,7 +96,11 @@ def progress(
     step, steps, saved = _step("step", step), _step("steps", steps), _step("saved", saved)
     numbers = _numbers(metrics)
     _watchdog.steps(None if phase is not None else step)
-    if not _prints() or (step is None and phase is None):
+    if step is None and phase is None:
+        return False
+    if not _prints():
+        if _watchdog.slow:
+            _last["report"] = {}
         return False
     if phase is None:
         report = {"step": step, "steps": steps, "saved": saved, "metrics": numbers or None}
@@ -126,7 +133,9 @@ def _print_last() -> bool:
     elif _samples[0] >= _LEAST_SAMPLES:
         report["sampled"] = round(_samples[1] / _samples[0], 3)
     _samples[:] = 0, 0
-    saved = _last["saved"] if report["saved"] is None else report["saved"]
+    if not _prints():
+        report["rank"] = _first_number(_RANK)
+    saved = _last["saved"] if report.get("saved") is None else report["saved"]
     _last.update(time=now, saved=saved, since=now)
     _print({key: value for key, value in report.items() if value is not None})
     return True
@@ -203,6 +212,7 @@ class _Watchdog:
     def __init__(self) -> None:
         self._pid = 0  # the process whose thread runs; a fork has none
         self._times: list[float] = []  # the seconds between the last steps
+        self._pace = math.inf  # their least median so far
         self._step: int | None = None
         self._since = 0.0  # when that step began; 0.0: no step is expected
         self._reports = 0  # of that step
@@ -219,9 +229,16 @@ class _Watchdog:
             return
         if self._since and step != self._step:
             self._times = [*self._times, now - self._since][-_INTERVALS:]
+            if len(self._times) >= _USUAL:
+                self._pace = min(self._pace, statistics.median(self._times[-_USUAL:]))
         if step != self._step or not self._since:
             self._step, self._since, self._reports = step, now, 0
         self._due = self._next(self._since)
+
+    @property
+    def slow(self) -> bool:
+        """Return whether the last steps took more than twice as long as usual."""
+        return bool(self._times) and statistics.median(self._times[-_RECENT:]) > 2 * self._pace
 
     def _next(self, begin: float) -> float | None:
         """Return when the next report is due; three steps show the pace of a program.
@@ -261,7 +278,7 @@ class _Watchdog:
             due = self._due
             left = 1.0 if due is None else due - time.monotonic()
             longest = 1.0
-            if self._since and _last["waited"] is None and _prints():
+            if self._since and _last["waited"] is None:
                 self._sample()
                 longest = _SAMPLE_SECONDS
             if select.select([self._read], [], [], max(0.0, min(longest, left)))[0]:

@@ -1,7 +1,9 @@
 """Build the HyperJob of a training from a function, a script or a module."""
 
+import contextlib
 import inspect
 import secrets
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, get_type_hints
@@ -33,6 +35,8 @@ from hyperjob_core.api.names import API_VERSION, KIND
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
+_PORTS: Final = range(20_000, 30_000)
+"""Ports of stores on one machine: Linux chooses none of them for a connection by itself."""
 _PLUGINS: Final[Mapping[str, Mapping[str, list[str]]]] = {
     "python": {"env": [], "svc": []},
     "torchrun": {"env": [], "pytorch": []},
@@ -188,7 +192,7 @@ def trainer(
     template = _sub_job(workers, replicas // number, queue=queue, priority_class=priority_class)
     spec: Object = {
         "maxDomains": number,
-        "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
+        "plugins": _plugins(framework, _machine),
         "failurePolicy": {"maxRestarts": max_restarts},
         "replicatedJobs": [_group(template, number, clusters)],
         **_given(quorum=quorum),
@@ -198,6 +202,20 @@ def trainer(
     name = name or f"{made.title}-{secrets.token_hex(3)}"
     metadata = {"name": name, **_given(namespace=namespace, labels=dict(labels or {}))}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _plugins(framework: Framework, machine: Machine | None) -> Object:
+    """Return the plugins of a framework.
+
+    On one machine torchrun gets a free port: its store listens on all addresses of the machine.
+    """
+    plugins = {key: list(value) for key, value in _PLUGINS[framework].items()}
+    while machine is not None and plugins.get("pytorch") == []:
+        port = secrets.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind(("", port))
+            plugins["pytorch"].append(f"--port={port}")
+    return plugins
 
 
 def _group(template: Object, number: int, clusters: int | Sequence[str]) -> Object:

@@ -16,7 +16,7 @@ from hyperjob_controller.training.watch import LIMIT_BYTES, Source
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
-from hyperjob_engine.model.training import progress_lines
+from hyperjob_engine.model.training import waits_of
 from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.reasons.stacks import Pod, Stack, Survey, is_stack, parse_stack, survey_of
 
@@ -64,9 +64,9 @@ async def survey(
         read.append(pod)
         raw = (line.raw for line in lines if is_stack(line.raw))
         stacks.extend(filter(None, (parse_stack(each, pod=pod) for each in raw)))
-        parts = [each.waited for each in progress_lines(lines) if each.waited is not None]
-        if len(parts) > _LINES // 2:  # in the first lines the processes wait for the last one
-            waits.append(WaitShare(pod, median(parts[-_LINES:])))
+        for rank, parts in waits_of(lines).items():
+            if len(parts) > _LINES // 2:  # in the first lines the processes wait for the last one
+                waits.append(WaitShare(pod, median(parts[-_LINES:]), rank))
 
     async with asyncio.TaskGroup() as group:
         for pod, container in _pods(sources):

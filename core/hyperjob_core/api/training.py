@@ -87,6 +87,9 @@ class Straggler(Table):
     cluster: str = described("Cluster of the pod.")
     pod: str = described("Name of the pod.")
     job: str = described("Sub-job of the pod.", default="")
+    rank: int | None = described(
+        "Rank of the process, where it is not the first of its pod.", NATURAL, default=None
+    )
     part: str = described(
         "Part of their time that the others wait for it: a decimal number from 0 to 1.", default=""
     )

@@ -149,6 +149,22 @@ def parse(line: LogLine) -> ProgressLine | None:
     )
 
 
+def waits_of(lines: Sequence[LogLine]) -> dict[int | None, list[float]]:
+    """Return the parts of its time that each process waits, by its rank.
+
+    A line of the process that prints the progress of its pod has no rank.
+    """
+    found: dict[int | None, list[float]] = {}
+    for line in lines:
+        fields = _progress_object(line) if _MARK in line.raw else None
+        if fields is not None and ("step" in fields or "rank" in fields):
+            waited, sampled = _fraction(fields.get("waited")), _fraction(fields.get("sampled"))
+            part = waited if waited is not None else sampled
+            if part is not None:
+                found.setdefault(_parsed_step(fields.get("rank")), []).append(part)
+    return found
+
+
 def _parsed_step(value: object) -> int | None:
     """Return a step; a language without integers prints it as 1200.0."""
     if isinstance(value, float) and value.is_integer():

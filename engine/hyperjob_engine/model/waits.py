@@ -18,10 +18,11 @@ LEAST: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class WaitShare:
-    """The part of its time, from 0 to 1, that a process waits for others."""
+    """The part of its time, from 0 to 1, that a process waits for others; None: its pod's first."""
 
     pod: Pod
     part: float
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class Straggler:
     pod: Pod
     part: float
     seconds: float | None = None
+    rank: int | None = None
 
     def to_object(self) -> Object:
         """Return the field of the status."""
@@ -40,6 +42,8 @@ class Straggler:
             "job": self.pod.job,
             "part": f"{self.part:.2f}",
         }
+        if self.rank is not None:
+            entry["rank"] = self.rank
         return entry if self.seconds is None else entry | {"seconds": f"{self.seconds:.3g}"}
 
 
@@ -52,7 +56,7 @@ def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> 
     if part < LEAST or others[0].part - least.part < part / 2:
         return None
     seconds = part / steps_per_second if steps_per_second else None
-    return Straggler(pod=least.pod, part=part, seconds=seconds)
+    return Straggler(pod=least.pod, part=part, seconds=seconds, rank=least.rank)
 
 
 def any_waits(waits: Sequence[WaitShare]) -> bool:

@@ -5,6 +5,7 @@ log: a line may contain anything, and a stack that is not one is ignored.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -147,7 +148,16 @@ class Survey:
         elsewhere = [each.pod for _, members in groups[1:] for each in members]
         if not waiting[0].waits_for_others and len(waiting) <= len(elsewhere):
             elsewhere = []
-        return tuple(dict.fromkeys([*elsewhere, *self.silent_pods()]))
+        return tuple(dict.fromkeys([*elsewhere, *self._short_pods(), *self.silent_pods()]))
+
+    def _short_pods(self) -> list[Pod]:
+        """Return the pods with fewer stacks than the others, where these are the missing ranks."""
+        counts = Counter(each.pod for each in self.stacks)
+        most = max(counts.values(), default=0)
+        absent = sum(most - number for number in counts.values())
+        if absent + most * len(self.silent_pods()) != len(self.missing()):
+            return []
+        return sorted((pod for pod in counts if counts[pod] < most), key=lambda pod: pod.name)
 
     def silent_pods(self) -> list[Pod]:
         """Return the pods without a stack, of those tasks whose other pods print them."""

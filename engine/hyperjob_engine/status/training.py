@@ -62,7 +62,8 @@ def slow_text(training: Object | None) -> str:
     if not last:
         return text
     pod = f"{string(last.get('cluster'))}/{string(last.get('pod'))}"
-    return f"{text}: the others wait for pod {pod}"
+    rank = f"rank {last['rank']} in " if "rank" in last else ""
+    return f"{text}: the others wait for {rank}pod {pod}"
 
 
 def without_end(training: Object, *, stalled: int | None = None) -> Object:

@@ -165,6 +165,9 @@ def test_the_pods_for_which_the_others_wait_are_those_elsewhere_and_those_withou
     stopped = survey_of(waiting, [*(each.pod for each in waiting), SILENT, OTHER])
     assert stopped.suspects() == (SILENT,)
     assert comparison(stopped).endswith("no stack from rank 3 (pod b/hj-trainer-3-worker-0)")
+    two_each = [replace(each, pod=waiting[(each.rank or 0) // 2].pod) for each in waiting]
+    assert survey_of(two_each).suspects() == (waiting[1].pod,), "it has one stack of two"
+    assert survey_of(two_each[:2]).suspects() == (), "two of four ranks may be in any pod"
     loading = survey_of([*waiting, stack(LOADER, 3, where="b")], [OTHER])
     assert [pod.name for pod in loading.suspects()] == ["hj-trainer-3-worker-0"]
     one_each = survey_of([stack(LOADER, 0, of=2), stack(REDUCE, 1, of=2)])

@@ -103,6 +103,27 @@ async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
         assert slow() == "hj-trainer-1-worker-1"
 
 
+async def test_of_several_processes_in_a_pod_the_slow_one_is_named_by_its_rank() -> None:
+    async with Bench(interval=0.02) as bench:
+        for index in range(2):
+            lines = [text(step, step, ', "waited": 0.6') for step in range(9)]
+            part = 0.02 if index else 0.6
+            for step in range(9):
+                line = text(step, step).replace(
+                    f'"step": {step}'.encode(),
+                    f'"rank": {index * 2 + 1}, "sampled": {part}'.encode(),
+                )
+                lines.append(line)
+            bench.logs.answers[f"a/hj-trainer-{index}-worker-0"] = b"".join(lines)
+        bench.planned(seen(*(job(f"hj-trainer-{n}", phase="Running", gpus=2) for n in range(2))))
+        await bench.until(lambda: len(bench.reader.trainings(KEY)) == 2)
+        bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
+        await bench.until(lambda: len(bench.reader.waits(KEY)) == 4)
+        found = straggler(bench.reader.waits(KEY), steps_per_second=None)
+        assert found is not None
+        assert (found.pod.name, found.rank) == ("hj-trainer-1-worker-0", 3)
+
+
 @pytest.mark.parametrize(("least", "learns"), [(0.6, True), (0.02, False)])
 async def test_a_training_that_waits_for_no_single_process_gets_used_to_its_pace(
     least: float, learns: bool

@@ -13,6 +13,7 @@ from hyperjob.sdk import start
 from hyperjob.sdk.errors import SourceError
 from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.program import Machine
+from hyperjob.sdk.training import trainer
 
 WANTED = ("torch==2", "numpy")
 
@@ -34,6 +35,21 @@ def python(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     path.write_text("\n".join(("#!/bin/sh", *lines, "")))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", str(path))
+
+
+def test_torchrun_has_a_port_of_its_own_where_all_pods_are_on_one_machine(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.touch()
+    here = Machine(snapshots=tmp_path, cache=tmp_path, images={"torch:2": "/venv"})
+
+    def flags(machine: Machine | None) -> list[str]:
+        made = trainer(script, framework="torchrun", image="torch:2", _machine=machine)
+        return made["spec"]["plugins"]["pytorch"]
+
+    assert flags(None) == []
+    found = {flag for _ in range(5) for flag in flags(here)}
+    assert len(found) > 1
+    assert all(flag.startswith("--port=") for flag in found)
 
 
 def test_environments_are_in_the_users_cache(

@@ -115,6 +115,21 @@ def test_other_processes_of_a_pod_print_no_progress_and_are_watched(tmp_path: Pa
     assert list(first) == ["stacks"]
 
 
+def test_other_processes_of_a_slow_training_print_how_long_they_wait(tmp_path: Path) -> None:
+    end = """
+progress._LEAST_SECONDS = 60.0
+for step in range(60):
+    progress.progress(step=step)
+    (lambda seconds: time.sleep(seconds))(0.01) if step < 20 else allreduce()
+"""
+    waits = "\ndef allreduce():\n    time.sleep(0.5)\n"
+    with program(tmp_path, waits + end, LOCAL_RANK="1", RANK="3") as process:
+        lines = (json.loads(line)["hyperjob"] for line in process.stdout or ())
+        found = next(line for line in lines if line.get("sampled", 0.0) > 0.5)
+    assert found.keys() == {"rank", "sampled"}
+    assert found["rank"] == 3
+
+
 def test_stacks_of_any_depth_stay_below_the_longest_line(tmp_path: Path) -> None:
     deep = """
 def dive(n):
