@@ -11,7 +11,9 @@ from hyperjob_core.api.quantity import Format, Quantity
 Amounts = Counter[str]
 
 _BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
-_PART = re.compile(r".*/(vgpu-(memory|cores|memory-percentage)|gpu(mem(-percentage)?|cores))")
+_PART = re.compile(
+    r".*/(vgpu-(memory|cores|memory-percentage)|gpu(mem(-percentage)?|cores)|Ascend.*-(memory|core))"
+)
 
 
 def parse(wire: Mapping[str, str | int | float] | None) -> Amounts:

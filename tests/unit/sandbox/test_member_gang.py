@@ -160,8 +160,9 @@ def test_labels_affinity_and_taints_decide_which_nodes_suit(spec, target, suits)
     assert is_suitable(pod_spec(**spec), free_node(target, [])) is suits
 
 
-def test_part_of_a_shared_device_counts_where_the_node_lists_it():
-    part, node = "volcano.sh/vgpu-cores", FreeNode("n", Counter(cpu=10**9))
+@pytest.mark.parametrize("part", ["volcano.sh/vgpu-cores", "huawei.com/Ascend310P-memory"])
+def test_part_of_a_shared_device_counts_where_the_node_lists_it(part: str):
+    node = FreeNode("n", Counter(cpu=10**9))
     assert node.holds({part: 50})
     node.free.subtract({part: 50})
     assert node.holds({part: 50})
