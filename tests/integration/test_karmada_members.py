@@ -166,13 +166,16 @@ async def test_pods_that_are_always_restarted_never_complete(tmp_path):
     ):
         await kube.create(PROPAGATION_POLICIES, policy("always", "member1"))
         await kube.create(VCJOBS, always)
-        again = await pods.until(
-            "default/always-worker-0",
-            lambda obj: (obj["status"].get("containerStatuses") or [{}])[0].get("restartCount"),
-        )
-        [container] = again["status"]["containerStatuses"]
-        assert container["lastState"]["terminated"]["exitCode"] == 0
-        assert again["status"]["phase"] == "Running"
+        for state in ("waiting", "running"):  # in the pause after its end, and started again
+
+            def is_again(obj, state=state):
+                [container] = obj["status"].get("containerStatuses") or [{}]
+                return container.get("restartCount") and state in container["state"]
+
+            again = await pods.until("default/always-worker-0", is_again)
+            [container] = again["status"]["containerStatuses"]
+            assert container["lastState"]["terminated"]["exitCode"] == 0
+            assert again["status"]["phase"] == "Running"
 
 
 async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):

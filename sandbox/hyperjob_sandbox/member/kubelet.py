@@ -58,7 +58,7 @@ KubeletFactory = Callable[[MemberCaches], Kubelet]
 
 @dataclass(slots=True)
 class _Run:
-    """A pod that runs: when it ends and how, and how often its container was restarted."""
+    """A pod that runs: when it ends and how; restarts of its containers, and their last state."""
 
     uid: str
     ends: float
@@ -66,6 +66,7 @@ class _Run:
     restarts: int
     started_at: str
     waiting: bool = False
+    last: Object | None = None
 
 
 class SimulatedKubelet(Kubelet):
@@ -114,15 +115,16 @@ class SimulatedKubelet(Kubelet):
             return
         now = time.monotonic()
         if run is None or (run.waiting and now >= run.ends):
-            run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
+            before, run = run, self._plan(pod, restarts=run.restarts if run else 0)
+            self._runs[key], run.last = run, before.last if before else None
             await self._write(pod, run, "Running", {"running": {"startedAt": run.started_at}})
         elif now < run.ends:
             pass
         elif _is_started_again(pod, run.exit_code):
             run.restarts += 1
-            run.waiting = True
+            run.waiting, run.last = True, _terminated(run)
             run.ends = now + _RESTART_BACKOFF / self._config.speed
-            await self._write(pod, run, "Running", _BACK_OFF, last=_terminated(run))
+            await self._write(pod, run, "Running", _BACK_OFF)
         else:
             phase = "Failed" if run.exit_code else "Succeeded"
             await self._write(pod, run, phase, _terminated(run))
@@ -154,10 +156,8 @@ class SimulatedKubelet(Kubelet):
             return {"waiting": {"reason": "CreateContainerConfigError", "message": str(error)}}
         return None
 
-    async def _write(
-        self, pod: Object, run: _Run, phase: str, state: Object, *, last: Object | None = None
-    ) -> None:
-        status = _status(pod, run, phase, state, last)
+    async def _write(self, pod: Object, run: _Run, phase: str, state: Object) -> None:
+        status = _status(pod, run, phase, state)
         await self._caches.patch(pod, {"status": status}, subresource="status")
 
     def _plan(self, pod: Object, *, restarts: int) -> _Run:
@@ -203,7 +203,7 @@ def _terminated(run: _Run) -> Object:
     }
 
 
-def _status(pod: Object, run: _Run, phase: str, state: Object, last: Object | None) -> Object:
+def _status(pod: Object, run: _Run, phase: str, state: Object) -> Object:
     ready = "running" in state
     entry = {
         "imageID": "",
@@ -211,7 +211,7 @@ def _status(pod: Object, run: _Run, phase: str, state: Object, last: Object | No
         "started": ready,
         "restartCount": run.restarts,
         "state": state,
-        **({"lastState": last} if last else {}),
+        **({"lastState": run.last} if run.last else {}),
     }
     return {
         "phase": phase,
