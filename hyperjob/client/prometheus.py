@@ -15,6 +15,7 @@ from hyperjob_core.kube.transport import Transport
 
 LABELS: Final = ("queue", "namespace", "cluster", "accelerator", "use")
 METRIC: Final = "hyperjob_accelerator_seconds_total"
+RECORD: Final = "hyperjob:accelerator_seconds:increase5m"
 _SECONDS: Final = 120.0
 _LOOKS: Final = 720  # each hour of 30 days
 _ADDRESS: Final = "; give the address of Prometheus itself with --prometheus-url"
@@ -41,10 +42,16 @@ class Prometheus:
         self._until = until
         self._seconds = seconds
 
-    async def used(self, by: Sequence[str], *, queue: str = "") -> list[Used]:
-        """Return what all queues, or one queue, used by labels; raises ClientError."""
+    async def used(
+        self, by: Sequence[str], *, queue: str = "", recorded: bool = False
+    ) -> list[Used]:
+        """Return what all queues, or one queue, used by labels; raises ClientError.
+
+        `recorded`: add up the record of the chart, not the counter.
+        """
         chosen = f"{{queue={json.dumps(queue, ensure_ascii=False)}}}" if queue else ""
-        increase = f"increase({METRIC}{chosen}[{self._seconds}s])"
+        function, series = ("sum_over_time", RECORD) if recorded else ("increase", METRIC)
+        increase = f"{function}({series}{chosen}[{self._seconds}s])"
         used = [
             Used({each: labels.get(each, "") for each in by}, seconds / 3600)
             for labels, seconds in await self._ask(f"sum by ({', '.join(by)}) ({increase})")
@@ -99,5 +106,5 @@ def _words(error: KubeError, host: str) -> str:
     with suppress(ValueError):
         said = string(mapping(decoded(said)).get("error")) or said
     if "timed out" in said or "too many samples" in said:
-        remedy = "; ask about a shorter time with --since and --until"
+        remedy = "; ask about a shorter time with --since and --until, or add up --recorded"
     return f"Prometheus at {host} refuses with status {error.http_code}: {said}{remedy}"

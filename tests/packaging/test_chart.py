@@ -517,8 +517,12 @@ def test_every_value_is_described_and_known_to_the_schema() -> None:
 
 def test_alerts_and_dashboard_arrive_as_their_files_say(helms: list[Path]) -> None:
     objects = template(helms[-1], VALUES["everything of Prometheus"])
-    alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text())
-    assert one(objects, "PrometheusRule")["spec"] == alerts
+    groups = [
+        group
+        for name in ("alerts", "records")
+        for group in yaml.safe_load((CHART / f"files/{name}.yaml").read_text())["groups"]
+    ]
+    assert one(objects, "PrometheusRule")["spec"] == {"groups": groups}
     dashboard = one(objects, "ConfigMap", "-dashboard")["data"]["hyperjob.json"]
     assert json.loads(dashboard) == json.loads((CHART / "files/dashboard.json").read_text())
 

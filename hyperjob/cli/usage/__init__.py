@@ -15,7 +15,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.client.durations import parse_duration
-from hyperjob.client.prometheus import LABELS, METRIC, Prometheus, Used
+from hyperjob.client.prometheus import LABELS, METRIC, RECORD, Prometheus, Used
 from hyperjob.table import table
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.wire import rfc3339, timestamp
@@ -79,6 +79,9 @@ def _proxy(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
 )
 @click.option("--queue", metavar="NAME", default="", help="Only this queue.")
 @click.option(
+    "--recorded", is_flag=True, help="Add up the record of the chart's PrometheusRule: faster."
+)
+@click.option(
     "--prometheus-url",
     "url",
     envvar="HYPERJOB_PROMETHEUS_URL",
@@ -101,6 +104,7 @@ def usage(
     until: datetime,
     by: Sequence[str],
     queue: str,
+    recorded: bool,
     url: str | None,
     service: str | None,
     token_file: Path | None,
@@ -140,7 +144,9 @@ def usage(
         async with HttpTransport(connection, user_agent=agent) as transport:
             prometheus = Prometheus(transport, path=service or "", until=until, seconds=seconds)
             labels = tuple(dict.fromkeys((*by, "accelerator")))
-            return await prometheus.used(labels, queue=queue), await prometheus.first()
+            return await prometheus.used(
+                labels, queue=queue, recorded=recorded
+            ), await prometheus.first()
 
     found, first = run(ask())
     if first is None:
@@ -151,10 +157,10 @@ def usage(
     if first > since:
         out.remark(f"The metrics of HyperJob begin at {rfc3339(first)}: use before is not counted.")
     if not found:
-        out.remark(
-            f"No pod of a HyperJob held an accelerator, or the controller counts none: {METRIC}"
-            " needs --members nodes or logs."
-        )
+        lack = f"the controller counts none: {METRIC} needs --members nodes or logs"
+        if recorded:
+            lack = f"Prometheus has no {RECORD}: set metrics.prometheusRule.enabled of the chart"
+        out.remark(f"No pod of a HyperJob held an accelerator, or {lack}.")
     if form:
         rows = [{**each.labels, "acceleratorHours": round(each.hours, 3)} for each in found]
         out.dump({"since": rfc3339(since), "until": rfc3339(until), "usage": rows}, form)

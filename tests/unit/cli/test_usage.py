@@ -43,6 +43,11 @@ def past() -> Iterator[str]:
         for at in range(first * HOUR, lasts * HOUR, STEP):
             counted = devices * (min(at, last * HOUR) - first * HOUR)
             yield f"{name} {counted} {int(BEGIN.timestamp()) + at}"
+    yield "# TYPE hyperjob:accelerator_seconds:increase5m gauge"
+    for at in range(STEP, 24 * HOUR + STEP, STEP):
+        labels = 'queue="vision",use="productive",accelerator="gpu"'
+        moment = int(BEGIN.timestamp()) + at
+        yield f"hyperjob:accelerator_seconds:increase5m{{{labels}}} {8 * STEP} {moment}"
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +98,17 @@ def test_the_hours_are_those_of_the_pods_also_after_another_controller_leads(
     prometheus: str, by: str, wanted: dict[tuple[str, ...], float]
 ) -> None:
     assert hours(prometheus, "--by", by) == pytest.approx(wanted, rel=0.01)
+
+
+@needs_prometheus
+def test_the_record_of_the_chart_is_added_up(prometheus: str) -> None:
+    found = hours(prometheus, "--recorded")
+    assert found == {("vision", "productive", "gpu"): 192}
+    period = ("--since", "2025-11-05", "--until", "2025-11-06")
+    none = usage("--prometheus-url", prometheus, *period, "--recorded")
+    assert (
+        "has no hyperjob:accelerator_seconds:increase5m: set metrics.prometheusRule" in none.stderr
+    )
 
 
 @needs_prometheus

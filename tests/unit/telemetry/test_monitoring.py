@@ -24,8 +24,14 @@ ALERTS: list[dict[str, Any]] = [
 PANELS: list[dict[str, Any]] = json.loads((FILES / "dashboard.json").read_text(encoding="utf-8"))[
     "panels"
 ]
+RECORDS: dict[str, str] = {
+    rule["record"]: rule["expr"]
+    for group in yaml.safe_load((FILES / "records.yaml").read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+}
 EXPRESSIONS = [
     *((rule["alert"], rule["expr"]) for rule in ALERTS),
+    *RECORDS.items(),
     *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
 ]
 OF_PROMETHEUS = {"process_resident_memory_bytes": {"pod"}}
@@ -46,6 +52,7 @@ WORDS = frozenset(
         "or",
         "rate",
         "sum",
+        "sum_over_time",
         "time",
         "unless",
     ]
@@ -68,7 +75,13 @@ def series() -> dict[str, set[str]]:
     for family in families():
         for part in PARTS.get(family.type, ("",)):
             known[family.name + part] = {*family.labels, *(["le"] if part == "_bucket" else [])}
+    for record, expression in RECORDS.items():
+        known[record] = set(*(part.split(", ") for part in grouped(expression)))
     return known
+
+
+def grouped(expression: str) -> list[str]:
+    return re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
 
 
 KNOWN = series()
@@ -76,7 +89,7 @@ KNOWN = series()
 
 def names_in(expression: str) -> set[str]:
     bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|on) \([^)]*\)", "", expression)
-    return set(re.findall(r"[a-z_][a-z0-9_]*", bare)) - WORDS
+    return set(re.findall(r"[a-z_][a-z0-9_:]*", bare)) - WORDS
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[one for one, _ in EXPRESSIONS])
@@ -85,11 +98,9 @@ def test_expressions_ask_for_series_and_labels_that_there_are(where: str, expres
     assert names, where
     assert names <= KNOWN.keys(), where
     labels = set().union(*(KNOWN[name] for name in names)) | OF_TARGETS
-    grouped = chain.from_iterable(
-        part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
-    )
+    used = chain.from_iterable(part.split(", ") for part in grouped(expression))
     selected = re.findall(r"[{,]\s*([a-z_]+)\s*[=!]", expression)
-    assert {*grouped, *selected} <= labels, where
+    assert {*used, *selected} <= labels, where
     for opening, closing in ("()", "{}", "[]"):
         assert expression.count(opening) == expression.count(closing), where
 
@@ -166,9 +177,11 @@ NOT_SHOWN = {
 
 
 def test_everything_measured_of_training_is_on_the_dashboard() -> None:
-    shown = set().union(
+    drawn = set().union(
         *(names_in(target["expr"]) for panel in PANELS for target in panel["targets"])
     )
+    assert RECORDS.keys() <= drawn
+    shown = drawn.union(*map(names_in, RECORDS.values()))
     for family in families():
         if family.name.startswith("hyperjob_") and "informer" not in family.name:
             parts = PARTS.get(family.type, ("",))
