@@ -7,12 +7,13 @@ SBOM_VENV ?= .venv-sbom
 UI_VENV ?= .venv-ui
 KUBEFLOW_VENV ?= .venv-kubeflow
 PLUGIN_VENV ?= .venv-plugin
+SITE_VENV ?= .venv-site
 DIST ?= dist
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants decisions docs crds lock pin picture picture-ui wheel sbom image plugin chart krew release-check release-notes pypi clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants decisions docs crds lock pin picture picture-ui wheel sbom image plugin chart krew release-check release-notes pypi site clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -177,5 +178,14 @@ krew: ## write the manifest of the plugin for krew, from the archives in dist/, 
 pypi: $(VENV)/.dev ## upload the wheels in dist/ to PyPI, by the identity of a release workflow that PyPI trusts
 	$(BIN)/uv publish --trusted-publishing always $(DIST)/*.whl
 
+$(SITE_VENV)/.site: requirements/site.txt
+	@test -x $(SITE_VENV)/bin/python || $(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $@
+
+site: $(SITE_VENV)/.site ## write the documentation as a site to build/site; a link that leads nowhere fails
+	$(SITE_VENV)/bin/python -m docs.generators.site build
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict --config-file build/mkdocs.yml
+
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(KUBEFLOW_VENV) $(PLUGIN_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(KUBEFLOW_VENV) $(PLUGIN_VENV) $(SITE_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -129,10 +129,9 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0]:
             raise
-        raise click.UsageError(
-            "the embedded control plane is not installed; install it with:"
-            " pip install 'hyperjob[sandbox]'"
-        ) from None
+        from hyperjob.client.errors import NO_SANDBOX
+
+        raise click.UsageError(NO_SANDBOX) from None
 
 
 class _LazyGroup(click.Group):

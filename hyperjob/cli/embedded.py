@@ -1,13 +1,13 @@
 """The only module through which commands import the embedded control plane.
 
-The control plane is a separate distribution, which `hyperjob[sandbox]` installs. Import this
-module inside a command: without the distribution, the import ends the command with the way to
-install it.
+The control plane is a separate distribution, `hyperjob-sandbox`. Import this module inside a
+command: without the distribution, the import ends the command with the way to install it.
 """
 
 from pathlib import Path
 
 from hyperjob.cli.kubectl.exits import Code, FailureError
+from hyperjob.client.errors import NO_SANDBOX
 
 try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, load
@@ -16,11 +16,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
         raise
-    raise FailureError(
-        "the embedded control plane is not installed; install it with:"
-        " pip install 'hyperjob[sandbox]'",
-        code=Code.USAGE,
-    ) from None
+    raise FailureError(NO_SANDBOX, code=Code.USAGE) from None
 
 __all__ = [
     "SandboxConfig",

@@ -5,6 +5,10 @@ from typing import Final
 from hyperjob_core.api.names import GROUP, KIND, PLURAL
 from hyperjob_core.kube.errors import KubeError, NotFound, Unauthorized, Unavailable
 
+NO_SANDBOX: Final = (
+    "the embedded control plane is not installed; install the wheel hyperjob_sandbox of this"
+    " release, from its release page or by `make wheel` in a clone"
+)
 _UNSERVED: Final = ("the server could not find the requested resource", "404 page not found")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import yaml
 
+from hyperjob.client.errors import NO_SANDBOX
 from hyperjob.client.waiting import silent
 from hyperjob.sdk.errors import (
     HyperJobError,
@@ -68,7 +69,7 @@ class AsyncClient(Access):
         are removed with the installation. After `cluster_lost_seconds` without an answer a cluster
         counts as lost. The installation has a web page, `page`. It ends with the block, or with
         this process, whatever ends the process. Raises UnreachableError without the distribution
-        hyperjob[sandbox].
+        hyperjob-sandbox.
         """
         require_types(
             {"clusters": int | Sequence[str] | Path, "gpus": int, "cluster_lost_seconds": Above0},
@@ -81,10 +82,7 @@ class AsyncClient(Access):
             from hyperjob_sandbox.local.parts import StackError
             from hyperjob_sandbox.local.plane import PlaneOptions, local_plane
         except ModuleNotFoundError:
-            raise UnreachableError(
-                "the embedded control plane is not installed; install it with:"
-                " pip install 'hyperjob[sandbox]'"
-            ) from None
+            raise UnreachableError(NO_SANDBOX) from None
         try:
             async with lifeline() as line:
                 where = line.folder if directory is None else Path(directory)
