@@ -22,8 +22,8 @@ from hyperjob_core.api.names import (
     CONTROLLER_VERSION,
     ENDING_PODS,
     FIELD_MANAGER,
-    LEASE_NAME,
     USAGE_COUNTED,
+    lease_name,
 )
 from hyperjob_core.kube.accessreviews import own_user
 from hyperjob_core.kube.client import Kube
@@ -96,7 +96,7 @@ class Leadership:
         return LeaderElector(
             self._kube,
             self._namespace,
-            LEASE_NAME,
+            lease_name(self._options.namespace),
             self._identity,
             overdue=lambda: os._exit(1),
             lease_seconds=seconds,

@@ -39,7 +39,7 @@ from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_controller.write import Events, StatusWriter
 from hyperjob_core.api.duration import utc_now
-from hyperjob_core.api.names import LEASE_NAME
+from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import refused
@@ -406,7 +406,10 @@ class Manager:
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"namespace": self._tuning.lease_namespace, "name": LEASE_NAME},
+            "metadata": {
+                "namespace": self._tuning.lease_namespace,
+                "name": lease_name(self.options.namespace),
+            },
         }
         if self.working.is_set():
             self.recorder.event(

@@ -242,7 +242,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " only have their number",
         choices=("names", "counts"),
     ),
-    "leader_elect": Setting(f"lead only while holding the Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
+    "leader_elect": Setting(
+        f"lead only while holding the Lease {LEASE_NAMESPACE}/{LEASE_NAME}, with --namespace NAME"
+        f" {LEASE_NAME}-NAME"
+    ),
     "leader_elect_lease_duration": Setting(
         "time after which another replica takes over from a leader that does not renew the Lease;"
         " such a leader exits after two thirds of it",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
+from hyperjob_core.api.names import LEASE_NAMESPACE, lease_name
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, LEASES, Resource
@@ -68,14 +68,19 @@ async def listed(
     return found.items
 
 
-async def lease(kube: Kube) -> Reading:
-    """Read the Lease of the leading controller, in the same way; empty without a Lease."""
-    try:
-        return [await kube.get(LEASES, LEASE_NAME, namespace=LEASE_NAMESPACE)]
-    except NotFound:
-        return []
-    except KubeError as error:
-        return error
+async def lease(kube: Kube, *, of: str = "") -> Reading:
+    """Read the Lease of the leading controller, in the same way; empty without a Lease.
+
+    Without a controller of all namespaces it is that of the controller of the namespace `of`.
+    """
+    for name in dict.fromkeys((lease_name(), lease_name(of))):
+        try:
+            return [await kube.get(LEASES, name, namespace=LEASE_NAMESPACE)]
+        except NotFound:
+            continue
+        except KubeError as error:
+            return error
+    return []
 
 
 def items(reading: Reading) -> list[Object]:

@@ -20,6 +20,7 @@ from hyperjob_core.kube.resources import (
     EVENTS,
     HYPERJOBS,
     LEASES,
+    NAMESPACES,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -490,13 +491,38 @@ async def test_of_two_controllers_one_works_and_the_other_takes_over(
         assert standby_started.is_set()
 
 
+async def test_two_controllers_of_two_namespaces_both_lead(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    other = f"{namespace}-b"
+    await kube.create(NAMESPACES, {"metadata": {"name": other}})
+    options = {"leader_elect": True, "tuning": Tuning(lease_namespace=namespace)}
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace, **options),
+        running_controller(control_plane.kubeconfig, other, **options),
+    ):
+        for home in (namespace, other):
+            await kube.create(HYPERJOBS, hyperjob(home))
+            await phase_is(kube, home, "Starting")
+        leases = (await kube.list(LEASES, namespace=namespace)).items
+        names = {lease["metadata"]["name"]: lease["spec"]["holderIdentity"] for lease in leases}
+        assert names.keys() == {f"{LEASE_NAME}-{namespace}", f"{LEASE_NAME}-{other}"}
+        assert len(set(names.values())) == 2
+
+
 @pytest.mark.parametrize("name", [ENDING_PODS, CONTROLLER_SETTINGS])
 @pytest.mark.parametrize("text", ["[" * 50_000, '{"on":' * 2_000 + "1" + "}" * 2_000, "9" * 5_000])
 async def test_no_annotation_of_the_lease_ends_the_next_leader(
     control_plane: ControlPlane, kube: Kube, namespace: str, name: str, text: str
 ) -> None:
     lease = new_lease(
-        namespace, LEASE_NAME, "", seconds=1, now=utc_now(), manager="hyperjob-controller"
+        namespace,
+        f"{LEASE_NAME}-{namespace}",
+        "",
+        seconds=1,
+        now=utc_now(),
+        manager="hyperjob-controller",
     )
     lease["metadata"]["annotations"] = {name: text}
     await kube.create(LEASES, lease)

@@ -100,6 +100,11 @@ def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
     return intern(f"{hyperjob}-{replicated_job}-{index}")  # one string in memory for its many uses
 
 
+def lease_name(namespace: str | None = None) -> str:
+    """Return the Lease of the controllers of all namespaces, or of one namespace."""
+    return f"{LEASE_NAME}-{namespace}" if namespace else LEASE_NAME
+
+
 def task_name(task: Object, index: int) -> str:
     """Return the name of a task of a vcjob; Volcano gives one to a task without a name."""
     name = task.get("name")

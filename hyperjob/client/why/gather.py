@@ -29,7 +29,7 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         start = group.create_task
         vcjobs = start(listed(kube, VCJOBS, namespace=namespace, label_selector=selector))
         bindings = start(listed(kube, RESOURCE_BINDINGS, namespace=namespace))
-        leases = start(lease(kube))
+        leases = start(lease(kube, of=namespace))
         events = start(events_of(kube, hyperjob))
         pods = start(pods_of_all(kube, namespace, inspected))
         refusals = start(refusals_of_all(kube, namespace, unstarted))
