@@ -173,19 +173,6 @@ class Scenario:
         """Wait until an object is gone from the control plane."""
         await self.until(resource, name, lambda found: found is None, what="gone")
 
-    async def until_released(self, job: str) -> Object:
-        """Wait until Volcano Global has released a vcjob's binding and Karmada has placed it."""
-        return await self.until(
-            RESOURCE_BINDINGS,
-            binding_name(job),
-            lambda found: (
-                found is not None
-                and found["spec"].get("clusters")
-                and not (found["spec"].get("suspension") or {}).get("scheduling")
-            ),
-            what="released and placed",
-        )
-
     @contextlib.asynccontextmanager
     async def queue(self, suffix: str = "", **spec: object) -> AsyncIterator[str]:
         """Yield a new Queue named after the namespace; delete HyperJobs, then the Queue."""

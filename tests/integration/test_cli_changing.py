@@ -70,43 +70,6 @@ async def test_json_is_all_that_is_on_standard_output(world: CliWorld, words, lo
         assert yaml.safe_load(again.stdout) or again.exit_code == 3, again.output
 
 
-async def test_suspend_and_resume_change_one_field_and_say_so(world: CliWorld) -> None:
-    done = await world.run("suspend", "llm", "queued")
-    assert done.stdout.splitlines() == [
-        "hyperjob.training.volcano.sh/llm suspended",
-        "hyperjob.training.volcano.sh/queued suspended",
-    ]
-    assert (await world.hyperjob("llm"))["spec"]["suspend"] is True
-    again = await world.run("suspend", "llm")
-    assert again.stdout == "hyperjob.training.volcano.sh/llm already suspended\n"
-    back = await world.run("resume", "llm")
-    assert back.stdout == "hyperjob.training.volcano.sh/llm resumed\n"
-    assert (await world.hyperjob("llm"))["spec"]["suspend"] is False
-
-
-async def test_a_restart_waits_until_the_controller_has_taken_it(world: CliWorld) -> None:
-    taking = asyncio.create_task(world.take("restart"))
-    done = await world.run("restart", "llm", "--job", "trainer-1")
-    await taking
-    assert done.stdout == "hyperjob.training.volcano.sh/llm restarted\n", done.stderr
-    annotation = (await world.hyperjob("llm"))["metadata"]["annotations"][RESTART_REQUEST]
-    assert annotation.split()[1:] == ["llm-trainer-1"]
-
-
-async def test_a_move_waits_until_the_controller_has_taken_it(world: CliWorld) -> None:
-    taking = asyncio.create_task(world.take("migrate"))
-    done = await world.run("migrate", "llm", "trainer-0")
-    await taking
-    assert done.stdout == "hyperjob.training.volcano.sh/llm moved\n", done.stderr
-
-
-async def test_a_second_request_does_not_overwrite_one_that_nobody_took(world: CliWorld) -> None:
-    assert (await world.run("restart", "llm", "--no-wait")).exit_code == 0
-    done = await world.run("restart", "llm", "--no-wait")
-    assert done.exit_code == 3
-    assert "has not accepted an earlier" in done.stderr
-
-
 async def test_migrate_by_cluster_names_all_that_stand_there(world: CliWorld) -> None:
     done = await world.run("migrate", "llm", "--from", "east", "--no-wait")
     assert done.exit_code == 0, done.stderr

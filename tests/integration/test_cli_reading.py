@@ -47,55 +47,6 @@ async def test_get_lists_the_namespace_of_the_context(world: CliWorld) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["get", "-n", "default"], "No resources found in default namespace."),
-        (["get", "-A", "-l", "team=nobody"], "No resources found."),
-    ],
-)
-async def test_nothing_found_is_said_beside_the_output(
-    world: CliWorld, words: list[str], expected: str
-) -> None:
-    done = await world.run(*words)
-    assert (done.exit_code, done.stdout, done.stderr.strip()) == (0, "", expected)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["get", "nope"],
-        ["tree", "nope"],
-        ["why", "nope"],
-        ["logs", "nope"],
-        ["suspend", "nope"],
-        ["restart", "nope"],
-        ["migrate", "nope", "trainer-0"],
-        ["wait", "nope", "--for=phase=Running"],
-    ],
-    ids=lambda words: words[0],
-)
-async def test_a_name_that_is_not_there_reads_as_in_kubectl(
-    world: CliWorld, words: list[str]
-) -> None:
-    done = await world.run(*words)
-    assert done.exit_code == 1
-    assert done.stdout == ""
-    assert (
-        done.stderr.strip()
-        == 'Error from server (NotFound): hyperjobs.training.volcano.sh "nope" not found'
-    )
-
-
-async def test_of_several_names_those_found_are_shown_and_the_exit_code_tells(
-    world: CliWorld,
-) -> None:
-    done = await world.run("get", "llm", "nope", "-o", "name")
-    assert done.stdout == "hyperjob.training.volcano.sh/llm\n"
-    assert "NotFound" in done.stderr
-    assert done.exit_code == 1
-
-
 async def test_logs_come_through_the_proxy(world: CliWorld) -> None:
     done = await world.run("logs", "llm", "--tail", "2")
     assert done.exit_code == 0, done.stderr

@@ -17,19 +17,15 @@ from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.resources import (
     CLUSTERS,
-    EVENTS,
     HYPERJOBS,
     LEASES,
     NAMESPACES,
     PROPAGATION_POLICIES,
-    RESOURCE_BINDINGS,
     VCJOBS,
 )
-from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.controller import (
     clusters,
     eventually,
-    queue,
     round_is_due,
     running_controller,
     set_cluster,
@@ -39,7 +35,6 @@ from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
-WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 
 
 @pytest.fixture
@@ -148,20 +143,6 @@ async def test_a_waiting_hyperjob_is_not_written_again_by_a_restart(
         assert ours(control_plane.writes() - before) == {}
 
 
-async def test_new_capacity_starts_what_waits(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, grows=3),
-        running_controller(control_plane.kubeconfig, namespace),
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace))
-        await phase_is(kube, namespace, "Pending")
-        await set_cluster(kube, "grows", 8)
-        status = await phase_is(kube, namespace, "Starting")
-        assert status["clusterNames"] == "grows"
-
-
 async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_is_true(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -230,62 +211,6 @@ async def test_hyperjobs_of_one_moment_share_no_capacity(
         assert [item["status"]["state"]["phase"] for item in found].count("Pending") == 2
 
 
-async def test_the_whole_life_of_a_hyperjob(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=8),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace))
-        await phase_is(kube, namespace, "Starting")
-        await report(kube, namespace, "hj-trainer-0", "Running", running=4)
-        await report(kube, namespace, "hj-trainer-1", "Running", running=4)
-        await phase_is(kube, namespace, "Running")
-        await report(kube, namespace, "hj-trainer-0", "Failed", failed=1)
-        await phase_is(kube, namespace, "Degraded")
-        await report(kube, namespace, "hj-trainer-1", "Completed", succeeded=4)
-        status = await phase_is(kube, namespace, "Failed")
-        assert status["conditions"][0]["reason"] == "SomeChildVCJobsUnsuccessful"
-        await kube.delete(VCJOBS, "hj-trainer-0", namespace=namespace)
-        await settled(manager, kube, namespace)
-        jobs = (await kube.list(VCJOBS, namespace=namespace)).items
-        assert [item["metadata"]["name"] for item in jobs] == ["hj-trainer-1"]
-
-        async def told() -> dict[str, str] | None:
-            found = (await kube.list(EVENTS, namespace=namespace)).items
-            notes = {event["reason"]: event["note"] for event in found}
-            return notes if "Failed" in notes else None
-
-        notes = await eventually(told, what="the event of its end")
-        assert {"Starting", "Running", "Degraded", "Failed"} <= notes.keys()
-        assert notes["Starting"].startswith("Created hj-trainer-0, hj-trainer-1 on")
-
-
-async def test_lost_children_are_made_again_and_policies_too(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=8),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace))
-        await phase_is(kube, namespace, "Starting")
-        old = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
-        await kube.delete(VCJOBS, "hj-trainer-0", namespace=namespace)
-        await kube.delete(PROPAGATION_POLICIES, "hj-trainer-1", namespace=namespace)
-
-        async def whole() -> bool:
-            jobs = (await kube.list(VCJOBS, namespace=namespace)).items
-            policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
-            return len(jobs) == len(policies) == 2
-
-        await settled(manager, kube, namespace)
-        await eventually(whole, what="all children")
-        new = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
-        assert new["metadata"]["uid"] != old["metadata"]["uid"]
-
-
 async def test_children_of_another_owner_are_adopted_or_reported(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -314,156 +239,6 @@ async def test_children_of_another_owner_are_adopted_or_reported(
         ]
         policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
         assert "hj-trainer-0" in {item["metadata"]["name"] for item in policies}
-
-
-async def test_a_refused_child_is_told_and_keeps_nobody_else_waiting(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    """The schema of vcjobs refuses a name that is too long for it."""
-    time = utc_now()
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, now=lambda: time) as manager,
-    ):
-        bad = hyperjob(namespace, minAvailable=1, replicas=1)
-        wrong = hyperjob(namespace, replicas=1)["spec"]["replicatedJobs"][0] | {"name": "wrong"}
-        wrong["templateMetadata"] = {"labels": {"not a label": "x"}}
-        bad["spec"]["replicatedJobs"].append(wrong)
-        await kube.create(HYPERJOBS, bad)
-
-        async def refused() -> Object | None:
-            status = (await kube.get(HYPERJOBS, "hj", namespace=namespace)).get("status", {})
-            jobs = {job["name"]: job for job in status.get("jobs", ())}
-            entry = jobs.get("hj-wrong-0", {})
-            return entry if entry.get("reason") == "Refused" else None
-
-        entry = await eventually(refused, what="the refusal")
-        assert "metadata.labels" in entry["message"]
-        await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
-        await settled(manager, kube, namespace)
-        writes = control_plane.writes()
-        manager.queue.add(f"{namespace}/hj")
-        await settled(manager, kube, namespace)
-        assert ours(control_plane.writes() - writes) == {}, "it waits before it tries again"
-
-
-async def test_scaling_down_and_up_keeps_names(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async def names() -> set[str]:
-        jobs = (await kube.list(VCJOBS, namespace=namespace)).items
-        policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
-        found = {item["metadata"]["name"] for item in jobs}
-        return found if found == {item["metadata"]["name"] for item in policies} else set()
-
-    async def scale(replicas: int) -> None:
-        patch = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": replicas}]
-        await kube.patch(HYPERJOBS, "hj", patch, kind=PatchType.JSON, namespace=namespace)
-
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=3))
-        await phase_is(kube, namespace, "Starting")
-        for index in (1, 2):
-            await report(kube, namespace, f"hj-trainer-{index}", "Running", running=4)
-        await settled(manager, kube, namespace)
-        await scale(2)
-        await eventually(
-            lambda: _equals(names(), {"hj-trainer-1", "hj-trainer-2"}), what="two sub-jobs"
-        )
-        await scale(3)
-        await eventually(
-            lambda: _equals(names(), {f"hj-trainer-{i}" for i in range(3)}), what="three"
-        )
-        await kube.delete(HYPERJOBS, "hj", namespace=namespace)
-
-
-async def _equals(found: Any, wanted: set[str]) -> bool:
-    return bool(await found == wanted)
-
-
-async def test_the_gate_opens_when_all_of_the_gang_is_admitted(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=100),
-        queue(kube, "default"),
-        running_controller(
-            control_plane.kubeconfig, namespace, admission=QueueAdmission.VOLCANO_GLOBAL
-        ) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace))
-        await phase_is(kube, namespace, "Queued")
-        for index in range(2):
-            await kube.create(RESOURCE_BINDINGS, await _binding(kube, namespace, index))
-        await settled(manager, kube, namespace)
-        await _release(kube, namespace, 0)
-        await settled(manager, kube, namespace)
-        assert await _gates(kube, namespace) == ["held", "held"]
-        status = await phase_is(kube, namespace, "Queued")
-        assert status["jobs"][0]["reason"] == "WaitingForGang"
-        await _release(kube, namespace, 1)
-
-        async def open_() -> bool:
-            return await _gates(kube, namespace) == ["open", "open"]
-
-        await eventually(open_, what="both gates open")
-        for policy in (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items:
-            assert not policy["spec"]["suspension"]
-        for item in (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items:
-            assert item["spec"]["suspension"] == {"scheduling": False}
-
-
-async def _binding(kube: Kube, namespace: str, index: int) -> Object:
-    """Make the binding that Karmada would, as our webhook stamps it."""
-    job = await kube.get(VCJOBS, f"hj-trainer-{index}", namespace=namespace)
-    metadata = job["metadata"]
-    return {
-        "apiVersion": RESOURCE_BINDINGS.api_version,
-        "kind": RESOURCE_BINDINGS.kind,
-        "metadata": {
-            "name": f"{metadata['name']}-job",
-            "namespace": namespace,
-            "annotations": {"training.volcano.sh/gate": "held"},
-            "ownerReferences": [
-                {
-                    "apiVersion": VCJOBS.api_version,
-                    "kind": "Job",
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "resource": {
-                "apiVersion": VCJOBS.api_version,
-                "kind": "Job",
-                "namespace": namespace,
-                "name": metadata["name"],
-            },
-            "suspension": {"dispatching": True, "scheduling": True},
-        },
-    }
-
-
-async def _release(kube: Kube, namespace: str, index: int) -> None:
-    """Admit to the queue and place, as Volcano Global and Karmada do."""
-    spec = {"suspension": {"scheduling": False}, "clusters": [{"name": "one"}]}
-    await kube.patch(
-        RESOURCE_BINDINGS,
-        f"hj-trainer-{index}-job",
-        {"spec": spec},
-        kind=PatchType.MERGE,
-        namespace=namespace,
-    )
-
-
-async def _gates(kube: Kube, namespace: str) -> list[str]:
-    items = (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items
-    return [item["metadata"]["annotations"]["training.volcano.sh/gate"] for item in items]
 
 
 async def test_of_two_controllers_one_works_and_the_other_takes_over(

@@ -13,9 +13,7 @@ from hyperjob_core.kube.resources import (
     CLUSTERS,
     CONFIG_MAPS,
     HYPERJOBS,
-    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
-    QUEUES,
     VCJOBS,
 )
 from hyperjob_engine.model.observed import QueueAdmission
@@ -25,7 +23,6 @@ from tests.support.controller import (
     eventually,
     queue,
     running_controller,
-    set_cluster,
     settled,
 )
 from tests.support.controlplane import ControlPlane
@@ -148,60 +145,6 @@ async def versions(kube: Kube, namespace: str) -> dict[str, str]:
     }
 
 
-async def test_queues_are_waited_for_opened_and_limited(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN),
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
-        waiting = await state_with(kube, namespace, "hj", "does not exist; create it")
-        assert waiting["state"]["reason"] == "InvalidQueue"
-        async with queue(kube, namespace, capability={GPU: "7"}):
-            waiting = await state_with(kube, namespace, "hj", "its capability is 7 nvidia.com/gpu")
-            assert waiting["state"]["reason"] == "ExceedsQueue"
-            closed = {"status": {"state": "Closed"}}
-            await kube.patch(QUEUES, namespace, closed, kind=PatchType.MERGE, subresource="status")
-            await state_with(kube, namespace, "hj", f"queue {namespace} is Closed")
-            opened = {"status": {"state": "Open"}}
-            await kube.patch(QUEUES, namespace, opened, kind=PatchType.MERGE, subresource="status")
-            wide = {"spec": {"capability": {GPU: "8"}}}
-            await kube.patch(QUEUES, namespace, wide, kind=PatchType.MERGE)
-            await until_jobs(kube, namespace, "hj")
-
-
-async def test_capacity_that_comes_wakes_the_first_in_line(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    urgent = {
-        "apiVersion": PRIORITY_CLASSES.api_version,
-        "kind": PRIORITY_CLASSES.kind,
-        "metadata": {"name": f"urgent-{namespace}"},
-        "value": 1000,
-    }
-    await kube.create(PRIORITY_CLASSES, urgent)
-    try:
-        async with (
-            clusters(kube, one=4),
-            queue(kube, namespace),
-            running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN) as manager,
-        ):
-            await kube.create(HYPERJOBS, hyperjob(namespace, "early"))
-            await state_with(kube, namespace, "early", "in no line until a cluster")
-            await kube.create(
-                HYPERJOBS, hyperjob(namespace, "late", priority=f"urgent-{namespace}")
-            )
-            await state_with(kube, namespace, "late", "in no line until a cluster")
-            await settled(manager, kube, namespace)
-            await set_cluster(kube, "one", 8)
-            await until_jobs(kube, namespace, "late")
-            await state_with(kube, namespace, "early", "first of 1")
-            await kube.delete(HYPERJOBS, "early", namespace=namespace)
-    finally:
-        await kube.delete(PRIORITY_CLASSES, f"urgent-{namespace}")
-
-
 async def test_a_name_in_the_way_gives_the_share_to_others(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -242,48 +185,6 @@ async def test_a_name_in_the_way_gives_the_share_to_others(
 
         await eventually(look, what="the other's sub-jobs")
         assert "blocked-t-1" not in await jobs(kube, namespace)
-
-
-async def test_suspending_gives_the_share_back(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=8),
-        queue(kube, namespace),
-        running_controller(
-            control_plane.kubeconfig, namespace, admission=BUILTIN, cluster_status_lag=0
-        ),
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
-        await until_jobs(kube, namespace, "first")
-        await kube.create(HYPERJOBS, hyperjob(namespace, "second"))
-        await state_with(kube, namespace, "second", "lacks")
-        suspend = {"spec": {"suspend": True}}
-        await kube.patch(HYPERJOBS, "first", suspend, kind=PatchType.MERGE, namespace=namespace)
-        await until_jobs(kube, namespace, "second")
-
-
-async def test_without_queues_of_ours_a_small_one_passes_the_first_that_waits(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=16),
-        running_controller(control_plane.kubeconfig, namespace, cluster_status_lag=0) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
-        await until_jobs(kube, namespace, "first")
-        await kube.create(HYPERJOBS, hyperjob(namespace, "never", gpus=9))
-        await state_with(kube, namespace, "never", "too little even on empty clusters")
-        await kube.create(HYPERJOBS, hyperjob(namespace, "big", gpus=8))
-        await state_with(kube, namespace, "big", "there is room for 1")
-        await kube.create(HYPERJOBS, hyperjob(namespace, "small"))
-        await until_jobs(kube, namespace, "first", "small")
-        status = await state_with(kube, namespace, "big", "there is room for 0")
-        assert status["state"]["reason"] == "InsufficientCapacity"
-        await settled(manager, kube, namespace)
-        await report(kube, namespace, "first", "Completed")
-        await report(kube, namespace, "small", "Completed")
-        await until_jobs(kube, namespace, "first", "small", "big")
 
 
 async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stopped(

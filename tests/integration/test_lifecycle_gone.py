@@ -10,8 +10,8 @@ from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, EVENTS, RESOURCE_BINDINGS, WORKS
-from tests.integration.test_lifecycle_members import Life, group, jobs_of, living, phase_of
 from tests.support.controller import eventually
+from tests.support.life import Life, group, jobs_of, living, phase_of
 
 pytestmark = pytest.mark.scenario
 
@@ -107,3 +107,17 @@ async def test_a_removed_cluster_counts_at_once_and_may_join_again(tmp_path: Pat
         await life.kube.create(CLUSTERS, joined)
         (job,) = (await life.until("hj", "Running"))["jobs"]
         assert (job["attempt"], job["cluster"] == member) == (1, False)
+
+
+async def test_without_a_policy_a_lost_cluster_is_told_and_nothing_moves(tmp_path: Path) -> None:
+    async with living(tmp_path, cluster_lost_timeout=1.0) as life:
+        await life.create("hj", group("trainer", clusterNames=["member1"]))
+        await life.until("hj", "Running")
+        await life.topology.clusters["member1"].server.stop_listening()
+        status = await life.until("hj", "Degraded")
+        assert status["jobs"][0]["reason"] == "ClusterLost"
+        assert "cluster member1 is not Ready since" in status["state"]["message"]
+        await life.topology.clusters["member1"].server.start_listening()
+        status = await life.until("hj", "Running")
+        assert status["restarts"] == 0
+        assert await life.in_member("member1") == {"hj-trainer-0": "Running"}

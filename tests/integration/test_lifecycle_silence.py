@@ -13,8 +13,8 @@ from hyperjob_core.kube.resources import EVENTS, VCJOBS, WORKS
 from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.member.job_controller import JobController
-from tests.integration.test_lifecycle_members import Life, Object, group, living
 from tests.support.controller import eventually
+from tests.support.life import Life, Object, group, living
 from tests.support.sandbox import cluster_statuses
 
 JOB = "hj-trainer-0"

@@ -12,10 +12,8 @@ import pytest
 
 from hyperjob.client.members import refusals_of_all, views_of
 from hyperjob.client.summary import read as summarised
-from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.wall import first_error
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import rfc3339
@@ -23,7 +21,6 @@ from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
 from hyperjob_engine.model.observed import Observed
 from hyperjob_sandbox.apiserver import ApiServer, errors
@@ -45,7 +42,6 @@ READY = with_conditions({}, now=wire_now(), Ready=("True", "ClusterReady", "it i
 class Faults:
     """Which members do not answer, and which refuse."""
 
-    hangs: dict[str, asyncio.Event] = field(default_factory=dict)
     refuses: set[str] = field(default_factory=set)
     requests: list[tuple[str, str]] = field(default_factory=list)
 
@@ -60,8 +56,6 @@ class FaultyProxy(ClusterProxy):
         self._faults.requests.append((name, call.info.subresource))
         if name in self._faults.refuses:
             raise errors.forbidden("", "pods", "", "the account of the reader has no right")
-        if name in self._faults.hangs:
-            await self._faults.hangs[name].wait()
         return await super().__call__(call)
 
 
@@ -74,15 +68,13 @@ class World:
     there: dict[str, Kube]
     reader: Members
     faults: Faults
-    later: timedelta = timedelta()
     freed: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     woken: list[str] = field(default_factory=list)
     failed: list[BaseException] = field(default_factory=list)
-    turned: list[str] = field(default_factory=list)
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.later
+        return datetime.now(UTC)
 
     def free(self, cluster: str) -> dict[str, int]:
         view = self.reader.views(self.now()).get(cluster)
@@ -124,7 +116,6 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
             shown=lambda jobs: found["it"].shown.extend(jobs),
             wake=lambda key: found["it"].woken.append(key),
             faulty=lambda error, _of: found["it"].failed.append(error),
-            turned=lambda name: found["it"].turned.append(name),
         )
         found["it"] = made = World(kube, members, there, reader, faults)
         tasks = [asyncio.ensure_future(clusters.run()), asyncio.ensure_future(reader.run())]
@@ -219,18 +210,6 @@ async def test_nodes_pods_and_hypernodes_are_known_and_their_changes(world: Worl
     assert shown["west"]["errors"].keys() == absent
 
 
-async def test_a_list_of_several_pages_is_whole(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(members_member, "_PAGE", 2)
-    for number in range(5):
-        await make(world.there["west"], PODS, on(f"p{number}", "west-1"))
-    await world.kube.delete(CLUSTERS, "west")
-    await until(lambda: "west" not in world.reader.state(world.now()))
-    await join(world.kube, "west")
-    await until(lambda: world.free("west") == {"west-1": 3})
-
-
 def left(world: World, cluster: str = "east", lost: timedelta = timedelta(minutes=5)) -> int | None:
     record = JobStatus(name="hj-a-0", replicated_job="a", index=0, cluster=cluster)
     found = world.reader.pods_left("default", {"hj-a-0": record}, world.now(), lost=lost)
@@ -301,100 +280,6 @@ async def test_pods_on_a_cluster_that_counts_as_lost_are_not_waited_for(world: W
     await world.kube.patch(CLUSTERS, "east", body, kind=PatchType.MERGE, subresource="status")
     await until(lambda: not left(world, lost=timedelta()))
     assert left(world) == 1, "it may come back, and its pods with it"
-
-
-async def test_a_member_that_hangs_is_unknown_after_a_minute_and_others_are_not(
-    world: World,
-) -> None:
-    await until(lambda: world.free("east") and world.free("west"))
-    await until(lambda: len(world.turned) == 2)
-    world.faults.hangs["east"] = asyncio.Event()
-    await world.members["east"].stop_listening()
-    world.later = timedelta(seconds=61)
-    await make(world.there["west"], PODS, on("b", "west-1"))
-    await until(lambda: world.free("west") == {"west-1": 7})
-    assert world.free("east") == {}
-    await until(lambda: world.turned.count("east") == 2)
-    assert left(world) is None
-    await make(world.there["west"], PODS, on("c", "west-1", job="hj-a-0"))
-    await until(lambda: left(world, cluster="west") == 1)
-    assert left(world, cluster="") is None
-
-
-async def test_after_a_bug_of_placement_by_nodes_the_nodes_do_not_count_for_some_time(
-    world: World,
-) -> None:
-    await until(lambda: len(world.turned) == 2)
-    assert world.reader.counted("east", "default/hj-a-0") == 0
-    world.reader.distrust()
-    await until(lambda: len(world.turned) == 4)
-    world.reader.distrust()
-    assert world.reader.views(world.now()) == {}
-    assert world.reader.counted("east", "default/hj-a-0") is None
-    assert world.reader.pods_of("east", "default/hj-a-0") == 0
-    doubted = {each.get("nodesDoubtedUntil") for each in world.reader.state(world.now()).values()}
-    assert None not in doubted
-    world.later = timedelta(minutes=6)
-    await until(lambda: len(world.turned) == 6)
-    await until(lambda: world.free("east") == {"east-1": 8})
-    world.reader.distrust()  # soon after the first time: twice as long
-    world.later = timedelta(minutes=12)
-    assert world.reader.views(world.now()) == {}
-    assert world.free("east") == {}
-
-
-@pytest.mark.parametrize("step", ["_note", "view"])
-async def test_a_member_at_which_the_reader_fails_is_unknown_until_it_is_listed_again(
-    world: World, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(members_reader, "_FIRST_PAUSE", 0.1)
-    await until(lambda: world.free("east") and world.free("west"))
-    real, bad = getattr(MemberFold, step), InjectedError(step)
-
-    def fails(fold: MemberFold, *args: Any) -> Any:
-        found = real(fold, *args)  # the change is in the fold already
-        if fold is world.reader._members["east"].fold and bad not in raised:
-            raised.append(bad)
-            raise bad
-        return found
-
-    raised: list[InjectedError] = []
-    monkeypatch.setattr(MemberFold, step, fails)
-    await make(world.there["east"], PODS, on("a", "east-1", 3))
-    await make(world.there["west"], PODS, on("b", "west-1"))
-    await until(lambda: world.free("west") == {"west-1": 7})
-    await until(lambda: raised and world.failed)
-    assert [first_error(each) for each in world.failed] == [bad]
-    await until(lambda: world.free("east") == {"east-1": 5})
-    world.failed.clear()
-
-
-class InjectedError(Exception):
-    """What a test raises in the reader."""
-
-
-async def test_a_member_that_refuses_is_unknown_and_is_asked_rarely(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    await until(lambda: world.free("west"))
-    world.faults.refuses.add("north")
-    await join(world.kube, "north")
-    await until(lambda: world.reader.state(world.now())["north"]["errors"])
-    await world.reader.tried(30)
-    assert world.free("north") == {}
-    asked = sum(name == "north" for name, _ in world.faults.requests)
-    assert asked <= 5, "once for each resource"
-    said = [each for each in caplog.records if vars(each).get("cluster") == "north"]
-    assert 1 <= len(said) <= 2
-    assert world.free("west")
-
-
-async def test_a_lost_watch_is_resumed_and_misses_no_change(world: World) -> None:
-    await until(lambda: world.free("east"))
-    await world.members["east"].stop_listening()
-    await world.members["east"].start_listening()
-    await make(world.there["east"], PODS, on("a", "east-1", 3))
-    await until(lambda: world.free("east") == {"east-1": 5})
 
 
 async def test_the_command_line_reads_the_nodes_that_the_reader_sees(world: World) -> None:

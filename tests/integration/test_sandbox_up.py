@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -195,3 +196,17 @@ def test_the_logs_of_init_containers_can_be_read(kubeconfig: Path) -> None:
     apply(kubeconfig, job("broken", "echo trained", pod={"initContainers": init}))
     until(kubeconfig, "broken", "phase=Failed")
     assert hyperjob(kubeconfig, "logs", "broken", "--no-prefix") == "fetched\n"
+
+
+def test_a_sandbox_says_that_its_port_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--port", str(port)]
+        done = subprocess.run(
+            [*command, "--directory", tmp_path], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,13 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_core.api.wire import condition
-from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CRDS,
-    EVENTS,
     HYPERJOBS,
     TRAINING_RUNTIMES,
     TRAINJOBS,
@@ -26,9 +24,9 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_webhook.review import AdmissionRequest, decode
 from hyperjob_webhook.surroundings import watched
-from tests.support.controller import clusters, collect_garbage, eventually, running_controller
+from tests.support.controller import clusters, eventually, running_controller
 from tests.support.controlplane import ControlPlane
-from tests.support.trainjobs import crds, job, runtime, trainjob
+from tests.support.trainjobs import crds, runtime, trainjob
 
 Object = dict[str, Any]
 SOON = timedelta(milliseconds=50)
@@ -90,181 +88,11 @@ async def has(kube: Kube, resource: Resource, namespace: str) -> Object:
     return found
 
 
-async def condition_is(kube: Kube, namespace: str, kind: str, status: str = "True") -> Object:
-    async def look() -> Object | None:
-        found = await get(kube, TRAINJOBS, namespace)
-        each = condition((found or {}).get("status", {}), kind)
-        return each if each.get("status") == status else None
-
-    found: Object = await eventually(look, what=f"condition {kind}")
-    return found
-
-
-async def merge(
-    kube: Kube, resource: Resource, namespace: str, body: Object, sub: str | None = None
-) -> None:
-    await kube.patch(
-        resource, "tj", body, kind=PatchType.MERGE, namespace=namespace, subresource=sub
-    )
-
-
-async def report(kube: Kube, namespace: str, phase: str, **pods: int) -> None:
-    """Write the status of all sub-jobs as Karmada brings it back."""
-    listed = await kube.list(VCJOBS, namespace=namespace)
-    state = {"phase": phase, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    for item in listed.items:
-        await kube.patch(
-            VCJOBS,
-            item["metadata"]["name"],
-            {"status": {"state": state, **pods}},
-            kind=PatchType.MERGE,
-            namespace=namespace,
-            subresource="status",
-        )
-
-
 async def sub_jobs(kube: Kube, namespace: str, number: int) -> None:
     async def look() -> bool:
         return len((await kube.list(VCJOBS, namespace=namespace)).items) == number
 
     await eventually(look, what=f"{number} sub-jobs")
-
-
-async def test_a_trainjob_runs_over_two_clusters_and_completes(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with (
-        clusters(kube, one=100, two=100),
-        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
-    ):
-        given = trainjob("tj", namespace, spread='{"clusters": 2}', trainer={"numNodes": 3})
-        await kube.create(TRAINJOBS, given)
-        await sub_jobs(kube, namespace, 2)
-        await report(kube, namespace, "Running", running=2)
-
-        async def is_active() -> bool:
-            status = (await kube.get(TRAINJOBS, "tj", namespace=namespace)).get("status", {})
-            return [each["active"] for each in status.get("jobsStatus", [])] == [2]
-
-        await eventually(is_active, what="two active jobs")
-        await report(kube, namespace, "Completed", running=0, succeeded=2)
-        await condition_is(kube, namespace, "Complete")
-        found = await get(kube, TRAINJOBS, namespace)
-        assert found is not None
-        assert found["spec"]["runtimeRef"]["name"] == "torch"
-        assert found["status"]["jobsStatus"][0]["succeeded"] == 2
-
-        async def reasons() -> set[str]:
-            listed = (await kube.list(EVENTS, namespace=namespace)).items
-            found = {each["reason"] for each in listed if each["regarding"]["kind"] == "TrainJob"}
-            return found if found >= {"HyperJobCreated", "AllJobsCompleted"} else set()
-
-        await eventually(reasons, what="Events on the TrainJob")
-
-
-async def test_suspend_and_resume_reach_the_sub_jobs(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
-    ):
-        await kube.create(TRAINJOBS, trainjob("tj", namespace))
-        await sub_jobs(kube, namespace, 1)
-        await merge(kube, TRAINJOBS, namespace, {"spec": {"suspend": True}})
-        await condition_is(kube, namespace, "Suspended")
-        await sub_jobs(kube, namespace, 0)
-        await merge(kube, TRAINJOBS, namespace, {"spec": {"suspend": False}})
-        await condition_is(kube, namespace, "Suspended", "False")
-        await sub_jobs(kube, namespace, 1)
-
-
-async def test_a_trainjob_without_the_label_and_one_of_multikueue_are_left_alone(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON):
-        for name, given in {
-            "a": {"labels": {}},
-            "b": {"managedBy": "kueue.x-k8s.io/multikueue"},
-        }.items():
-            await kube.create(TRAINJOBS, trainjob(name, namespace, **given))
-        await kube.create(TRAINJOBS, trainjob("tj", namespace))
-        await has(kube, HYPERJOBS, namespace)
-        listed = await kube.list(HYPERJOBS, namespace=namespace)
-        assert [each["metadata"]["name"] for each in listed.items] == ["tj"]
-
-
-async def test_a_trainjob_that_cannot_be_carried_over_fails_until_its_runtime_can(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON):
-        own = runtime("own", job("trainer", hostname="x"))
-        own |= {"kind": TRAINING_RUNTIMES.kind}
-        own["metadata"]["namespace"] = namespace
-        reference = {"name": "own", "kind": TRAINING_RUNTIMES.kind}
-        await kube.create(TRAINJOBS, trainjob("tj", namespace, runtimeRef=reference))
-        await kube.create(TRAINING_RUNTIMES, own)
-        failed = await condition_is(kube, namespace, "Failed")
-        assert failed["reason"] == "TrainingRuntimeNotSupported"
-        assert "hostname" in failed["message"]
-        good = runtime("own")["spec"]
-        await kube.patch(
-            TRAINING_RUNTIMES, "own", {"spec": good}, kind=PatchType.MERGE, namespace=namespace
-        )
-        await has(kube, HYPERJOBS, namespace)
-
-        async def is_clear() -> bool:
-            return not ((await get(kube, TRAINJOBS, namespace)) or {})["status"]["conditions"]
-
-        await eventually(is_clear, what="no condition")
-
-
-async def test_a_missed_deadline_ends_the_trainjob_and_its_hyperjob(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
-    ):
-        await kube.create(TRAINJOBS, trainjob("tj", namespace, activeDeadlineSeconds=1))
-        assert (await condition_is(kube, namespace, "Failed"))["reason"] == "DeadlineExceeded"
-
-        async def is_gone() -> bool:
-            return await get(kube, HYPERJOBS, namespace) is None
-
-        await eventually(is_gone, what="a deleted HyperJob")
-
-
-async def test_the_hyperjob_belongs_to_the_trainjob_and_goes_after_its_time_to_live(
-    control_plane: ControlPlane, kube: Kube, namespace: str, trainer: None
-) -> None:
-    await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime("brief", ttlSecondsAfterFinished=1))
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, trainjobs=SOON),
-    ):
-        await kube.create(TRAINJOBS, trainjob("tj", namespace, runtimeRef={"name": "brief"}))
-        first = (await has(kube, HYPERJOBS, namespace))["metadata"]
-        owner = (await has(kube, TRAINJOBS, namespace))["metadata"]["uid"]
-        assert [each["uid"] for each in first["ownerReferences"]] == [owner]
-        await kube.delete(HYPERJOBS, "tj", namespace=namespace)
-
-        async def is_again() -> bool:
-            await collect_garbage(kube, namespace, first["uid"])
-            found = await get(kube, HYPERJOBS, namespace)
-            return found is not None and found["metadata"]["uid"] != first["uid"]
-
-        await eventually(is_again, what="the HyperJob that a person deleted")
-        await sub_jobs(kube, namespace, 1)
-        await report(kube, namespace, "Completed", succeeded=1)
-        await condition_is(kube, namespace, "Complete")
-
-        async def is_gone() -> bool:
-            return await get(kube, HYPERJOBS, namespace) is None
-
-        await eventually(is_gone, what="a HyperJob deleted after its time to live")
-        await condition_is(kube, namespace, "Complete")
-    await kube.delete(CLUSTER_TRAINING_RUNTIMES, "brief")
 
 
 async def test_nothing_is_watched_or_logged_before_the_crds_which_may_come_and_go(
