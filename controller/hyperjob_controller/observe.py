@@ -25,6 +25,7 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
+from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
 from hyperjob_engine.model.claimcopies import Claim, parse_claim
 from hyperjob_engine.model.observed import (
@@ -104,6 +105,7 @@ class Observer:
             return None
         now = self._now()
         (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
+        hyperjob = with_devices(hyperjob, self._caches.claim_templates.get)
         owner, names = (hyperjob.name, hyperjob.uid), _wanted(hyperjob)
         of_job = partial(parse_job, owner=hyperjob)
         jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)

@@ -7,7 +7,7 @@ HAMi, NVIDIA and Ascend. A resource in no row counts as what it is: amounts of s
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -51,6 +51,13 @@ DEVICES: Final = (
     Row(r"aws\.amazon\.com/neuron(device)?", r"aws\.amazon\.com/neuroncore"),
     Row(r"(amd|intel|gpu\.intel)\.com/(gpu|i915|xe)|habana\.ai/gaudi|google\.com/tpu"),
 )
+DEVICE_CLASS: Final = "deviceclass/"
+"""What the resource of a device class of Kubernetes begins with, as in Volcano's Queues.
+
+A node that has an amount of this name alone, 0, lists all of its device classes.
+"""
+_PARTS: Final = 64
+_COUNT: Final = re.compile(r"([a-z0-9.-]{1,253})=([1-9][0-9]{0,3})")
 NETWORK: Final = re.compile(
     r"(rdma|openshift\.io|mellanox\.com|vpc\.amazonaws\.com|intel\.com/sriov[^/]*)/.*"
     r"|nvidia\.com/(hostdev|rdma|sriov).*|.*/(hca|roce|ib|rdma|efa|nic)[0-9a-z_.-]*",
@@ -116,6 +123,18 @@ def is_device(name: str) -> bool:
     if is_companion(name) or NETWORK.fullmatch(name) is not None:
         return False
     return _SPOKEN.search(name) is not None
+
+
+def marked_devices(mark: str) -> dict[str, int]:
+    """Return the numbers of devices by resource in the annotation DEVICES of a pod: `a=2,b=1`."""
+    found = (_COUNT.fullmatch(each) for each in mark.split(",", _PARTS)[:_PARTS])
+    return {f"{DEVICE_CLASS}{each[1]}": int(each[2]) for each in found if each}
+
+
+def device_mark(numbers: Mapping[str, int]) -> str:
+    """Return the annotation DEVICES of a pod with these devices."""
+    pairs = sorted((name.removeprefix(DEVICE_CLASS), each) for name, each in numbers.items())
+    return ",".join(f"{name}={each}" for name, each in pairs)
 
 
 @lru_cache(maxsize=1024)

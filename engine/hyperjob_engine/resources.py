@@ -10,8 +10,17 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import DEVICES
 from hyperjob_core.api.quantity import MAX, NANO, Format, Quantity
-from hyperjob_engine.devices import NETWORK, is_companion, is_device, multiplier
+from hyperjob_core.api.wire import at
+from hyperjob_engine.devices import (
+    DEVICE_CLASS,
+    NETWORK,
+    is_companion,
+    is_device,
+    marked_devices,
+    multiplier,
+)
 
 Resources: TypeAlias = Mapping[str, int]
 """Amounts in nano-units by the name of the resource."""
@@ -25,7 +34,7 @@ _BINARY_UNITS: Final = (
 )
 _LETTERS: Final = 6
 """The longest amount in a message that is exact."""
-_NATIVE: Final = _BINARY | {"cpu", PODS}
+_NATIVE: Final = _BINARY | {"cpu", PODS, DEVICE_CLASS}
 _NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
 
@@ -86,8 +95,10 @@ def is_asked(name: str, free: Resources) -> bool:
     """Return whether Volcano asks a node or a cluster with `free` for a resource.
 
     It does not for a part of a shared device that no node lists: that is absent here, or below zero
-    once pods with such a part are counted.
+    once pods with such a part are counted. A device class is not known where none is listed.
     """
+    if name.startswith(DEVICE_CLASS):
+        return free.get(name, free.get(DEVICE_CLASS, -1)) >= 0
     return not is_companion(name) or free.get(name, -1) >= 0
 
 
@@ -223,6 +234,13 @@ def pod_request(pod_spec: Object) -> dict[str, int]:
     if isinstance(resources, Mapping):
         result.update(parse_resources(resources.get("requests")))
     return total((_times_devices(result), parse_resources(pod_spec.get("overhead"))))
+
+
+def devices_of(metadata: object) -> dict[str, int]:
+    """Return the devices of resource claims that the metadata of a pod has, in nano-units."""
+    mark = at(metadata, "annotations", DEVICES)
+    found = marked_devices(mark) if isinstance(mark, str) else {}
+    return {name: whole(number) for name, number in found.items()}
 
 
 def _times_devices(request: dict[str, int]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.proxied import proxied
 from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
+from hyperjob_engine.members.deviceclasses import DEVICE_FACTS
 from hyperjob_engine.members.facts import (
     FAILED_CREATE,
     hypernode_fact,
@@ -114,18 +115,24 @@ async def views_of(
 async def _view(member: Kube) -> MemberView:
     # The reading of nodes comes first: a pod on an unknown node would hold nothing.
     nodes = await _facts(member, NODES, node_fact)
-    pods, hypernodes = await asyncio.gather(
-        _facts(member, PODS, pod_fact), _facts(member, HYPERNODES, hypernode_fact)
+    pods, hypernodes, *devices = await asyncio.gather(
+        _facts(member, PODS, pod_fact),
+        _facts(member, HYPERNODES, hypernode_fact),
+        *(_facts(member, resource, fact) for resource, fact in DEVICE_FACTS.items()),
     )
-    return view_of(pods, nodes, hypernodes, as_of=datetime.now(UTC))
+    now = datetime.now(UTC)
+    return view_of(pods or (), nodes or (), hypernodes or (), devices, as_of=now)
 
 
-async def _facts(member: Kube, resource: Resource, fact: Callable[[Object], Fact]) -> list[Fact]:
+async def _facts(
+    member: Kube, resource: Resource, fact: Callable[[Object], Fact]
+) -> list[Fact] | None:
+    """Return the facts of a resource; None if the member lacks a resource that it may lack."""
     try:
         found = await member.list(resource, transform=lambda raw: {_FACT: fact(raw)})
     except (NotFound, Forbidden):
-        if resource is HYPERNODES:  # a member without Volcano's network topology
-            return []
+        if resource in (HYPERNODES, *DEVICE_FACTS):
+            return None
         raise
     return [each[_FACT] for each in found.items]
 

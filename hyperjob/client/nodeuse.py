@@ -48,7 +48,8 @@ def _uses(
     cluster: str, node: MemberNode, owners: Mapping[tuple[str, str], str]
 ) -> Iterator[NodeUse]:
     """Yield the accelerators of a node; `owners` has the HyperJob of each (namespace, vcjob)."""
-    for accelerator in sorted(filter(is_counted, node.allocatable)) or [""]:
+    listed = [name for name, each in node.allocatable.items() if is_counted(name) and each >= 0]
+    for accelerator in sorted(listed) or [""]:
         held: Counter[str] = Counter()
         for pod in node.pods:
             number = pod.request.get(accelerator, 0) // NANO

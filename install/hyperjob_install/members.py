@@ -15,6 +15,7 @@ from hyperjob_core.kube.resources import (
     CLUSTER_ROLES,
     CLUSTERS,
     CORE_EVENTS,
+    DEVICES,
     HYPERNODES,
     NODES,
     PODGROUPS,
@@ -57,7 +58,8 @@ def member_rules(step: MemberAccess) -> list[Object]:
         rules += [_rule(PODS, *_READ), _rule(PODGROUPS, *_READ)]
         rules.append(_rule(CORE_EVENTS, "list", "watch"))
     if step.includes(MemberAccess.NODES):
-        rules += [_rule(NODES, *_READ), _rule(HYPERNODES, *_READ)]
+        rules += [_rule(each, *_READ) for each in (NODES, HYPERNODES)]
+        rules += [_rule(each, "list", "watch") for each in DEVICES]
     if step.includes(MemberAccess.LOGS):
         rules.append(_rule(PODS, "get", part="/log"))
     return rules

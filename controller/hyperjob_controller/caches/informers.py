@@ -48,6 +48,7 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    RESOURCE_CLAIM_TEMPLATES,
     VCJOBS,
     Resource,
     key_of,
@@ -298,6 +299,9 @@ class Caches:
         self.queues = informer(QUEUES)
         self.queue_bindings = informer(CLUSTER_RESOURCE_BINDINGS, transform=slim_queue_binding)
         self.priority_classes = informer(PRIORITY_CLASSES)
+        self.claim_templates = informer(
+            RESOURCE_CLAIM_TEMPLATES, transform=shared.of(strip_managed_fields)
+        )
         self.mutating_webhooks = informer(MUTATING_WEBHOOKS)
         self.other_jobs = informer(VCJOBS, label_selector=f"!{LABEL_HYPERJOB}", transform=slim_job)
         self.deployments = informer(DEPLOYMENTS, transform=slim_deployment)
@@ -325,7 +329,8 @@ class Caches:
         """Return all informers; the controller also works without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
         queues = self.queues, self.queue_bindings
-        return *self.required, *webhooks, *queues, self.priority_classes, self.other_jobs
+        beside = self.priority_classes, self.claim_templates, self.other_jobs
+        return *self.required, *webhooks, *queues, *beside
 
     async def say_what_is_missing(self) -> None:
         """Log once if the states of Queues in the clusters cannot be read.

@@ -34,13 +34,17 @@ from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
     CORE_EVENTS,
+    DEVICE_CLASSES,
     HYPERNODES,
     NODES,
     PODGROUPS,
     PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Resource,
     key_of,
 )
+from hyperjob_engine.members.deviceclasses import claim_fact, class_fact, slice_fact
 from hyperjob_engine.members.facts import (
     TOLD,
     event_fact,
@@ -101,10 +105,29 @@ _FOLDINGS: Final[Mapping[Resource, _Folding]] = {
     CORE_EVENTS: _Folding(
         event_fact, MemberFold.list_events, MemberFold.put_event, MemberFold.drop_event, fields=TOLD
     ),
+    RESOURCE_SLICES: _Folding(
+        slice_fact,
+        lambda fold, listed: fold.devices.list_slices(listed),
+        lambda fold, fact: fold.devices.put_slice(fact),
+        lambda fold, name: fold.devices.drop_slice(name),
+    ),
+    DEVICE_CLASSES: _Folding(
+        class_fact,
+        lambda fold, listed: fold.devices.list_classes(listed),
+        lambda fold, fact: fold.devices.put_class(fact),
+        lambda fold, name: fold.devices.drop_class(name),
+    ),
+    RESOURCE_CLAIMS: _Folding(
+        claim_fact,
+        lambda fold, listed: fold.devices.list_claims(listed),
+        lambda fold, fact: fold.devices.put_claim(fact),
+        lambda fold, key: fold.devices.drop_claim(key),
+    ),
 }
 
 
-_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS)
+_PUBLISHED: Final = (RESOURCE_SLICES, DEVICE_CLASSES)
+_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS, RESOURCE_CLAIMS, *_PUBLISHED)
 
 
 class Member:
@@ -367,7 +390,7 @@ class Member:
         self.errors[resource] = failure
         if resource in _OPTIONAL and isinstance(failure, NotFound | Forbidden):
             self._absent.add(resource)  # such as a member without Volcano's network topology
-            _FOLDINGS[resource].whole(self.fold, ())
+            _FOLDINGS[resource].whole(self.fold, None if resource in _PUBLISHED else ())
         elif type(before) is not type(failure):
             log.log(
                 logging.WARNING if isinstance(failure, _REFUSED) else logging.INFO,

@@ -22,7 +22,15 @@ from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, time
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Gone, TooLarge
 from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODGROUPS, PODS, Resource
+from hyperjob_core.kube.resources import (
+    CORE_EVENTS,
+    DEVICES,
+    HYPERNODES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    Resource,
+)
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
@@ -103,7 +111,7 @@ class Members:
         self._doubt = _DOUBT
         self._resources: tuple[Resource, ...] = (PODS, PODGROUPS, CORE_EVENTS)
         if nodes:
-            self._resources += (NODES, HYPERNODES)
+            self._resources += (NODES, HYPERNODES, *DEVICES)
         self._pages = asyncio.Semaphore(_PAGES)
         self._budget = Budget(most)
         self._members: dict[str, Member] = {}

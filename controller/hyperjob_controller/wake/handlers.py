@@ -24,6 +24,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.kube.workqueue import WorkQueue
+from hyperjob_engine.expansion.claimed import claim_templates_of
 from hyperjob_engine.gang.gang import follows_opening, opens_gate
 from hyperjob_engine.placement.capacity import summarise
 
@@ -95,6 +96,7 @@ class Handlers:
         caches.add_handler(RESOURCE_BINDINGS, self._binding)
         caches.clusters.add_handler(self._cluster)
         caches.priority_classes.add_handler(self._priority_class)
+        caches.claim_templates.add_handler(self._claim_template)
 
     def begin(self) -> Iterator[None]:
         """Update the reservation of every sub-job, one by one, after the sync of all caches."""
@@ -251,6 +253,17 @@ class Handlers:
     def _update(self, job_key: str) -> None:
         self._memory.reservations.update(job_key, now=self._now())
         self._memory.wake_freed()
+
+    def _claim_template(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Request passes of the HyperJobs whose pods get devices by a ResourceClaimTemplate."""
+        namespace, _, name = key_of(new or old or {}).rpartition("/")
+        for obj in self._caches.hyperjobs.items() if not _same(old, new, (("spec",),)) else ():
+            templates = (
+                at(each, "templateSpec") for each in objects(at(obj, "spec", "replicatedJobs"))
+            )
+            is_named = any(name in claim_templates_of(mapping(each)) for each in templates)
+            if is_named and at(obj, "metadata", "namespace") == namespace:
+                self._queue.add(key_of(obj))
 
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):

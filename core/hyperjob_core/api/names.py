@@ -68,6 +68,9 @@ GATE_OPEN: Final = "open"
 # On a vcjob: the generation of its world, and a digest of the plugins' changes.
 WORLD: Final = f"{GROUP}/world"
 
+# On the pods of a sub-job: the devices of their resource claims by device class, as `a=2,b=1`.
+DEVICES: Final = f"{GROUP}/devices"
+
 # On a vcjob: how often the controller has had Karmada apply it again, which any change causes.
 ASKED_AGAIN: Final = f"{GROUP}/asked-again"
 

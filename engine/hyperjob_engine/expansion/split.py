@@ -12,7 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, mapping, objects
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import SplitPolicy
-from hyperjob_engine.resources import Resources, pod_request, whole
+from hyperjob_engine.resources import Resources, devices_of, pod_request, whole
 
 _REQUESTS: Final[Memo[Object, Resources]] = Memo()
 _SCALES: Final[Memo[Object, "Scale"]] = Memo()
@@ -40,11 +40,15 @@ class Scale:
 def request_of(task: Object) -> Resources:
     """Return the request of one pod of a task, in nano-units; callers must not change it.
 
-    It is computed once for each pod spec in the informer caches, which share equal parts of objects
-    and replace objects without changing them.
+    It is computed once for each pod template in the informer caches, which share equal parts of
+    objects and replace objects without changing them.
     """
-    spec = mapping(mapping(task.get("template")).get("spec"))
-    return _REQUESTS.of(id(spec), spec, pod_request)
+    template = mapping(task.get("template"))
+    return _REQUESTS.of(id(template), template, _request)
+
+
+def _request(template: Object) -> Resources:
+    return {**pod_request(mapping(template.get("spec"))), **devices_of(template.get("metadata"))}
 
 
 def scale_of(template: Object, accelerator: str) -> Scale:

@@ -33,7 +33,14 @@ from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
 from hyperjob_engine.model.wants import parse_apart, parse_ports, parse_wants
 from hyperjob_engine.reasons.pods import PodsRefused, PodTrouble, Unschedulable, origin_of, words_of
-from hyperjob_engine.resources import PODS, Resources, parse_resources, pod_request, whole
+from hyperjob_engine.resources import (
+    PODS,
+    Resources,
+    devices_of,
+    parse_resources,
+    pod_request,
+    whole,
+)
 
 FAILED_CREATE: Final = "FailedCreate"
 """The reason of Volcano's Event about a pod that it could not create."""
@@ -302,7 +309,13 @@ def _held(
         namespace=namespace,
         name=_name(metadata.get("name")),
         node=node,
-        request=shared_resources({**_amounts(pod_request(spec)), PODS: whole(1)}),
+        request=shared_resources(
+            {
+                **_amounts(pod_request(spec)),
+                **(devices_of(metadata) if job else {}),
+                PODS: whole(1),
+            }
+        ),
         job=job,
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),

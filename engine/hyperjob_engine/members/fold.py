@@ -5,12 +5,13 @@ changed. The order of lists and events may be any that a watch can bring.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from hyperjob_core.api.status import ContainerFailure
+from hyperjob_engine.members.deviceclasses import Devices
 from hyperjob_engine.members.facts import (
     HyperNodeFact,
     MountFact,
@@ -26,7 +27,7 @@ from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
-from hyperjob_engine.resources import accumulate
+from hyperjob_engine.resources import Resources, accumulate, total
 
 _FAILURES: Final = 1000
 """The failed vcjobs of a member of which the fold knows the first failure."""
@@ -70,6 +71,7 @@ class MemberFold:
         self._refusals: dict[str, dict[str, RefusalFact]] = {}
         self._unschedulable: dict[str, dict[str, Unschedulable]] = {}  # by vcjob and PodGroup
         self._troubled = Troubled()
+        self.devices = Devices(changed=self._devices_changed, touched=self._touch_pod)
         # What `_view` shows, with the places in it; `_changed` has the nodes that differ from it.
         self._shown: dict[str, MemberNode] = {}
         self._places: dict[str, int] = {}
@@ -289,6 +291,7 @@ class MemberFold:
         """Return the member as it was at `as_of`; unchanged content is the value of before."""
         if self._view is None or self._view.version != self._version or self._view.as_of != as_of:
             self._resolve()
+            self._changed.update(self.devices.publish(self._nodes))
             self._view = MemberView(
                 version=self._version,
                 as_of=as_of,
@@ -320,7 +323,7 @@ class MemberFold:
             if node is None:
                 self._shown.pop(name, None)
             else:
-                self._shown[name] = _shown(node, self._by_node.get(name, {}))
+                self._shown[name] = _shown(node, self._pods_on(name), self.devices.of(name))
         if self._view is None or not are_same:
             self._places = {name: place for place, name in enumerate(sorted(self._shown))}
             found = [self._shown[name] for name in self._places]
@@ -373,6 +376,31 @@ class MemberFold:
         self._version += 1
         self._changed.add(node)
 
+    def _touch_pod(self, key: str) -> None:
+        pod = self._pods.get(key)
+        if pod is not None and pod.held is not None:
+            self._touch(pod.held.node)
+
+    def _devices_changed(self) -> None:
+        """Note that nodes may have other devices: they are counted once, for the next view."""
+        self._version += 1
+        self._layout = self._version
+        self._freed = True
+
+    def _pods_on(self, node: str) -> Mapping[str, PodHeld]:
+        """Return the pods of a node with the devices that their claims hold."""
+        pods, held = self._by_node.get(node, {}), self.devices.held
+        if not held:
+            return pods
+        return {
+            key: replace(
+                pod, request=shared_resources({**pod.request, **total(held[key].values())})
+            )
+            if key in held
+            else pod
+            for key, pod in pods.items()
+        }
+
     def _touch_node(self, name: str) -> None:
         """Mark a node that has changed by itself, and not only by its pods."""
         self._touch(name)
@@ -412,26 +440,37 @@ def view_of(
     pods: Iterable[PodFact],
     nodes: Iterable[NodeFact],
     hypernodes: Iterable[HyperNodeFact] = (),
+    devices: Sequence[Iterable[Any] | None] = (None, None, ()),
     *,
     as_of: datetime,
 ) -> MemberView:
-    """Return a member as one list of its objects shows it."""
+    """Return a member as one list of its objects shows it; `devices` in the order of DEVICE_FACTS.
+
+    None: the member does not serve this resource.
+    """
     fold = MemberFold()
+    slices, classes, claims = devices
+    fold.devices.list_slices(slices)
+    fold.devices.list_classes(classes)
+    fold.devices.list_claims(claims or ())
     fold.list_nodes(nodes)
     fold.list_pods(pods)
     fold.list_hypernodes(hypernodes)
     return fold.view(as_of)
 
 
-def _shown(node: NodeFact, pods: Mapping[str, PodHeld]) -> MemberNode:
-    """Return a node with its pods, and what these leave free of it."""
-    free = dict(node.allocatable)
+def _shown(node: NodeFact, pods: Mapping[str, PodHeld], devices: Resources) -> MemberNode:
+    """Return a node with its devices and pods, and what these leave free of it."""
+    allocatable = node.allocatable
+    if devices:
+        allocatable = shared_resources({**allocatable, **devices})
+    free = dict(allocatable)
     for pod in pods.values():
         accumulate(free, pod.request, -1)
     return MemberNode(
         name=node.name,
         state=node.state,
-        allocatable=node.allocatable,
+        allocatable=allocatable,
         free=shared_resources(free),
         labels=node.labels,
         taints=node.taints,

@@ -27,7 +27,15 @@ from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
-from hyperjob_engine.resources import PODS, Resources, parse_resources, subtract, total, whole
+from hyperjob_engine.resources import (
+    PODS,
+    Resources,
+    is_asked,
+    parse_resources,
+    subtract,
+    total,
+    whole,
+)
 
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 """The effects of taints that keep pods away."""
@@ -135,7 +143,11 @@ def promised_on(
     where other workloads have taken room that was reserved.
     """
     most = cluster.allocatable
-    possible = {name: min(amount, max(0, most.get(name, 0))) for name, amount in demand.items()}
+    possible = {
+        name: min(amount, max(0, most.get(name, 0)))
+        for name, amount in demand.items()
+        if is_asked(name, most)
+    }
     return replace(
         cluster,
         free=subtract(cluster.free, possible),

@@ -24,6 +24,7 @@ from hyperjob_engine.resources import (
     amount_only,
     amount_text,
     fits,
+    is_asked,
     is_extended,
     lacking,
     order_of,
@@ -220,7 +221,11 @@ def _absent(
     known = tuple(clusters)
     if not found or not found[0].too_small or not all(each.allocatable for each in known):
         return ""  # the first cluster has room, or a cluster reports no resources
-    asked = [name for name, amount in request.demand.items() if amount > 0 and is_extended(name)]
+    asked = [
+        name
+        for name, amount in request.demand.items()
+        if amount > 0 and is_extended(name) and is_asked(name, {})  # the others may be unlisted
+    ]
     for name in asked:
         if all(each.allocatable.get(name, 0) <= 0 for each in known):
             amounts = (pair for each in known for pair in each.allocatable.items())

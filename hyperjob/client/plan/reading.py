@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+import orjson
+
 from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import words
 from hyperjob.client.members import views_of
@@ -30,6 +32,7 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    RESOURCE_CLAIM_TEMPLATES,
     VCJOBS,
     Resource,
     key_of,
@@ -93,6 +96,11 @@ async def read_world(
             if view.unresolved:
                 what = f"HyperNodes of cluster {name} left out, as by the controller"
                 left_out(f"{what}: {view.unresolved}")
+    hyperjobs = list(hyperjobs)
+    if any(b"resourceClaims" in orjson.dumps(each) for each in hyperjobs):
+        readings[RESOURCE_CLAIM_TEMPLATES] = await listed(
+            kube, RESOURCE_CLAIM_TEMPLATES, namespace=namespace
+        )
     wanted = _needed(hyperjobs, namespace=namespace)
     there: Names = await existing(kube, wanted, left_out=missing)
     for resource, reading in readings.items():

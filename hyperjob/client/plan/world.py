@@ -14,6 +14,7 @@ from hyperjob_core.kube.existing import KINDS, Names
 from hyperjob_core.kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
+    RESOURCE_CLAIM_TEMPLATES,
     Resource,
     key_of,
 )
@@ -59,6 +60,7 @@ class World:
 
     def with_needed(self, found: Iterable[Object]) -> "World":
         """Return the world with objects that pods may need, for the kinds that are known."""
+        templates = {key_of(each): each for each in self.of(RESOURCE_CLAIM_TEMPLATES)}
         more: dict[tuple[str, str], dict[str, str]] = {}
         for obj in found:
             kind, name = string(obj.get("kind")), string(at(obj, "metadata", "name"))
@@ -68,5 +70,9 @@ class World:
                 more.setdefault((home, kind), {})[name] = volume
             elif kind == PRIORITY_CLASSES.kind:
                 more.setdefault(("", kind), {})[name] = ""
+            elif kind == RESOURCE_CLAIM_TEMPLATES.kind:
+                whole = {**obj, "metadata": {"namespace": self.namespace, **obj["metadata"]}}
+                templates[key_of(whole)] = whole
         there = {key: {**names, **more.get(key, {})} for key, names in self.there.items()}
-        return replace(self, there=there)
+        objects = {**self.objects, RESOURCE_CLAIM_TEMPLATES: list(templates.values())}
+        return replace(self, there=there, objects=objects)

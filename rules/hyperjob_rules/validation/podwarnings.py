@@ -228,11 +228,10 @@ SPREAD = rule(
 CLAIMS = rule(
     "X20.resource-claims",
     WARNING,
-    "is counted by no queue and no placement of HyperJob: which cluster has the devices, and how"
-    " many are free, is not known before Volcano looks for nodes there",
+    "counts by device class alone, where the controller reads the ResourceSlices of a cluster: what"
+    " selectors ask for, and devices elsewhere or shared by pods, Volcano alone knows",
     "the pods get devices by resource claims",
-    "name the clusters that have the devices in clusterNames, and let Volcano's queues there count"
-    " them (capability deviceclass/NAME, Volcano 1.14)",
+    "name the clusters with such devices in clusterNames; a Queue bounds them by deviceclass/NAME",
 )
 NEAR = rule(
     "X20.pod-affinity",

@@ -79,6 +79,7 @@ class Rig:
     def __init__(self, *, lag: timedelta = timedelta()) -> None:
         self.hyperjobs, self.jobs, self.policies = Feed(), Feed(), Feed()
         self.bindings, self.clusters, self.priority_classes = Feed(), Feed(), Feed()
+        self.claim_templates = Feed()
         self.known: dict[str, Object] = {}
         self.expected: dict[str, Object] = {}
         self.queued: list[str] = []

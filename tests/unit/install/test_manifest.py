@@ -312,6 +312,9 @@ def test_what_keeps_ours_out(case: str) -> None:
     assert clashes([ours, live, ours]) == expected
 
 
+DEVICES = ("resourceslices", "deviceclasses", "resourceclaims")
+
+
 @pytest.mark.parametrize(
     ("step", "rights"),
     [
@@ -323,12 +326,12 @@ def test_what_keeps_ours_out(case: str) -> None:
         (
             MemberAccess.NODES,
             {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
-            | {("events", "list watch")},
+            | {(each, "list watch") for each in ("events", *DEVICES)},
         ),
         (
             MemberAccess.LOGS,
             {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
-            | {("events", "list watch")}
+            | {(each, "list watch") for each in ("events", *DEVICES)}
             | {("pods/log", "get")},
         ),
     ],

@@ -1,0 +1,294 @@
+"""Devices that a member publishes in ResourceSlices, counted by device class, and their claims.
+
+A device class is the resource `deviceclass/NAME`, as in Volcano's Queues: a node has as many as its
+slices have devices of the class. Of the CEL of a class the conditions on the driver and on equal
+attributes, joined by &&, are decided; any other counts as met, and the selectors of a request too.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, count, mapping, objects, string
+from hyperjob_core.kube.resources import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+    key_of,
+)
+from hyperjob_engine.devices import DEVICE_CLASS
+from hyperjob_engine.resources import Resources, whole
+
+NOT_KNOWN: Final = -1
+"""The amount of a class of which no one can say on which nodes its devices are."""
+_DEVICES: Final = 128
+"""The most devices of a ResourceSlice and of a request, as in Kubernetes."""
+_ATTRIBUTES: Final = 32
+_TEXT: Final = 64
+_REQUESTS: Final = 32
+_DRIVER: Final = re.compile(r"""device\.driver\s*==\s*(["'])([^"'\\]+)\1""")
+_EQUAL: Final = re.compile(
+    r"""device\.attributes\[(["'])([^"'\\]+)\1\]\.(\w+)\s*==\s*(["'][^"'\\]*["']|\w+)"""
+)
+_REPELLING: Final = ("NoSchedule", "NoExecute")
+
+Attributes = frozenset[tuple[str, str | None]]
+"""The texts of attributes by full name, and of "" the driver; None: it differs by device."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFact:
+    """A ResourceSlice: how many devices of equal attributes it has on each node, "" if on many."""
+
+    name: str
+    pool: tuple[str, str]
+    generation: int
+    devices: tuple[tuple[str, Attributes, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFact:
+    """A DeviceClass: the conditions on its devices that are decided; "" is that on the driver."""
+
+    name: str
+    conditions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFact:
+    """A ResourceClaim: the pod that holds its devices, as namespace/name, and amounts by class."""
+
+    key: str
+    pod: str
+    held: Resources
+
+
+def slice_fact(raw: Object) -> SliceFact:
+    """Return what the fold keeps of a ResourceSlice; devices with a repelling taint are left out.
+
+    What differs between all devices of a slice, such as a serial number, selects no class.
+    """
+    spec = mapping(raw.get("spec"))
+    driver = string(spec.get("driver"))[:_TEXT]
+    found = [
+        (string(spec.get("nodeName") or each.get("nodeName")), _attributes(each, driver))
+        for each in objects(spec.get("devices"))[:_DEVICES]
+        if not any(taint.get("effect") in _REPELLING for taint in objects(each.get("taints")))
+    ]
+    values: dict[str, set[str]] = {}
+    for _, attributes in found:
+        for name, value in attributes.items():
+            values.setdefault(name, set()).add(value)
+    single = {name for name, each in values.items() if 1 < len(each) == len(found)}
+    counts = Counter(
+        (node, frozenset((n, None if n in single else v) for n, v in attributes.items()))
+        for node, attributes in found
+    )
+    return SliceFact(
+        name=string(at(raw, "metadata", "name")),
+        pool=(driver, string(at(spec, "pool", "name"))),
+        generation=count(at(spec, "pool", "generation")),
+        devices=tuple((node, each, number) for (node, each), number in counts.items()),
+    )
+
+
+def _attributes(device: Object, driver: str) -> dict[str, str]:
+    found = {"": driver}
+    for name, value in list(mapping(device.get("attributes")).items())[:_ATTRIBUTES]:
+        text = next((each for each in mapping(value).values()), None)
+        full = name if "/" in name else f"{driver}/{name}"
+        if isinstance(text, str | int) and len(full) <= 2 * _TEXT:
+            found[full] = (str(text).lower() if isinstance(text, bool) else str(text))[:_TEXT]
+    return found
+
+
+def class_fact(raw: Object) -> ClassFact:
+    """Return what the fold keeps of a DeviceClass."""
+    conditions: list[tuple[str, str]] = []
+    for each in objects(at(raw, "spec", "selectors"))[:_REQUESTS]:
+        expression = string(at(each, "cel", "expression"))
+        if len(expression) > 32 * _TEXT or re.search(r"\|\||[?!]", expression):
+            continue
+        for term in expression.split("&&"):
+            if driver := _DRIVER.fullmatch(term.strip(" ()\n")):
+                conditions.append(("", driver[2][:_TEXT]))
+            elif equal := _EQUAL.fullmatch(term.strip(" ()\n")):
+                conditions.append((f"{equal[2]}/{equal[3]}", equal[4].strip("\"'")[:_TEXT]))
+    return ClassFact(string(at(raw, "metadata", "name")), tuple(conditions))
+
+
+def claim_fact(raw: Object) -> ClaimFact:
+    """Return what the fold keeps of a ResourceClaim.
+
+    Of several pods that share the claim one holds its devices, so that they count once.
+    """
+    classes = {name: resource for name, resource, _ in _requests(raw.get("spec"))}
+    held: Counter[str] = Counter()
+    for each in objects(at(raw, "status", "allocation", "devices", "results"))[: 2 * _DEVICES]:
+        name = classes.get(string(each.get("request")).partition("/")[0])
+        if name and each.get("adminAccess") is not True:
+            held[name] += whole(1)
+    user = next(iter(objects(at(raw, "status", "reservedFor"))), {})
+    namespace = string(at(raw, "metadata", "namespace"))
+    return ClaimFact(key_of(raw), f"{namespace}/{string(user.get('name'))}", dict(held))
+
+
+def _requests(spec: object) -> Iterable[tuple[str, str, int]]:
+    """Yield the name, resource and number of each request of a claim: of its first alternative."""
+    for each in objects(at(spec, "devices", "requests"))[:_REQUESTS]:
+        first = next(iter(objects(each.get("firstAvailable"))), mapping(each.get("exactly")))
+        name = string(first.get("deviceClassName"))
+        if name and first.get("adminAccess") is not True:
+            number = min(count(first.get("count")) or 1, _DEVICES)
+            yield string(each.get("name")), f"{DEVICE_CLASS}{name}", number
+
+
+DEVICE_FACTS: Final[Mapping[Resource, Callable[[Object], Any]]] = {
+    RESOURCE_SLICES: slice_fact,
+    DEVICE_CLASSES: class_fact,
+    RESOURCE_CLAIMS: claim_fact,
+}
+"""What the fold keeps of the objects that show devices and who holds them."""
+
+
+def devices_of_template(raw: Object) -> Resources:
+    """Return the devices by class that each pod of a ResourceClaimTemplate gets, in nano-units."""
+    found: Counter[str] = Counter()
+    for _, resource, number in _requests(at(raw, "spec", "spec")):
+        found[resource] += whole(number)
+    return dict(found)
+
+
+def published(
+    slices: Collection[SliceFact], classes: Iterable[ClassFact]
+) -> Mapping[str, Resources]:
+    """Return the devices of each node by class, and under "" what any other node has.
+
+    A node has no device of a class that is not listed for it. An older generation of a pool does
+    not count. Of a class without a driver, or with devices of several nodes, nothing is known.
+    """
+    latest: dict[tuple[str, str], int] = {}
+    for each in slices:
+        latest[each.pool] = max(latest.get(each.pool, 0), each.generation)
+    by_sort: dict[Attributes, Counter[str]] = {}
+    for each in slices:
+        for node, attributes, number in (
+            each.devices if each.generation == latest[each.pool] else ()
+        ):
+            by_sort.setdefault(attributes, Counter())[node] += whole(number)
+    common: dict[str, int] = {DEVICE_CLASS: 0}
+    found: dict[str, Counter[str]] = {}
+    for one in classes:
+        name = f"{DEVICE_CLASS}{one.name}"
+        if not any(condition == "" for condition, _ in one.conditions):
+            common[name] = NOT_KNOWN
+        for attributes, nodes in by_sort.items():
+            if not _matches(dict(attributes), one):
+                continue
+            if "" in nodes:
+                common[name] = NOT_KNOWN
+            for node, amount in nodes.items():
+                found.setdefault(node, Counter())[name] += amount
+    unknown = {name: amount for name, amount in common.items() if amount == NOT_KNOWN}
+    nodes_found = {node: {DEVICE_CLASS: 0, **held, **unknown} for node, held in found.items()}
+    return {**nodes_found, "": common}
+
+
+def _matches(attributes: Mapping[str, str | None], one: ClassFact) -> bool:
+    return all(attributes.get(name, "") in (value, None) for name, value in one.conditions)
+
+
+class Devices:
+    """The devices of the nodes of a member, as `publish` counted them last, and who holds them.
+
+    `held` are the devices of pods by their claims. `changed` is called where nodes may have other
+    devices, and `touched` with the key of a pod that holds others.
+    """
+
+    def __init__(self, *, changed: Callable[[], None], touched: Callable[[str], None]) -> None:
+        self.held: dict[str, dict[str, Resources]] = {}
+        self._claims: dict[str, ClaimFact] = {}
+        self._changed = changed
+        self._touched = touched
+        # None: the member does not serve the API.
+        self._slices: dict[str, SliceFact] | None = None
+        self._classes: dict[str, ClassFact] | None = None
+        self._stale = False
+        self._published: Mapping[str, Resources] = {}
+
+    def of(self, node: str) -> Resources:
+        """Return the devices of a node; nothing is known of them if the result is empty."""
+        return self._published.get(node, self._published.get("", {}))
+
+    def publish(self, nodes: Iterable[str]) -> set[str]:
+        """Count again, if slices or classes have changed; return the nodes with other devices."""
+        if not self._stale:
+            return set()
+        old = {name: self.of(name) for name in nodes}
+        self._stale, self._published = False, {}
+        if self._slices is not None and self._classes is not None:
+            self._published = published(self._slices.values(), self._classes.values())
+        return {name for name, before in old.items() if self.of(name) != before}
+
+    def list_slices(self, slices: Iterable[SliceFact] | None) -> None:
+        """Take over all ResourceSlices; None: the member has no such API."""
+        self._slices = None if slices is None else {each.name: each for each in slices}
+        self._stale = True
+        self._changed()
+
+    def put_slice(self, one: SliceFact) -> None:
+        """Take over a ResourceSlice."""
+        self._slices = self._slices or {}
+        self._slices[one.name] = one
+        self._stale = True
+        self._changed()
+
+    def drop_slice(self, name: str) -> None:
+        """Drop a ResourceSlice."""
+        self.list_slices(each for each in (self._slices or {}).values() if each.name != name)
+
+    def list_classes(self, classes: Iterable[ClassFact] | None) -> None:
+        """Take over all DeviceClasses; None: the member has no such API."""
+        self._classes = None if classes is None else {each.name: each for each in classes}
+        self._stale = True
+        self._changed()
+
+    def put_class(self, one: ClassFact) -> None:
+        """Take over a DeviceClass."""
+        self.list_classes([*(self._classes or {}).values(), one])
+
+    def drop_class(self, name: str) -> None:
+        """Drop a DeviceClass."""
+        self.list_classes(each for each in (self._classes or {}).values() if each.name != name)
+
+    def list_claims(self, claims: Iterable[ClaimFact]) -> None:
+        """Take over all ResourceClaims."""
+        listed = {each.key: each for each in claims}
+        for key in self._claims.keys() - listed.keys():
+            self.drop_claim(key)
+        for each in listed.values():
+            self.put_claim(each)
+
+    def put_claim(self, claim: ClaimFact) -> None:
+        """Take over a ResourceClaim, whose devices its pod holds beside its request."""
+        if self._claims.get(claim.key) == claim:
+            return
+        self.drop_claim(claim.key)
+        if claim.held:
+            self._claims[claim.key] = claim
+            self.held.setdefault(claim.pod, {})[claim.key] = claim.held
+            self._touched(claim.pod)
+
+    def drop_claim(self, key: str) -> None:
+        """Drop a ResourceClaim."""
+        before = self._claims.pop(key, None)
+        if before is not None:
+            claims = self.held[before.pod]
+            del claims[key]
+            if not claims:
+                del self.held[before.pod]
+            self._touched(before.pod)
