@@ -17,6 +17,7 @@ from hyperjob_core.api.names import (
     QUEUE_ADMISSION,
 )
 from hyperjob_core.api.wire import decoded, mapping, string
+from hyperjob_core.features import DEFAULT_GATES, read_gates, show_gates
 from hyperjob_core.serving.addresses import listen_address
 from hyperjob_core.settings import Setting, read_options, seconds, whole_number
 from hyperjob_engine.devices import parse_rows
@@ -57,6 +58,7 @@ class Options:
     tenant_messages: Literal["names", "counts"] = "names"
     log_format: Literal["text", "json"] = "json"
     log_level: str = "info"
+    feature_gates: frozenset[str] = DEFAULT_GATES
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= 1000:
@@ -77,6 +79,11 @@ class Options:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
+        if self.splitter_url is not None and "ExternalSplitter" not in self.feature_gates:
+            raise ValueError(
+                "--splitter-url needs --feature-gates=ExternalSplitter=true: its protocol is alpha,"
+                " and may change in any release"
+            )
         try:
             parse_rows(self.devices)
         except ValueError as error:
@@ -273,6 +280,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "log_format": Setting("format of the log", choices=("text", "json")),
     "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
+    "feature_gates": Setting(
+        "features that are not settled, on or off: docs/stability.md",
+        read_gates,
+        metavar="NAME=true|false,...",
+        show=show_gates,
+    ),
 }
 
 

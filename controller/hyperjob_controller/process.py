@@ -16,6 +16,7 @@ from hyperjob_controller.place import Place
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.duration import utc_now
+from hyperjob_core.features import show_gates
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.renewals import RENEWALS
 from hyperjob_core.telemetry.endpoints import Protection, serve
@@ -54,7 +55,8 @@ async def run(options: Options) -> None:
         _protection(options) as protected,
     ):
         manager = Manager(kube, options, members=members, watchdog=watchdog)
-        follow_trainjobs(manager, kube)
+        if "TrainJobs" in options.feature_gates:
+            follow_trainjobs(manager, kube)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         readyz.add("credentials", manager.refused)
@@ -73,6 +75,7 @@ async def run(options: Options) -> None:
                 extra={
                     "server": kube.host,
                     "queueAdmission": str(options.queue_admission or AUTO),
+                    "featureGates": show_gates(options.feature_gates),
                     "health": addresses.health,
                     "metrics": addresses.metrics,
                     "debug": addresses.debug,

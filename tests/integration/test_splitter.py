@@ -16,6 +16,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.splitters import PROGRAM
 
 GPU = "nvidia.com/gpu"
+GATES = frozenset({"ExternalSplitter"})
 
 
 @pytest.fixture
@@ -64,7 +65,9 @@ async def test_what_the_splitter_answers_is_made(
     async with (
         splitter() as url,
         clusters(kube, one=100, two=60),
-        running_controller(control_plane.kubeconfig, namespace, splitter_url=url),
+        running_controller(
+            control_plane.kubeconfig, namespace, splitter_url=url, feature_gates=GATES
+        ),
     ):
         await kube.create(HYPERJOBS, hyperjob(namespace, 128))
 
@@ -82,7 +85,12 @@ async def test_a_splitter_that_is_away_is_waited_for_and_named(
 ) -> None:
     async with (
         clusters(kube, one=100, two=60),
-        running_controller(control_plane.kubeconfig, namespace, splitter_url="http://127.0.0.1:1/"),
+        running_controller(
+            control_plane.kubeconfig,
+            namespace,
+            splitter_url="http://127.0.0.1:1/",
+            feature_gates=GATES,
+        ),
     ):
         await kube.create(HYPERJOBS, hyperjob(namespace, 128))
 

@@ -97,6 +97,7 @@ VALUES: dict[str, Object] = {
                 "gang-timeout": 600,
                 "tenant-messages": "counts",
                 "splitter-url": "https://splitter.example/split",
+                "feature-gates": "ExternalSplitter=true",
                 "splitter-token-file": "/etc/splitter/token",
             },
             "extraVolumes": [

@@ -3,6 +3,7 @@ import pytest
 from hyperjob_controller.options import Options, annotations_of, parse, published
 from hyperjob_controller.tuning import LOGS_PER_SECOND
 from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
+from hyperjob_core.features import read_gates, show_gates
 from hyperjob_engine.model.observed import QueueAdmission
 
 
@@ -56,6 +57,17 @@ def test_flags_win_over_the_environment() -> None:
             {},
             "--splitter-url: 'ftp://splitter' is no http or https URL",
         ),
+        (
+            ["--splitter-url", "https://splitter"],
+            {},
+            "--splitter-url needs --feature-gates=ExternalSplitter=true",
+        ),
+        (
+            ["--feature-gates", "TrainJob=true"],
+            {},
+            "there is no feature gate 'TrainJob'; did you mean 'TrainJobs'?",
+        ),
+        (["--feature-gates", "TrainJobs"], {}, "expected TrainJobs=true or TrainJobs=false"),
         (["--work", "3"], {}, "unrecognized arguments"),
     ],
 )
@@ -73,7 +85,25 @@ def test_wrong_usage_is_told(
 
 @pytest.mark.parametrize("url", ["http://splitter", "https://splitter:8443/split"])
 def test_the_splitter_has_a_web_address(url: str) -> None:
-    assert parse(["--splitter-url", url], {}).splitter_url == url
+    gate = ["--feature-gates", "ExternalSplitter=true"]
+    assert parse(["--splitter-url", url, *gate], {}).splitter_url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "on"),
+    [
+        ("", {"TrainJobs"}),
+        ("ExternalSplitter=true", {"TrainJobs", "ExternalSplitter"}),
+        ("TrainJobs=false,ExternalSplitter=true", {"ExternalSplitter"}),
+        ("TrainJobs=false,TrainJobs=true", {"TrainJobs"}),
+    ],
+)
+def test_a_feature_gate_switches_a_feature_whose_default_its_stage_says(
+    text: str, on: set[str]
+) -> None:
+    found = parse(["--feature-gates", text], {}).feature_gates
+    assert found == on
+    assert read_gates(show_gates(found)) == on
 
 
 @pytest.mark.parametrize(

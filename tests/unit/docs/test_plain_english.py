@@ -16,6 +16,7 @@ PLACES = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "RELEASE.md",
     "SECURITY.md",
     "certs",
     "charts",
@@ -23,6 +24,7 @@ PLACES = (
     "core",
     "crds",
     "engine",
+    "release",
     "rules",
 )
 PLACES += (

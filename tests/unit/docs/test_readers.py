@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.generators import site
+from hyperjob_core.features import DEFAULT_GATES, FEATURES
 
 ROOT = Path(__file__).parents[3]
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#:]+\.md)(?:#[^)]*)?\)")
@@ -26,6 +27,7 @@ TOPICS = {
     "uninstall": r"helm uninstall",
     "alerts": r"^# .*[Aa]lerts|^## HyperJob\w+",
     "queues": r"^# .*[Qq]ueue",
+    "deprecation policy": r"^## Deprecation",
 }
 """What readers of the two trials looked for, and what a page that answers it says."""
 _INSTALLS = re.compile(
@@ -71,6 +73,16 @@ def test_the_site_has_each_page_by_reader_and_each_link_leads_to_a_file_of_it(
             r"\]\(([^)\s:#]+)(?:#[^)]*)?\)", (tmp_path / page).read_text(encoding="utf-8")
         ):
             assert (tmp_path / page.parent / target).is_file(), f"{page}: {target}"
+
+
+def test_the_table_of_feature_gates_has_each_gate_as_the_controller_knows_it() -> None:
+    text = (ROOT / "docs/stability.md").read_text(encoding="utf-8")
+    assert re.findall(
+        r"^\| `(\w+)` \| `(\w+)` \| (\w+) \| ([\d.]+) \| (.+) \|$", text, re.MULTILINE
+    ) == [
+        (name, str(name in DEFAULT_GATES).lower(), each.stage, each.since, each.what)
+        for name, each in FEATURES.items()
+    ]
 
 
 def asked(text: str) -> list[str]:
