@@ -1,6 +1,5 @@
 """`hyperjob install | uninstall | preflight` against a whole API server, looked at by kubectl."""
 
-import base64
 import json
 import os
 import socket
@@ -19,10 +18,6 @@ from click.testing import CliRunner, Result
 from hyperjob import __version__
 from hyperjob.cli import main
 from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
-from hyperjob_core.kube.client import Kube
-from hyperjob_install.plan import require_karmada
-from hyperjob_install.problems import InstallError
-from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import free_port, running, wait_for
@@ -132,19 +127,6 @@ def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, ru
     assert changes(run("install", "-o", "json")) == told
 
 
-def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
-    first = run("install")
-    # The namespace of the Lease stays after an uninstallation by an earlier test.
-    assert any(text in first.stdout for text in ("30 created, 1 kept", "31 created"))
-    assert "Next: hyperjob preflight" in first.stdout
-    before = ours(karmada)
-    assert len(before) == 29
-    second = run("install")
-    assert second.stdout.startswith("Nothing to change: 31 objects checked")
-    assert ours(karmada) == before
-    assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
-
-
 def test_uninstalling_leaves_nothing_of_ours(karmada: ControlPlane, run: Run) -> None:
     run("install")
     kept = run("uninstall")
@@ -167,30 +149,6 @@ def test_webhooks_are_the_first_to_go(karmada: ControlPlane, run: Run) -> None:
     assert "MutatingWebhookConfiguration/hyperjob-mutating" in ours(karmada)
 
 
-def test_what_differs_is_set_right_and_named(karmada: ControlPlane, run: Run) -> None:
-    run("install")
-    karmada.kubectl(
-        *("patch", "clusterrole", "hyperjob-view", "--type=json"),
-        *("-p", '[{"op": "add", "path": "/rules/0/verbs/-", "value": "delete"}]'),
-    )
-    refused = run("install", code=1)
-    assert "clusterrole.rbac.authorization.k8s.io/hyperjob-view" in refused.stderr
-    assert ".rules" in refused.stderr
-    assert '"kubectl-patch"' in refused.stderr
-    assert "--allow conflicts" in refused.stderr
-    problem = json.loads(run("install", "-o", "json", code=1).stdout)["problems"][0]
-    assert problem["object"] == "clusterrole.rbac.authorization.k8s.io/hyperjob-view"
-
-    forced = run("install", "--allow", "conflicts")
-    assert "1 configured" in forced.stdout
-    assert "rules[0].verbs" in forced.stdout
-    verbs = karmada.kubectl(
-        "get", "clusterrole", "hyperjob-view", "-o", "jsonpath={.rules[0].verbs}"
-    )
-    assert json.loads(verbs.stdout) == ["get", "list", "watch"]
-    assert "Nothing to change" in run("install").stdout
-
-
 def bundles(plane: ControlPlane) -> set[str]:
     """Read every caBundle of ours."""
     path = "jsonpath={.webhooks[*].clientConfig.caBundle}"
@@ -201,80 +159,6 @@ def bundles(plane: ControlPlane) -> set[str]:
         for kind, name in zip(kinds, names, strict=True)
     ]
     return {bundle for found in read for bundle in found}
-
-
-def test_authorities_stay_when_none_are_given(karmada: ControlPlane, run: Run) -> None:
-    run("install")
-    (first,) = bundles(karmada)
-    assert "Nothing to change" in run("install", "--webhook-url", "https://127.0.0.1:1").stdout
-    # Rotation writes them by itself.
-    path = "/webhooks/0/clientConfig/caBundle"
-    other = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
-    karmada.kubectl(
-        *("patch", "validatingwebhookconfiguration", "hyperjob-validating", "--type=json", "-p"),
-        json.dumps([{"op": "replace", "path": path, "value": other}]),
-    )
-    assert "Nothing to change" in run("install", "--webhook-url", "https://127.0.0.1:1").stdout
-    assert bundles(karmada) == {first, other}
-    moved = run("install", "--webhook-url", "https://127.0.0.1:2")
-    assert "3 configured" in moved.stdout  # two configurations and the record
-    assert "webhooks[0].clientConfig.url" in moved.stdout
-    assert bundles(karmada) == {first, other}
-
-
-def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, run: Run) -> None:
-    theirs = {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": "queue-configuration"},
-        "spec": {
-            "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"},
-            "customizations": {
-                "statusAggregation": {"luaScript": "function AggregateStatus() end"}
-            },
-        },
-    }
-    karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
-    try:
-        refused = run("install", code=1)
-        assert "no object was changed" in refused.stderr
-        assert "replace Volcano Global's customization with --allow interpreters" in refused.stderr
-        assert ours(karmada) == {}
-        run("install", "--skip", "interpreters")
-        assert not [name for name in ours(karmada) if name.startswith("ResourceInterpreter")]
-        there = "resourceinterpretercustomization/queue-configuration"
-        whole = ("install", "--skip", "none", "--allow", "interpreters")
-        tried = run(*whole, "--dry-run")
-        assert "Volcano Global's; HyperJob's replaces it" in tried.stdout
-        karmada.kubectl("get", there)
-        told = changes(run(*whole, "-o", "json"))
-        assert told["ResourceInterpreterCustomization/queue-configuration"] == "deleted"
-        assert told["ResourceInterpreterCustomization/hyperjob-queue"] == "created"
-        assert "NotFound" in karmada.kubectl("get", there, check=False).stderr
-    finally:
-        gone = ("resourceinterpretercustomization", "queue-configuration", "--ignore-not-found")
-        karmada.kubectl("delete", *gone)
-    assert "Nothing to change" in run("install", "--allow", "interpreters").stdout
-
-
-def test_a_customization_of_anybody_else_is_never_replaced(karmada: ControlPlane, run: Run) -> None:
-    theirs = {
-        "apiVersion": "config.karmada.io/v1alpha1",
-        "kind": "ResourceInterpreterCustomization",
-        "metadata": {"name": "team-queues"},
-        "spec": {
-            "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"},
-            "customizations": {"retention": {"luaScript": "function Retain() end"}},
-        },
-    }
-    karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
-    try:
-        refused = run("install", "--allow", "interpreters", code=1)
-        kubectl = f"kubectl --kubeconfig {karmada.kubeconfig}"
-        assert f"{kubectl} delete resourceinterpretercustomization team-queues" in refused.stderr
-        assert ours(karmada) == {}
-    finally:
-        karmada.kubectl("delete", "resourceinterpretercustomization", "team-queues")
 
 
 def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run) -> None:
@@ -290,50 +174,6 @@ def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run
         karmada.kubectl("get", "crd", "jobs.batch.volcano.sh")
     finally:
         karmada.kubectl("delete", *files)
-
-
-def test_a_stand_in_keeps_what_a_newer_volcano_has(karmada: ControlPlane, run: Run) -> None:
-    run("install", "--skip", "webhooks")
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "future", "namespace": "default"},
-        "spec": {"entanglement": {"pairs": 2}, "tasks": [{"name": "a", "replicas": 1}]},
-    }
-    karmada.kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(job))
-    stored = json.loads(karmada.kubectl("get", "vcjob", "future", "-o", "json").stdout)
-    assert stored["spec"]["entanglement"] == {"pairs": 2}
-    assert stored["spec"]["queue"] == "default"
-
-
-def test_hyperjobs_keep_an_installation(karmada: ControlPlane, run: Run) -> None:
-    run("install", "--skip", "webhooks")
-    karmada.kubectl("create", "-f", "-", stdin=hyperjob("llm"))
-    before = ours(karmada)
-    refused = run("uninstall", code=1)
-    assert "1 HyperJob exists: default/llm" in refused.stderr
-    assert "deletes all of them" in run("uninstall", "--delete-crds", code=1).stderr
-    assert ours(karmada) == before
-    run("uninstall", "--force")
-    karmada.kubectl("get", "hyperjob", "llm")
-    run("uninstall", "--force", "--delete-crds")
-    assert karmada.kubectl("get", "hyperjobs", check=False).returncode
-
-
-def test_a_definition_that_knows_more_is_not_replaced_unasked(
-    karmada: ControlPlane, run: Run
-) -> None:
-    run("install", "--skip", "webhooks")
-    spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
-    karmada.kubectl(
-        *("patch", "crd", "hyperjobs.training.volcano.sh", "--type=json", "-p"),
-        json.dumps([{"op": "add", "path": f"{spec}/future", "value": {"type": "string"}}]),
-    )
-    refused = run("install", "--allow", "conflicts", code=1)
-    assert "spec.future" in refused.stderr
-    assert "--allow field-loss" in refused.stderr
-    run("install", "--allow", "conflicts", "--allow", "field-loss")
-    assert "Nothing to change" in run("install").stdout
 
 
 def delete_namespace(plane: ControlPlane, name: str) -> None:
@@ -362,17 +202,6 @@ def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane
     karmada.kubectl("create", "namespace", name)
 
 
-def test_a_second_release_neither_takes_over_nor_takes_away(run: Run) -> None:
-    run("install", "--release", "karmada-system/first")
-    said = run("install", "--release", "ml/second", code=1)
-    assert "the Helm release karmada-system/first has installed HyperJob" in said.stderr
-    assert changes(run("uninstall", "--release", "ml/second", "-o", "json")) == {}
-    assert "Nothing to change" in run("install", "--release", "karmada-system/first").stdout
-    run("install", "--release", "ml/second", "--allow", "conflicts")
-    told = changes(run("uninstall", "--release", "ml/second", "-o", "json"))
-    assert told["MutatingWebhookConfiguration/hyperjob-mutating"] == "deleted"
-
-
 def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
     run("install", "--user-prefix", "some:")
     if not karmada.real:
@@ -387,16 +216,6 @@ def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
     assert can("list", "clusters.cluster.karmada.io") == "yes"
     assert can("create", "hyperjobs.training.volcano.sh") == "no"
     assert can("get", "secrets") == "no"
-
-
-async def test_another_api_server_is_refused(tmp_path: Path) -> None:
-    async with ApiServer() as server:
-        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
-        async with Kube.connect(kubeconfig=kubeconfig) as kube:
-            with pytest.raises(
-                InstallError, match=r"not a Karmada API server.*config\.karmada\.io"
-            ):
-                await require_karmada(kube)
 
 
 # preflight

@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 import pytest
 import pytest_asyncio
 
-from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 from tests.support.uiworld import Ui, open_ui
@@ -106,18 +105,6 @@ async def test_a_cluster_shows_its_nodes_and_who_holds_them(ui: Ui, world: CliWo
     assert (await ui.get("/clusters/nowhere")).status == 404
 
 
-async def test_the_table_takes_filters_from_the_address(ui: Ui) -> None:
-    every = await ui.get("/hyperjobs")
-    assert all(name in every.text for name in ("llm", "queued", "done"))
-    waiting = await ui.get("/hyperjobs?phase=Queued")
-    assert "1\u20131 of 1" in waiting.text
-    assert f'href="{ONE}"' not in waiting.html
-    assert "1 of 1" in waiting.text
-    labelled = await ui.get("/hyperjobs?label=team%3Dllm")
-    assert "1\u20131 of 1" in labelled.text
-    assert "No HyperJobs match" in (await ui.get("/hyperjobs?q=nothing-like-this")).text
-
-
 async def test_one_hyperjob_shows_its_sub_jobs_and_its_life(ui: Ui) -> None:
     page = await ui.until(ONE, "The timeline as a table")
     assert "llm-trainer-0" in page.text
@@ -174,32 +161,6 @@ async def test_a_change_reaches_a_viewer_as_parts(ui: Ui, world: CliWorld) -> No
     await ui.until("/hyperjobs?q=moving", "No HyperJobs match")
 
 
-async def test_an_action_is_asked_for_once_more_and_then_done(ui: Ui, world: CliWorld) -> None:
-    await world.make(HYPERJOBS, hyperjob("acted"), status("acted", "Running", {"cluster": "east"}))
-    path = f"/hyperjobs/{NAMESPACE}/acted"
-    await ui.until(path, "acted")
-    question = await ui.get(f"{path}/suspend")
-    assert "The controller removes 1 sub-job from east" in question.text
-    assert (await world.hyperjob("acted"))["spec"].get("suspend") is not True
-    done = await ui.post(f"{path}/suspend")
-    assert (done.status, done.headers["Location"]) == (303, f"{path}?done=suspend")
-    assert (await world.hyperjob("acted"))["spec"]["suspend"] is True
-    await ui.until(path, "Resume")
-    assert (await ui.post(f"{path}/resume")).status == 303
-    assert (await world.hyperjob("acted"))["spec"]["suspend"] is False
-    await ui.until(path, "Restart")
-    assert (await ui.post(f"{path}/restart")).status == 303
-    again = await ui.post(f"{path}/restart")
-    assert again.status == 409
-    assert "has not accepted an earlier" in again.text
-    wrong = await ui.post(f"{path}/delete", typed="other")
-    assert wrong.status == 409
-    assert "nothing was deleted" in wrong.text
-    assert (await ui.post(f"{path}/delete", typed="acted")).status == 303
-    with pytest.raises(NotFound):
-        await world.hyperjob("acted")
-
-
 async def test_a_form_in_an_unknown_charset_is_refused_and_does_nothing(
     ui: Ui, world: CliWorld
 ) -> None:
@@ -208,15 +169,6 @@ async def test_a_form_in_an_unknown_charset_is_refused_and_does_nothing(
         assert sent.status == 400
         assert "charset" in await sent.text()
     assert (await world.hyperjob("llm"))["spec"].get("suspend") is not True
-
-
-async def test_a_read_only_page_offers_and_does_nothing(world: CliWorld) -> None:
-    async with AsyncExitStack() as stack:
-        ui = await open_ui(stack, world.kube, read_only=True)
-        page = await ui.get(ONE)
-        assert "Suspend" not in page.text
-        assert (await ui.post(f"{ONE}/suspend")).status == 403
-        assert (await world.hyperjob("llm"))["spec"].get("suspend") is not True
 
 
 HOSTILE = (

@@ -1,7 +1,6 @@
 """The webhook as a user runs it: started, probed, asked, ended."""
 
 import asyncio
-import contextlib
 import json
 import shutil
 import socket
@@ -17,7 +16,7 @@ import pytest
 from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from tests.support.processes import wait_for
 from tests.support.stack import Certificates, issue_certificates
-from tests.support.webhookprocess import RawConnection, command, webhook_process
+from tests.support.webhookprocess import RawConnection, webhook_process
 
 pytestmark = pytest.mark.scenario
 
@@ -111,22 +110,6 @@ async def test_sigterm_in_the_middle_of_bodies_loses_none(tmp_path, certificates
         assert await asyncio.to_thread(webhook.process.wait, 30) == 0
 
 
-async def test_a_request_that_never_ends_does_not_hold_the_end_up(tmp_path, certificates):
-    limits = {"shutdown_grace_seconds": 0.1, "request_timeout": 25}
-    with webhook_process(tmp_path, certificates, **limits) as webhook:
-        connection = await RawConnection.open(webhook.port, webhook.client_tls())
-        await connection.send_head(MUTATE_RESOURCEBINDING, 100)
-        webhook.terminate()
-        assert await asyncio.to_thread(webhook.process.wait, 20) == 0
-        await connection.close()
-
-
-def run_to_its_end(certificates, *flags):
-    return subprocess.run(
-        command(certificates, *flags), capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 def spoiled(certificates, directory, spoil):
     copied = Certificates(*(directory / name for name in ("ca.crt", "tls.crt", "tls.key")))
     for source, target in zip(
@@ -137,47 +120,6 @@ def spoiled(certificates, directory, spoil):
         shutil.copyfile(source, target)
     spoil(copied)
     return copied
-
-
-def another_key(files):
-    other = issue_certificates(files.key.parent / "other")
-    shutil.copyfile(other.key, files.key)
-
-
-UNUSABLE = {
-    "is missing": (lambda files: files.certificate.unlink(), "No such file or directory"),
-    "is no certificate": (lambda files: files.certificate.write_text("x"), "no PEM certificate"),
-    "is empty": (lambda files: files.key.write_text(""), "is empty"),
-    "belongs to another key": (another_key, "does not belong to the certificate"),
-}
-
-
-@pytest.mark.parametrize(("spoil", "text"), UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_a_certificate_that_cannot_be_served_ends_it_with_one_line(
-    tmp_path, certificates, spoil, text
-):
-    done = run_to_its_end(spoiled(certificates, tmp_path, spoil))
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: no certificate to serve: ")
-    assert text in line
-    assert "hyperjob-certs issue" in line, "the next step"
-
-
-@pytest.mark.parametrize(
-    "flag", ["--secure-port", "--health-probe-bind-address", "--metrics-bind-address"]
-)
-def test_an_address_that_is_taken_ends_it_with_one_line(certificates, flag):
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
-        value = str(port) if flag == "--secure-port" else f"127.0.0.1:{port}"
-        done = run_to_its_end(certificates, f"{flag}={value}")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        f"error: cannot listen on 127.0.0.1:{port}: address already in use; "
-        f"choose another address with {flag}"
-    )
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_no_kubernetes_client_is_loaded():
