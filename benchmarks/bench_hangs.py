@@ -40,7 +40,7 @@ from typing import Any
 
 from benchmarks.programs.trainings import ddp
 from hyperjob.sdk import AsyncClient, AsyncJob
-from hyperjob.sdk.errors import NeverReachedError
+from hyperjob.sdk.errors import HyperJobError, NeverReachedError
 from hyperjob_core.api.meta import Object
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -323,8 +323,8 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
                 try:
                     async with asyncio.timeout(3 * LONGEST):
                         result = await kinds[options.kind](number)
-                except TimeoutError:
-                    print(f"case {number} did not end", flush=True)
+                except (TimeoutError, HyperJobError) as error:
+                    print(f"case {number} did not end: {error!r}", flush=True)
                     return
             with options.results.open("a") as file:
                 file.write(json.dumps(asdict(result)) + "\n")

@@ -110,6 +110,19 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(HYPERJOBS, "list", "watch", when="with -f"),
         _right(CLUSTERS, "get", sub="proxy"),
     ),
+    "exec": (
+        _right(HYPERJOBS, "get"),
+        _right(CLUSTERS, "get", "create", sub="proxy", when="kubectl creates the stream"),
+    ),
+    "port-forward": (
+        _right(HYPERJOBS, "get"),
+        _right(CLUSTERS, "get", "create", sub="proxy", when="kubectl creates the stream"),
+    ),
+    "run": (
+        _right(HYPERJOBS, "create"),
+        _right(HYPERJOBS, "get", "list", "watch", when="with -f"),
+        _right(CLUSTERS, "get", sub="proxy", when="with -f"),
+    ),
     "top": (
         _right(HYPERJOBS, "list", when="in all namespaces, else in one"),
         _right(CLUSTERS, "list", optional=True),

@@ -23,6 +23,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "tree": ("hyperjob.cli.tree", "Show sub-jobs, their clusters and pods."),
         "why": ("hyperjob.cli.why", "Explain why a HyperJob is not running, and what to do."),
         "logs": ("hyperjob.cli.logs", "Print logs of a HyperJob's pods, from all clusters."),
+        "exec": ("hyperjob.cli.pod", "Run a command in a pod of a HyperJob."),
+        "port-forward": ("hyperjob.cli.pod", "Forward local ports to a pod of a HyperJob."),
         "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
         "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or deletion."),
     },
@@ -39,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "migrate": ("hyperjob.cli.change", "Move sub-jobs to other clusters."),
     },
     "Write and test HyperJobs": {
+        "run": ("hyperjob.cli.run", "Submit a Python script or a module as a HyperJob."),
         "plan": ("hyperjob.cli.plan", "Show on which clusters HyperJobs would run, and why."),
         "simulate": (
             "hyperjob_sandbox_cli.simulate",

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import ExpectedStart, JobStatus
 from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
+from hyperjob_core.text import printable
 from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -77,6 +79,11 @@ class Summary:
     def key(self) -> str:
         """Return namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def arguments(self) -> str:
+        """Return the arguments of its program, as the SDK has written them down; one line."""
+        return printable(self.annotations.get(ARGUMENTS, "")).replace("\n", " ")
 
     @property
     def without_sub_jobs(self) -> list[Group]:

@@ -8,6 +8,7 @@ from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import count, integer, mapping, string, string_map, timestamp
 from hyperjob_core.text import human_duration
+from hyperjob_engine.model.training import web_address
 from hyperjob_engine.status.goodput import certain_until, parse_account, ratio
 
 
@@ -52,6 +53,7 @@ class Training:
     updated: datetime | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     phase: str = ""
+    url: str = ""
     straggler: Straggler | None = None
 
     def words(self, now: datetime) -> str:
@@ -72,6 +74,8 @@ class Training:
             parts.append(f"reported {_ago(self.updated, now)}")
         if self.phase:
             parts.append(f"in phase {self.phase}")
+        if self.url:
+            parts.append(f"at {self.url}")
         if self.straggler is not None:
             parts.append(self.straggler.words())
         return ", ".join(parts)
@@ -143,6 +147,7 @@ def training_of(raw: Object) -> Training | None:
             if (number := _float(text)) is not None
         },
         phase=string(raw.get("phase")),
+        url=web_address(raw.get("url")),
         straggler=_straggler(mapping(raw.get("straggler"))),
     )
 

@@ -288,7 +288,7 @@ def _with_metadata(document: object, what: str) -> Object:
         metadata.get("name") or metadata.get("generateName")
     ):
         raise SourceError(f"{what} has no metadata.name: `trainer` returns a whole HyperJob")
-    return {"apiVersion": API_VERSION, **document}
+    return {"apiVersion": API_VERSION, "kind": KIND, **document}
 
 
 def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: Path) -> Path:

@@ -33,7 +33,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 
 _SECONDS = 1.0
 _METRICS = 16
-_last: dict[str, Any] = {"time": 0.0, "saved": None, "waited": None, "since": 0.0}
+_last: dict[str, Any] = {"time": 0.0, "saved": None, "waited": None, "since": 0.0, "url": None}
 _samples = [0, 0]  # of the main thread since the last line: all, and those in a function of WAITS
 _SAMPLE_SECONDS = 0.2
 _LEAST_SAMPLES = 4
@@ -72,6 +72,7 @@ def progress(
     steps: int | None = None,
     saved: int | None = None,
     phase: str | None = None,
+    url: str | None = None,
     **metrics: SupportsFloat,
 ) -> bool:
     """Print one progress line; return whether one was printed.
@@ -92,7 +93,9 @@ def progress(
     the process prints the stacks of its threads; the signal SIGUSR1 causes that at any time.
     `phase` names what the program does instead of steps, such as "load", "evaluate", "save" or
     "compile": no step is expected until the next call with a step. Its line has no other keyword.
+    `url` is the page of this run in a tracker; later lines have it too.
     """
+    _last["url"] = url or _last["url"]
     step, steps, saved = _step("step", step), _step("steps", steps), _step("saved", saved)
     numbers = _numbers(metrics)
     _watchdog.steps(None if phase is not None else step)
@@ -104,6 +107,7 @@ def progress(
         return False
     if phase is None:
         report = {"step": step, "steps": steps, "saved": saved, "metrics": numbers or None}
+        report["url"] = _last["url"]
         _last["report"] = report
         new = saved is not None and saved != _last["saved"]
         if time.monotonic() - _last["time"] < _SECONDS and not new and step != steps:
@@ -139,6 +143,54 @@ def _print_last() -> bool:
     _last.update(time=now, saved=saved, since=now)
     _print({key: value for key, value in report.items() if value is not None})
     return True
+
+
+class ProgressCallback:
+    """Calls `progress` for the Trainer of Lightning or of transformers: callbacks=[this()].
+
+    It needs neither: a hook that it lacks does nothing.
+    """
+
+    state_key = "hyperjob"
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:  # noqa: ANN401
+        """Report a step of Lightning."""
+        most = trainer.estimated_stepping_batches
+        steps = int(most) if 0 < most < math.inf else None
+        progress(step=trainer.global_step, steps=steps, **_scalars(trainer.callback_metrics))
+
+    def on_validation_start(self, trainer: Any, *_: Any) -> None:  # noqa: ANN401
+        """Announce an evaluation of Lightning."""
+        progress(phase="evaluate")
+
+    def on_step_end(self, _: Any, state: Any, *__: Any, **___: Any) -> None:  # noqa: ANN401
+        """Report a step of transformers."""
+        last: dict[str, Any] = next(filter(_has_loss, reversed(state.log_history)), {})
+        progress(step=state.global_step, steps=state.max_steps, **_scalars(last))
+
+    def on_save(self, _: Any, state: Any, *__: Any, **___: Any) -> None:  # noqa: ANN401
+        """Report a checkpoint of transformers."""
+        progress(step=state.global_step, steps=state.max_steps, saved=state.global_step)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: {} if name == "state_dict" else None
+
+
+def _has_loss(record: dict[str, Any]) -> bool:
+    return "loss" in record
+
+
+def _scalars(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the first numbers of a dictionary by names that `progress` takes."""
+    known = frozenset({"step", "steps", "saved", "phase", "url", "epoch"})
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+            if name not in known and len(found) < _METRICS:
+                found[name] = float(value)
+    return found
 
 
 @contextlib.contextmanager

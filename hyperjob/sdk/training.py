@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import secrets
+import shlex
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,10 +32,12 @@ from hyperjob.sdk.template import (
     volumes_of,
 )
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import API_VERSION, KIND
+from hyperjob_core.api.names import API_VERSION, ARGUMENTS, KIND
+from hyperjob_core.text import printable, shortened
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
+_ARGUMENTS: Final = 500
 _PORTS: Final = range(20_000, 30_000)
 """Ports of stores on one machine: Linux chooses none of them for a connection by itself."""
 _PLUGINS: Final[Mapping[str, Mapping[str, list[str]]]] = {
@@ -200,8 +203,19 @@ def trainer(
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
     name = name or f"{made.title}-{secrets.token_hex(3)}"
-    metadata = {"name": name, **_given(namespace=namespace, labels=dict(labels or {}))}
+    notes = _given(**{ARGUMENTS: _arguments(args)})
+    given = _given(namespace=namespace, labels=dict(labels or {}), annotations=notes)
+    metadata = {"name": name, **given}
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _arguments(args: Args) -> str:
+    """Return the arguments of a program as one line for people."""
+    if isinstance(args, Mapping):
+        words = [f"{name}={value!r}" for name, value in args.items()]
+    else:
+        words = [shlex.quote(str(word)) for word in args or ()]
+    return shortened(printable(" ".join(words)).replace("\n", " "), _ARGUMENTS)
 
 
 def _plugins(framework: Framework, machine: Machine | None) -> Object:

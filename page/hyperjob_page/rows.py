@@ -9,12 +9,13 @@ from hyperjob.client.tally import waits
 from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.names import ARGUMENTS, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
+from hyperjob_engine.model.training import web_address
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
 from hyperjob_engine.reasons.reason import Reason
@@ -98,7 +99,7 @@ def row_of(hyperjob: Object) -> Row:
         ),
         annotations={
             name: shortened(summary.annotations[name], _MESSAGE_LIMIT)
-            for name in (RESTART_REQUEST, MIGRATE_REQUEST)
+            for name in (ARGUMENTS, RESTART_REQUEST, MIGRATE_REQUEST)
             if name in summary.annotations
         },
     )
@@ -132,6 +133,7 @@ def _progress(status: Object) -> TrainingStatus | None:
         steps_per_second=shortened(found.steps_per_second, _WORD),
         usual=shortened(found.usual, _WORD),
         phase=shortened(found.phase, _WORD),
+        url=web_address(found.url),
         metrics={
             shortened(name, _WORD): shortened(value, _WORD)
             for name, value in list(found.metrics.items())[:_METRICS]

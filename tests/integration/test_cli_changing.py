@@ -19,7 +19,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
-from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
+from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
 
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"
 
@@ -133,10 +133,25 @@ async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: Cli
     assert why.exit_code == 4
 
 
+EAST = {"cluster": "east"}
+
+
+async def _ends(world: CliWorld, name: str) -> None:
+    """Let a HyperJob that a command creates complete while the command follows it."""
+    await world.watched.wait()
+    await world.pod(f"{name}-trainer-0-worker-0", {"terminated": ENDED})
+    await world.set_status(HYPERJOBS, name, status(name, "Completed", EAST))
+
+
 async def test_every_command_asks_for_exactly_what_the_reference_says(
     world: CliWorld, tmp_path: Path
 ) -> None:
     pending = status("llm", "Running", {"cluster": "east", "running": 1}, {"cluster": "east"})
+    script = tmp_path / "train.py"
+    script.touch()
+    running = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    await world.make(HYPERJOBS, hyperjob("enters"), status("enters", "Running", EAST, EAST))
+    await world.pod("enters-trainer-0-worker-0", running)
     commands = {
         "get": (["get"], ["get", "llm"]),
         "tree": (["tree"], ["tree", "llm", "--pods"]),
@@ -153,6 +168,9 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
         "restart": (["restart", "llm"],),
         "migrate": (["migrate", "llm", "trainer-0"],),
         "plan": (["plan", "-f", str(needy(tmp_path))],),
+        "run": (["run", str(script), "--name=made", "-f"],),
+        "exec": (["exec", "enters", "--", "true"],),
+        "port-forward": (["port-forward", "enters", "6006"],),
     }
     assert set(commands) == set(RIGHTS)
     await world.set_status(HYPERJOBS, "llm", pending)
@@ -180,6 +198,14 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
             taking = (
                 asyncio.create_task(world.take(name)) if name in ("restart", "migrate") else None
             )
+            if name == "run":
+                taking = asyncio.create_task(_ends(world, "made"))
+            if name in ("exec", "port-forward"):
+                kubectl = await world.plugin(*words)
+                assert "unable to upgrade connection" in kubectl.stderr, "there is no kubelet"
+                pod, sub = "enters-trainer-0-worker-0", name.replace("-", "")
+                assert (pod, sub) in {(each.name, each.subresource) for each in world.asked}
+                continue
             done = await world.run(*words, *more)
             assert "Forbidden" not in done.output, done.output
             if taking is not None:

@@ -78,6 +78,8 @@ ASKED_AGAIN: Final = f"{GROUP}/asked-again"
 # it in the status: neither another pass nor a restarted controller handles it again.
 RESTART_REQUEST: Final = f"{GROUP}/restart"
 MIGRATE_REQUEST: Final = f"{GROUP}/migrate"
+# On a HyperJob: the arguments of its program, for people; the SDK and `hyperjob run` write them.
+ARGUMENTS: Final = f"{GROUP}/arguments"
 MAX_TOKEN: Final = 253
 """The greatest number of characters of a token."""
 

@@ -64,6 +64,7 @@ class SubJobTraining(Reported):
     )
     steps: int | None = None
     steps_per_second: float | None = None
+    url: str = ""
     metrics: Mapping[str, str] = field(default_factory=dict)
     phase: str = ""
     waited: float | None = None
@@ -125,6 +126,10 @@ class TrainingStatus(Reported):
     )
     phase: str = described(
         "What the program has announced to do instead of steps, such as evaluate.", default=""
+    )
+    url: str = described(
+        "Page of this run in a tracker, such as W&B or MLflow, as the program named it.",
+        default="",
     )
     metrics: Mapping[str, str] = described(
         "The last reported metrics of the program, decimal numbers by name.", default={}

@@ -51,6 +51,7 @@ _PHASE: Final = b'"phase"'
 _PHASE_LIMIT: Final = 60
 # A launcher may write a prefix such as a rank, and text after the object: both are skipped.
 _OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
+_URL: Final = re.compile(r"https?://[!-~]{1,1000}")
 _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
 
 
@@ -72,6 +73,7 @@ class ProgressLine:
     skipped: bool = False
     after_stall: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
 
 
 def progress_lines(lines: Sequence[LogLine]) -> list[ProgressLine]:
@@ -146,7 +148,14 @@ def parse(line: LogLine) -> ProgressLine | None:
         waited=waited if waited is not None else sampled,
         sampled=waited is None,
         metrics=_metrics(fields.get("metrics")),
+        url=web_address(fields.get("url")),
     )
+
+
+def web_address(value: object) -> str:
+    """Return an address of http or https that a link may have; empty for anything else."""
+    text = value if isinstance(value, str) else ""
+    return text if _URL.fullmatch(text) else ""
 
 
 def waits_of(lines: Sequence[LogLine]) -> dict[int | None, list[float]]:
@@ -246,6 +255,7 @@ class Track:
     pace: float | None = None
     slow_since: datetime | None = None
     metrics: dict[str, str] = field(default_factory=dict)
+    url: str = ""
 
     @property
     def slow(self) -> bool:
@@ -313,6 +323,7 @@ def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
         sampled=line.sampled,
         steps=line.steps if line.steps is not None else track.steps,
         metrics=dict(line.metrics) or track.metrics,
+        url=line.url or track.url,
     )
     if line.saved is not None and line.saved != track.saved_step:
         # An older checkpoint than before: the newer one was deleted or is unreadable.
@@ -370,6 +381,7 @@ def training_of(track: Track, *, attempt: int, uid: str = "") -> SubJobTraining:
         usual=f"{1 / track.pace:.3g}" if track.pace else "",
         slow=track.slow,
         metrics=track.metrics,
+        url=track.url,
         phase=track.phase,
         waited=track.waited,
         resumed=track.resumed,
@@ -397,6 +409,7 @@ def _first_track(line: ProgressLine, time: datetime) -> Track:
         saved_step=line.saved,
         saved=None if line.saved is None else time,
         metrics=dict(line.metrics),
+        url=line.url,
     )
 
 

@@ -125,6 +125,8 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
             entry[_END] = rfc3339(end)
     if together.metrics:
         entry["metrics"] = dict(together.metrics)
+    if together.url:
+        entry["url"] = together.url
     if together.slow:
         entry["usualStepsPerSecond"] = together.usual
     last = straggler(observed.waits, steps_per_second=speed)

@@ -30,7 +30,8 @@ def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
     """List HyperJobs: status, sub-jobs, progress, clusters, restarts.
 
     Wide output adds the goodput (the productive share of the time in which the HyperJob was not
-    suspended), the queue, and the message of the status, which names the reason of a wait.
+    suspended), the queue, the arguments of the program, the page of the run in a tracker, and the
+    message of the status, which names the reason of a wait.
 
     Example: kubectl hyperjob get -A -o wide
     """

@@ -22,8 +22,9 @@ _COLUMNS = (
     "REASON",
     "AGE",
 )
-_WIDE = ("GOODPUT", "QUEUE", "MESSAGE")
+_WIDE = ("GOODPUT", "QUEUE", "ARGUMENTS", "URL", "MESSAGE")
 _NOTHING = "-"
+_ARGUMENTS_SHOWN = 40
 _MESSAGE_SHOWN = (
     80  # the width that remains on one line of a terminal; `why` prints the whole message
 )
@@ -48,10 +49,13 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
         summary.reason or _NOTHING,
         age(summary.created, now),
     )
-    goodput = goodput_of(summary.goodput, training_of(summary.training), now)
+    training = training_of(summary.training)
+    goodput = goodput_of(summary.goodput, training, now)
+    url = training.url if training is not None else ""
     spent = _NOTHING if goodput is None else goodput.percent
     message = shortened(summary.message, _MESSAGE_SHOWN) or _NOTHING
-    more = (spent, summary.queue or _NOTHING, message)
+    words = shortened(summary.arguments, _ARGUMENTS_SHOWN) or _NOTHING
+    more = (spent, summary.queue or _NOTHING, words, url or _NOTHING, message)
     return (
         *((summary.namespace,) if namespaces else ()),
         *cells,

@@ -16,6 +16,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.text import once
+from hyperjob_engine.model.training import web_address
 
 Pods = Mapping[str, Sequence[Object]]
 """The pods of each sub-job in its member, by the sub-job's name."""
@@ -27,6 +28,8 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
     head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
     if summary.training:
         head.append(f"  {string(summary.training.get('progress'))}", style="green")
+    if url := web_address(summary.training.get("url")):
+        head.append(f"  {url}")
     if summary.message and summary.phase not in ("Running", "Completed"):
         head.append(f"  {summary.message}")
     return draw(

@@ -1,5 +1,7 @@
 """What a command imports before it does anything: people wait for it at every Tab."""
 
+import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +44,27 @@ def imported(program: str, *words: str) -> set[str]:
         timeout=120,
     )
     return set(done.stderr.split())
+
+
+def test_run_prints_the_hyperjob_of_the_sdk(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    options = "--gpus 8 --clusters east,west --env A=b=c -o json"
+    words = ["run", "train.py", *shlex.split(options), "--", "--lr", "0.1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hyperjob", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    made = json.loads(done.stdout)
+    (group,) = made["spec"]["replicatedJobs"]
+    (task,) = group["templateSpec"]["tasks"]
+    (container,) = task["template"]["spec"]["containers"]
+    assert (group["clusterNames"], group["replicas"], task["replicas"]) == (["east", "west"], 2, 1)
+    assert container["command"][-3:] == ["train.py", "--lr", "0.1"]
+    assert {"name": "A", "value": "b=c"} in container["env"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+    wrong = subprocess.run(
+        [sys.executable, "-m", "hyperjob", "run", "absent.py"], capture_output=True, text=True
+    )
+    assert (wrong.returncode, "absent.py: no such file" in wrong.stderr) == (2, True)
 
 
 def test_help_imports_no_client_and_no_models() -> None:

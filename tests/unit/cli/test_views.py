@@ -17,6 +17,7 @@ from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
 from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
+from hyperjob_core.api.names import ARGUMENTS
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 
 AT = datetime.fromisoformat(NOW).astimezone(UTC)
@@ -60,7 +61,14 @@ def test_a_row(obj: Object, expected: list[str]) -> None:
 
 def test_a_wide_row_adds_where_and_why() -> None:
     assert cells(RUNNING, wide=True, namespaces=True)[0] == "ml"
-    assert cells(RUNNING, wide=True)[-2:] == ["default", "all run"]
+    assert cells(RUNNING, wide=True)[-4:] == ["default", "-", "-", "all run"]
+    told = {"metadata": {"annotations": {ARGUMENTS: "--lr 0.1"}}}
+    address = {"training": {"step": 1, "url": "https://tracker/run/7"}}
+    assert cells(hyperjob("Running", **told, **address), wide=True)[-3:-1] == [
+        "--lr 0.1",
+        "https://tracker/run/7",
+    ]
+    assert cells(hyperjob("Running", training={"step": 1, "url": "js:x"}), wide=True)[-2] == "-"
     for wide in (False, True):
         for namespaces in (False, True):
             header = hyperjobs.header(wide=wide, namespaces=namespaces)

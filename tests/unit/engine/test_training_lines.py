@@ -112,6 +112,18 @@ def test_what_a_launcher_puts_around_a_line_is_left_out() -> None:
     assert found.step == 7
 
 
+def test_the_address_of_a_run_is_one_that_a_link_may_have_and_stays() -> None:
+    track = None
+    for step, url in enumerate(("https://wandb.ai/me/run/7", "javascript:alert(1)", "", 7)):
+        raw = json.dumps({"hyperjob": {"step": step, "url": url}}).encode()
+        line = parse_line(LogLine.of(STAMP + raw))
+        assert line is not None
+        assert line.url == (url if step == 0 else "")
+        track = advance(track, line, now=T0 + timedelta(days=1))
+    assert track is not None
+    assert training_of(track, attempt=0).url == "https://wandb.ai/me/run/7"
+
+
 def test_metrics_are_few() -> None:
     found = parse(line({"step": 7, "metrics": {f"m{number}": number for number in range(100)}}))
     assert found is not None

@@ -13,6 +13,7 @@ import pytest
 from hyperjob.sdk import Client, SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
 from hyperjob.sdk.training import TrainerOptions
+from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_rules.validation.create import validate_create
 
 SCALE = 2
@@ -317,6 +318,21 @@ def test_progress_is_one_line_a_second_but_for_checkpoints_and_the_end(
         {"step": 50, "steps": 100, "saved": 50},
         {"step": 100, "steps": 100},
     ]
+
+
+def test_the_arguments_of_a_program_are_one_line_of_an_annotation(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.touch()
+    given = [
+        (trains, {"steps": 3, "name": "a b"}),
+        (script, ["--name", "a\nb" * 400]),
+        (script, None),
+    ]
+    shown = [trainer(each, args=args)["metadata"].get("annotations", {}) for each, args in given]
+    assert shown[0] == {ARGUMENTS: "steps=3 name='a b'"}
+    assert "\n" not in shown[1][ARGUMENTS]
+    assert len(shown[1][ARGUMENTS]) == 500
+    assert shown[2] == {}
 
 
 def test_the_template_has_every_parameter() -> None:

@@ -130,6 +130,31 @@ for step in range(60):
     assert found["rank"] == 3
 
 
+def test_a_callback_reports_what_a_trainer_does(tmp_path: Path) -> None:
+    end = """
+from types import SimpleNamespace as Space
+callback = progress.ProgressCallback()
+lightning = Space(
+    estimated_stepping_batches=9, global_step=9, callback_metrics={"loss": 2, "step": 1, "x": "y"}
+)
+callback.on_train_batch_end(lightning, None, None, None, 8)
+callback.on_validation_start(lightning)
+state = Space(global_step=5, max_steps=8, log_history=[{"loss": "1.5"}, {"lr": 1}])
+callback.on_step_end(None, state, None)
+callback.on_save(None, state, None, model=None)
+assert callback.on_exception(lightning, None, ValueError()) is None
+assert callback.state_dict() == {}
+"""
+    with program(tmp_path, end) as process:
+        lines = [json.loads(line)["hyperjob"] for line in process.stdout or ()]
+    assert process.returncode == 0
+    assert lines == [
+        {"step": 9, "steps": 9, "metrics": {"loss": 2}},
+        {"phase": "evaluate"},
+        {"step": 5, "steps": 8, "saved": 5},
+    ]
+
+
 def test_stacks_of_any_depth_stay_below_the_longest_line(tmp_path: Path) -> None:
     deep = """
 def dive(n):
