@@ -14,6 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 import hyperjob_controller.process  # noqa: F401 - its modules register metrics
+import hyperjob_page.app  # noqa: F401 - its modules register metrics
 import hyperjob_webhook.__main__  # noqa: F401 - its modules register metrics
 from docs.generators.markdown import row, table
 from hyperjob_controller.insight.measures import Meter
@@ -25,7 +26,8 @@ from hyperjob_webhook.requestlog import RequestLog
 INTRO: Final = """\
 # Metrics
 
-Both processes serve metrics in Prometheus' format at `/metrics` of `--metrics-bind-address`.
+Controller, webhook and web page serve metrics in Prometheus' format at `/metrics` of
+`--metrics-bind-address`.
 `python -m docs.generators.metrics docs/reference/metrics.md` generates this page; do not
 edit it.
 
@@ -71,7 +73,7 @@ def computed() -> list[Collector]:
 
 
 def families() -> list[Family]:
-    """Return the families of both processes."""
+    """Return the families of all processes."""
     return [
         _family(metric, collector)
         for collector in (*REGISTRY._collector_to_names, *computed())  # noqa: SLF001 - no public list
@@ -97,10 +99,13 @@ def _lines() -> Iterator[str]:
     left = sorted(families(), key=lambda family: family.name)
     own = [family for family in left if family.name.startswith(_EVERYWHERE)]
     left = [family for family in left if family not in own]
+    page = [family for family in left if family.name.startswith("hyperjob_page_")]
+    left = [family for family in left if family not in page]
     for title, prefixes in _SECTIONS:
         found = [family for family in left if family.name.startswith(prefixes)]
         left = [family for family in left if family not in found]
         yield from _section(title, found)
+    yield from _section("The web page", page)
     yield from _section("The processes themselves", own + left)
 
 

@@ -9,6 +9,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from hyperjob_core.serving.listener import connection_of, in_line
 from hyperjob_page.live import Live
+from hyperjob_page.measures import counted
 from hyperjob_page.pages.answers import Context, pages, problem
 from hyperjob_page.pages.nodes import about_clusters
 from hyperjob_page.pages.one import about_one
@@ -47,7 +48,7 @@ def make_app(context: Context) -> web.Application:
     """Return the aiohttp application; the caller runs `context.world`."""
     live = Live(context)
     app = web.Application(
-        client_max_size=_LARGEST_FORM, middlewares=[in_line, _errors, _visited(context)]
+        client_max_size=_LARGEST_FORM, middlewares=[in_line, counted, _errors, _visited(context)]
     )
     app.add_routes([web.get(_HEALTH, _healthz(context)), web.get(_FILE, _static)])
     app.add_routes(context.access.routes())

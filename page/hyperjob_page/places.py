@@ -9,6 +9,8 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from hyperjob_page.measures import STREAMS
+
 WRITE_SECONDS: Final = 20.0
 """Time limit of a write to a visitor's stream."""
 
@@ -32,9 +34,11 @@ class StreamPlaces:
         if user and self._users[user] >= self._per_user:
             raise _no_place(f"you have {self._per_user} streams already: close another tab")
         self._users[user] += 1
+        STREAMS.inc()
         try:
             yield
         finally:
+            STREAMS.dec()
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user]

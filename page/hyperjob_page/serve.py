@@ -2,13 +2,16 @@
 
 import errno
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.serving.listener import CONNECTIONS, HEADER_SECONDS, HTTP_LOG, Listener
+from hyperjob_core.telemetry.endpoints import Addresses, serve
+from hyperjob_core.telemetry.health import Checks
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.app import make_app
 from hyperjob_page.pages.answers import Context
@@ -55,6 +58,30 @@ async def serving(
     finally:
         listener.close()
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def metrics_served(address: str, directory: Path | None) -> AsyncIterator[Addresses]:
+    """Serve /metrics at an address, by HTTPS with the certificate of a directory; `0`: nowhere.
+
+    Raises OSError with the flag: the address is in use, or the certificate is unusable.
+    """
+    async with AsyncExitStack() as stack:
+        protected = None
+        if directory is not None and address != "0":
+            from hyperjob_certs.metrics import protection  # a slow import
+
+            serving_pair = protection(directory, user_agent="hyperjob-ui")
+            protected = await stack.enter_async_context(serving_pair)
+        none = Checks("healthz")
+        endpoints = serve(
+            healthz=none,
+            readyz=none,
+            health_address="0",
+            metrics_address=address,
+            protection=protected,
+        )
+        yield await stack.enter_async_context(endpoints)
 
 
 @asynccontextmanager

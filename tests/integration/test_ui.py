@@ -10,7 +10,9 @@ import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
+from hyperjob_page.serve import metrics_served
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
+from tests.support.counts import Counts
 from tests.support.uiworld import Ui, open_ui
 from tests.unit.engine.test_members_fold import node
 
@@ -48,6 +50,22 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWo
 async def ui(world: CliWorld) -> AsyncIterator[Ui]:
     async with AsyncExitStack() as stack:
         yield await open_ui(stack, world.kube)
+
+
+async def test_prometheus_reads_what_visitors_ask_for(ui: Ui) -> None:
+    counted = Counts()
+    async with metrics_served("127.0.0.1:0", None) as addresses:
+        for path in ("/nowhere", ONE):
+            await ui.get(path)
+        await ui.events(f"/live?page={ONE}", until="head")
+        url = f"http://{addresses.metrics}/metrics"
+        async with ui.session.get(url) as answer:
+            shown = await answer.text()
+    for page, code in (("/hyperjobs/{namespace}/{name}", 200), ("/{path}", 404)):
+        assert counted("hyperjob_page_requests_total", page=page, code=str(code)) == 1
+        assert f'hyperjob_page_requests_total{{code="{code}",page="{page}"}}' in shown
+    assert "hyperjob_page_streams " in shown
+    assert 'rest_client_requests_total{code="200"' in shown
 
 
 @pytest.mark.parametrize("path", PAGES)

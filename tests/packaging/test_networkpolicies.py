@@ -71,6 +71,7 @@ def release(helm: Path, values: Object) -> tuple[list[Object], dict[str, End]]:
 
 
 WEBHOOK, METRICS, HEALTH, API, LOOKUP = 9443, 8080, 8081, 5443, 53
+PAGE_METRICS = 8081
 
 
 @pytest.mark.parametrize("values", [{}, NARROW], ids=["as it comes", "narrow"])
@@ -150,9 +151,13 @@ def test_the_web_page_is_open_to_its_visitors_and_to_nobody_where_it_is_off(helm
     policies, pods = release(helm, {"ui": {"enabled": True}})
     assert admitted(policies, STRANGER, pods["ui"], 8080)
     assert admitted(policies, pods["ui"], KARMADA, API)
-    assert not admitted(policies, STRANGER, pods["ui"], HEALTH)
+    assert not admitted(policies, STRANGER, pods["ui"], WEBHOOK)
     assert not admitted(policies, pods["ui"], STRANGER, 9090)
-    narrow = {"uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]}
+    narrow = NARROW["networkPolicy"] | {
+        "uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]
+    }
     policies, pods = release(helm, {"ui": {"enabled": True}, "networkPolicy": narrow})
     assert admitted(policies, INGRESS, pods["ui"], 8080)
     assert not admitted(policies, STRANGER, pods["ui"], 8080)
+    assert admitted(policies, PROMETHEUS, pods["ui"], PAGE_METRICS)
+    assert not admitted(policies, INGRESS, pods["ui"], PAGE_METRICS)

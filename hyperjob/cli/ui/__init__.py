@@ -11,7 +11,7 @@ import click
 
 from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import Code, FailureError, run
+from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
 _ADDRESS: Final = "127.0.0.1:8765"
@@ -65,6 +65,18 @@ class Address(click.ParamType[tuple[str, int]]):
     help="Host name (NAME or NAME:PORT) under which visitors reach the page, with"
     " --require-login; may be given more than once.",
 )
+@click.option(
+    "--metrics-bind-address",
+    default="0",
+    metavar="ADDRESS",
+    help="HOST:PORT of /metrics, for Prometheus.  [default: none]",
+)
+@click.option(
+    "--metrics-cert-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Serve /metrics by HTTPS with tls.crt and tls.key of this directory, as the controller.",
+)
 def ui(
     access: Access,
     listen: tuple[str, int] | None,
@@ -73,6 +85,8 @@ def ui(
     require_login: bool,
     session_key_file: Path | None,
     hosts: tuple[str, ...],
+    metrics_bind_address: str,
+    metrics_cert_dir: Path | None,
 ) -> None:
     """Show clusters, queues and HyperJobs in the browser, updated at every change.
 
@@ -83,7 +97,7 @@ def ui(
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
     from hyperjob_page.pages.answers import Context
-    from hyperjob_page.serve import serving
+    from hyperjob_page.serve import metrics_served, serving
     from hyperjob_page.world import LiveState
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
@@ -104,16 +118,18 @@ def ui(
             door = await stack.enter_async_context(entrance(entry, kube, world))
             context = Context(world=world, access=door, command=access.command)
             try:
-                async with serving(context, host, port, other=listen is None) as found:
+                async with (
+                    metrics_served(metrics_bind_address, metrics_cert_dir),
+                    serving(context, host, port, other=listen is None) as found,
+                ):
                     address = door.listens_on(host, found)
                     _announce(address)
                     if not no_open and not require_login:
                         click.launch(address)
                     await _until_stopped()
             except OSError as error:
-                raise FailureError(
-                    f"cannot listen on {host}:{port}: {error.strerror}", code=Code.FAILED
-                ) from None
+                why = error.strerror and f"cannot listen on {host}:{port}: {error.strerror}"
+                raise FailureError(why or str(error)) from None
 
     run(serve())
 

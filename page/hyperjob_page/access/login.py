@@ -12,6 +12,7 @@ from hyperjob_page.access.answers import refusal
 from hyperjob_page.access.checks import local_path
 from hyperjob_page.access.csrf import FIELD, Csrf
 from hyperjob_page.access.forms import check_site, form_fields
+from hyperjob_page.measures import LOGINS
 from hyperjob_page.render import render
 
 SESSION_COOKIE: Final = "__Host-hyperjob-ui"
@@ -59,6 +60,7 @@ class Login:
             session = await self._enter(form.get("token", "").strip())
         except KubeError as error:
             raise refusal(503, f"the API server does not answer: {error.message}") from error
+        LOGINS.labels("refused" if session is None else "accepted").inc()
         if session is None:
             _log.info("login refused", extra={"peer": request.remote})
             why = "The Karmada API server does not accept this token."

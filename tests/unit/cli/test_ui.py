@@ -1,5 +1,6 @@
 """The flags of `hyperjob ui`: who may reach the page, and what cannot be together."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import click
@@ -9,6 +10,9 @@ from click.testing import CliRunner
 from hyperjob.cli import main
 from hyperjob.cli.kubectl.exits import FailureError
 from hyperjob.cli.ui.visitors import VisitorOptions
+from hyperjob_core.telemetry.endpoints import ListenError
+from hyperjob_page.serve import metrics_served
+from tests.support.peer import misbehaving
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,24 @@ def test_flags_that_cannot_be_are_usage_errors(words: list[str], said: str) -> N
     done = CliRunner().invoke(main, ["ui", "--no-open", *words])
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
+
+
+async def test_an_address_of_the_metrics_that_is_in_use_is_named_with_its_flag(
+    tmp_path: Path,
+) -> None:
+    async def nothing(_: str) -> AsyncIterator[bytes]:
+        yield b""
+
+    async with misbehaving(nothing, tmp_path) as peer:
+        taken = peer.url.removeprefix("http://")
+        with pytest.raises(ListenError, match=rf"{taken}: .* in use; .* --metrics-bind-address"):
+            async with metrics_served(taken, None):
+                pass
+    with pytest.raises(OSError, match="--metrics-cert-dir: "):
+        async with metrics_served("127.0.0.1:0", tmp_path):
+            pass
+    async with metrics_served("0", tmp_path) as addresses:
+        assert addresses.metrics is None
 
 
 def options(key: Path | None) -> VisitorOptions:

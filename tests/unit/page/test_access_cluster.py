@@ -14,6 +14,7 @@ from hyperjob_core.kube.accessreviews import SECONDS
 from hyperjob_core.kube.errors import Unauthorized, make_status, unreachable
 from hyperjob_page.access.cluster import ClusterAccess
 from hyperjob_page.access.sessions import SESSION_SECONDS
+from tests.support.counts import Counts
 from tests.support.uisite import DONE, site
 
 KEY = bytes(range(32))
@@ -161,6 +162,14 @@ async def test_the_review_is_about_all_that_the_api_server_knows_of_the_user(cli
     await who(client, bearer("ann-token"))
     asked = [body["spec"] for kind, body in kube.bodies if kind == "SubjectAccessReview"]
     assert all(one["groups"] == ["dev"] and one["extra"] == {"scopes": ["x"]} for one in asked)
+
+
+async def test_logins_are_counted_by_what_the_api_server_said(client):
+    counted = Counts()
+    for token in ("ann-token", "wrong", "bob-token"):
+        await login(client, token)
+    for result, number in (("accepted", 2), ("refused", 1)):
+        assert counted("hyperjob_page_logins_total", result=result) == number
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "x" * 20_000, "ann-token,root-token"])

@@ -210,7 +210,16 @@ def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a
         "resource",
     }
     harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name", "place"}
-    harmless |= {"queue", "preempting_queue", "namespace", "accelerator", "use", "mode", "account"}
+    harmless |= {
+        "queue",
+        "preempting_queue",
+        "namespace",
+        "accelerator",
+        "use",
+        "mode",
+        "account",
+        "page",
+    }
     assert used <= harmless
     named = {family.name for family in families() if "name" in family.labels}
     assert all(name.startswith(("workqueue_", "leader_election_")) for name in named)
