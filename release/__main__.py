@@ -30,8 +30,8 @@ _SECTION: Final = re.compile(
 
 def check(tag: str, root: Path = ROOT) -> None:
     """Compare the tag, `v` and a version, with the tree; ValueError names each difference."""
-    if not re.fullmatch(r"v\d+\.\d+\.\d+(?:-rc\.\d+)?", tag):
-        raise ValueError(f"the tag {tag!r} is not v and a version, such as v0.1.0 or v0.2.0-rc.1")
+    if not re.fullmatch(r"v\d+\.\d+\.\d+", tag):
+        raise ValueError(f"the tag {tag!r} is not v and a version, such as v0.1.0")
     version = tag.removeprefix("v")
     found = []
     for place, pattern in PLACES.items():

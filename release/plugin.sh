@@ -22,5 +22,5 @@ built=build/plugin/kubectl-hyperjob/kubectl-hyperjob
 env -i HOME=/nonexistent "$PWD/$built" --version
 env -i HOME=/nonexistent "$PWD/$built" lint examples/llm-training.yaml
 mkdir -p "$dist"
-tar -czf "$dist/kubectl-hyperjob-$platform.tar.gz" -C build/plugin/kubectl-hyperjob .
+COPYFILE_DISABLE=1 tar -czf "$dist/kubectl-hyperjob-$platform.tar.gz" -C build/plugin/kubectl-hyperjob .
 ls -l "$dist/kubectl-hyperjob-$platform.tar.gz"
