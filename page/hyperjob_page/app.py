@@ -11,7 +11,6 @@ from hyperjob_core.serving.listener import connection_of, in_line
 from hyperjob_page.live import Live
 from hyperjob_page.measures import counted
 from hyperjob_page.pages.answers import Context, pages, problem
-from hyperjob_page.pages.nodes import about_clusters
 from hyperjob_page.pages.one import about_one
 from hyperjob_page.render import static
 from hyperjob_page.visitor import VISITOR
@@ -54,7 +53,6 @@ def make_app(context: Context) -> web.Application:
     app.add_routes(context.access.routes())
     app.add_routes([web.get("/live", live.handle)])
     app.add_routes(about_one(context))
-    app.add_routes(about_clusters(context))
     app.add_routes(pages(context))
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(live.close)

@@ -9,12 +9,11 @@ from html.parser import HTMLParser
 import pytest
 import pytest_asyncio
 
-from hyperjob_core.kube.resources import HYPERJOBS, NODES
+from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_page.serve import metrics_served
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 from tests.support.counts import Counts
 from tests.support.uiworld import Ui, open_ui
-from tests.unit.engine.test_members_fold import node
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 
@@ -32,7 +31,6 @@ PAGES = (
     f"{ONE}/yaml",
     f"{ONE}/plan",
     f"{ONE}/suspend",
-    "/clusters/east",
     f"{ONE}/restart",
     f"{ONE}/migrate",
     f"{ONE}/delete",
@@ -110,17 +108,6 @@ async def test_the_fleet_shows_each_cluster_and_who_uses_it(ui: Ui) -> None:
     assert "east" in page.text
     assert "16 /32" in page.text
     assert f"{NAMESPACE}/ llm" in page.text
-
-
-async def test_a_cluster_shows_its_nodes_and_who_holds_them(ui: Ui, world: CliWorld) -> None:
-    assert 'href="/clusters/east"' in (await ui.get("/")).html
-    there = node("node-1")
-    await world.member.create(NODES, {"apiVersion": "v1", "kind": "Node", **there})
-    page = await ui.get("/clusters/east")
-    assert "Nodes of east" in page.text
-    assert "1 node" in page.text
-    assert "node-1" in page.text
-    assert (await ui.get("/clusters/nowhere")).status == 404
 
 
 async def test_one_hyperjob_shows_its_sub_jobs_and_its_life(ui: Ui) -> None:
