@@ -7,6 +7,8 @@ time of a loop that creates the same objects on 8 connections; the optimum is 1.
 
 import argparse
 import asyncio
+import contextlib
+import os
 import tempfile
 import time
 from collections import Counter
@@ -28,7 +30,9 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from tests.support.system import System, phase_of, running_system
+from tests.support.envtest import kube_apiserver
+from tests.support.life import phase_of
+from tests.support.stack import Stack, kubectl, our_stack, sandbox
 
 CASES = {"1x2": (1, 2), "1x100": (1, 100), "100x4": (100, 4)}
 CLUSTERS = """
@@ -115,7 +119,7 @@ class Clock:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def measure(system: System, kube: Kube, case: str) -> Result:
+async def measure(system: Stack, kube: Kube, case: str) -> Result:
     """Measure a case in separate namespaces."""
     count, replicas = CASES[case]
     ours, plain = f"bench-{case}", f"plain-{case}"
@@ -129,7 +133,7 @@ async def measure(system: System, kube: Kube, case: str) -> Result:
 
     async def apply() -> float:
         await asyncio.to_thread(
-            system.plane.kubectl, "apply", "-f", "-", stdin=text, timeout=TIME_LIMIT
+            kubectl, system.kubeconfig, "apply", "-f", "-", stdin=text, timeout=TIME_LIMIT
         )
         return time.monotonic()
 
@@ -162,7 +166,7 @@ async def delete_all(kube: Kube, namespace: str) -> None:
             left = any([(await kube.list(each, namespace=namespace)).items for each in CHILDREN])
 
 
-def controller_calls(system: System) -> Counter[str]:
+def controller_calls(system: Stack) -> Counter[str]:
     """Read the controller's own count of its requests, by method."""
     calls: Counter[str] = Counter()
     for family in text_string_to_metric_families(system.controller.metrics()):
@@ -174,14 +178,19 @@ def controller_calls(system: System) -> Counter[str]:
 
 async def run(cases: Sequence[str]) -> None:
     """Measure the cases one after the other on one system."""
-    with (
-        tempfile.TemporaryDirectory(prefix="bench-") as directory,
-        running_system(Path(directory), clusters=CLUSTERS) as system,
-    ):
-        print("real kube-apiserver" if system.plane.real else "embedded API server")
-        async with Kube.connect(
-            kubeconfig=system.plane.kubeconfig, user_agent="hyperjob-bench"
-        ) as kube:
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    print("real kube-apiserver" if assets else "embedded API server")
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        (folder / "clusters.yaml").write_text(CLUSTERS)
+        real = stack.enter_context(kube_apiserver(Path(assets), folder / "api")) if assets else None
+        kubeconfig, _ = stack.enter_context(
+            sandbox(folder / "sandbox", folder / "clusters.yaml", kubeconfig=real)
+        )
+        system = stack.enter_context(
+            our_stack(folder / "ours", kubeconfig, queue_admission="volcano-global")
+        )
+        async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-bench") as kube:
             for case in cases:
                 print((await measure(system, kube, case)).line(), flush=True)
 

@@ -28,8 +28,8 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
 from tests.support.controller import set_cluster
 from tests.support.controlplane import control_plane
+from tests.support.life import phase_of
 from tests.support.stack import Service, controller_service
-from tests.support.system import phase_of
 
 SPREAD = 1.0
 CONNECTIONS = 16

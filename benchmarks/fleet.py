@@ -27,8 +27,8 @@ from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
 from hyperjob_core.tasks import cancel
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
+from tests.support.life import phase_of
 from tests.support.stack import controller_service
-from tests.support.system import phase_of
 
 _NAMESPACE: Final = "default"
 _HYPERJOBS: Final = 20

@@ -39,7 +39,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Params, Response
 from tests.support.hostile import hostile, ordinary
-from tests.support.system import phase_of
+from tests.support.life import phase_of
 
 Object = dict[str, Any]
 

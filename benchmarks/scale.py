@@ -44,8 +44,8 @@ from hyperjob_core.kube.resources import (
 )
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
+from tests.support.life import phase_of
 from tests.support.stack import Service, controller_service
-from tests.support.system import phase_of
 
 TIME_LIMIT = 3600.0
 NOT_OURS = {

@@ -36,7 +36,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer
-from tests.support.system import phase_of
+from tests.support.life import phase_of
 from tests.unit.controller.test_pass import member
 
 KINDS = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
