@@ -151,8 +151,7 @@ class Bench:
         made.text, made.seconds = text, time.time() - float(when.read_text())
         made.in_time = made.seconds <= made.limit
         per = WORLD // pods
-        job = f"{made.name}-trainer-{made.rank // 2}"
-        pod = f"{job}-worker-{made.rank % 2 // per}"
+        pod = (self._folder / f"{made.name}.pod").read_text()
         made.line = FAULTS[made.kind] in text
         if made.kind == "raises":
             made.named = f"(rank {made.rank})" in text

@@ -39,6 +39,13 @@ class ClusterUse:
     hyperjobs: int
     taints: tuple[str, ...] = ()
 
+    @property
+    def reserved(self) -> int | None:
+        """Return what is neither used nor free: for sub-jobs that have not started."""
+        if self.allocatable is None or self.used is None or self.free is None:
+            return None
+        return max(0, self.allocatable - self.used - self.free)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueUse:

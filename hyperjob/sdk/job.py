@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Field
 
 from hyperjob.client import requests, suspending
-from hyperjob.client.events import events_of
+from hyperjob.client.events import event_time, events_of
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
 from hyperjob.client.logs.choosing import Wanted
@@ -52,6 +52,14 @@ _LOG_TYPES: Final[Mapping[str, Any]] = {
     "search": str | None,
     "attempt": Annotated[int, Field(ge=1)] | None,
 }
+
+
+class Event(dict[str, Any]):
+    """An Event as the API server has it."""
+
+    def __repr__(self) -> str:
+        words = (event_time(self), self.get("type"), self.get("reason"), self.get("message"))
+        return f"<{' '.join(str(word) for word in words if word)}>"
 
 
 class AsyncJob(JobView):
@@ -220,13 +228,13 @@ class AsyncJob(JobView):
             evidence = await gather(self._kube, self.namespace, self.name)
         return explain(evidence)
 
-    async def events(self) -> list[Object]:
-        """Return the Events of the HyperJob from the API server."""
+    async def events(self) -> list[Event]:
+        """Return the Events of the HyperJob from the API server, each in one line for people."""
         with translated():
             found = await events_of(self._kube, self.raw)
             if isinstance(found, KubeError):
                 raise found
-        return found
+        return [Event(each) for each in found]
 
     async def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
         """Remove its pods from all clusters; the HyperJob stays. `wait` waits for the removal."""

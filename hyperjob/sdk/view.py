@@ -51,6 +51,10 @@ class Access:
         self._context = context
         self._begin()
 
+    def __repr__(self) -> str:
+        where = self.kubeconfig or "the kubeconfig of kubectl"
+        return f"<{type(self).__name__} of {where}, namespace {self.namespace or 'default'}>"
+
     def _begin(self) -> None:
         """Prepare or open the connection."""
         raise NotImplementedError

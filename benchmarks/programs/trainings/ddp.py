@@ -63,6 +63,8 @@ def train(
     for step in range(steps):
         meets = fault if (rank, at) == (me, step) else ""
         if meets:
+            place = os.environ["HYPERJOB_JOB_NAME"], os.environ["HYPERJOB_TASK_INDEX"]
+            Path(f"{journal}.pod").write_text("{}-worker-{}".format(*place))
             Path(f"{journal}.fault").write_text(str(time.time()))
         batch = next(batches)
         time.sleep(pause * (5 if fault == "slow" and rank == me and step >= at else 1))

@@ -115,6 +115,11 @@ def announced(lines: Sequence[LogLine]) -> list[tuple[datetime, str]]:
     return found[::-1]
 
 
+def is_for_controller(text: bytes) -> bool:
+    """Return whether a line is a progress line or a stack, which people do not read."""
+    return _MARK in text and _OBJECT.search(text) is not None and text.rstrip().endswith(b"}")
+
+
 def _progress_object(line: LogLine) -> dict[str, Any] | None:
     """Return the object of a line for the controller; None if it has none."""
     raw = line.raw

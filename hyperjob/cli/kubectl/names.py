@@ -64,5 +64,12 @@ def names_argument(*, required: bool, trainjobs: bool = False) -> Callable[[_F],
     """Return a decorator that adds the argument NAME, given once for each HyperJob or TrainJob."""
     return click.argument(
         "names", metavar="[NAME]..." if not required else "NAME...", nargs=-1, required=required,
-        type=HyperJobName(trainjobs=trainjobs),
+        type=HyperJobName(trainjobs=trainjobs), callback=_without_kind,
     )  # fmt: skip
+
+
+def _without_kind(
+    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Take `hj NAME` for NAME, as people type it for kubectl."""
+    return names[1:] if len(names) > 1 and names[0].lower() in _PREFIXES else names

@@ -85,6 +85,7 @@ _FORMS = (out.JSON,)
     show_default=True,
     help="Print cluster and pod before each line.",
 )
+@click.option("--progress", is_flag=True, help="Print progress lines and stacks too.")
 @out.output(*_FORMS)
 def logs(
     name: str,
@@ -102,6 +103,7 @@ def logs(
     attempt: int | None,
     timestamps: bool,
     prefix: bool,
+    progress: bool,
     form: str,
 ) -> None:
     """Print the logs of a HyperJob's pods from all clusters.
@@ -109,6 +111,8 @@ def logs(
     Without -f, the command prints the lines in the order of their times. With -f, it prints lines
     as they come, also of pods that start or restart later, until the HyperJob, or all of --job,
     has ended.
+
+    Progress lines and stacks, which the controller reads, are hidden without --progress or -o json.
 
     With --attempt, it prints what the status keeps of an attempt that is over, such as a traceback.
 
@@ -151,10 +155,14 @@ def logs(
                     kube, summary, wanted, query=query, tail=tail, say=out.remark
                 )
             )
-            printer = Printer(prefix=prefix, timestamps=timestamps, as_json=as_json)
+            printer = Printer(
+                prefix=prefix, timestamps=timestamps, as_json=as_json, progress=progress
+            )
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:
                     printer.print(source, line)
+        if printer.hidden:
+            out.remark(f"{printer.hidden} lines of progress and stacks are hidden: see --progress")
         if found.failed:
             raise SystemExit(Code.FAILED)
 

@@ -20,7 +20,10 @@ _NOTHING = "-"
 
 def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[Text]:
     """Return the table of clusters, and below it the accelerators for which HyperJobs wait."""
-    header = ("CLUSTER", "READY", "ACCELERATOR", "ALLOCATABLE", "USED", "FREE", "HYPERJOBS")
+    header = (
+        *("CLUSTER", "READY", "ACCELERATOR"),
+        *("ALLOCATABLE", "USED", "RESERVED", "FREE", "HYPERJOBS"),
+    )
     rows: list[Row] = [
         (
             use.cluster,
@@ -28,6 +31,7 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
             use.accelerator or _NOTHING,
             _number_text(use.allocatable),
             _number_text(use.used),
+            _number_text(use.reserved),
             Text(_number_text(use.free), style="" if use.free else "yellow"),
             str(use.hyperjobs),
         )
@@ -36,8 +40,9 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
     totals: dict[str, list[int]] = {}
     for use in uses:
         if use.accelerator and use.ready:
-            sums = totals.setdefault(use.accelerator, [0, 0, 0, 0])
-            for place, value in enumerate((use.allocatable, use.used, use.free, use.hyperjobs)):
+            sums = totals.setdefault(use.accelerator, [0] * 5)
+            counts = (use.allocatable, use.used, use.reserved, use.free, use.hyperjobs)
+            for place, value in enumerate(counts):
                 sums[place] += value or 0
     if len(uses) > 1:
         rows += [

@@ -86,6 +86,12 @@ class Judgement:
     expectation: str = ""
     pieces: Sequence[Piece] = ()
 
+    def __repr__(self) -> str:
+        clusters = ", ".join(sorted({piece.cluster for piece in self.pieces if piece.cluster}))
+        said = [f"{self.verdict}{f' on {clusters}' if clusters else ''}", self.message]
+        said += [*self.errors, *self.warnings, self.expectation]
+        return f"<{self.namespace}/{self.name} {': '.join(filter(None, said))}>"
+
 
 def judge(hyperjob: Object, world: World) -> Judgement:
     """Judge a HyperJob; must not be called on the thread of a running event loop."""

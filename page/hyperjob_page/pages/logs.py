@@ -5,7 +5,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aiohttp import web
@@ -23,6 +23,7 @@ from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_core.text import printable, shortened
+from hyperjob_engine.model.training import is_for_controller
 from hyperjob_page.places import WRITE_SECONDS, send_event
 
 SIZES: Final = (50, 200, 1000)
@@ -60,6 +61,7 @@ class Choice:
     tail: int = 50
     since: str = ""
     search: str = ""
+    progress: bool = False
     attempt: int | None = None
 
     @classmethod
@@ -72,6 +74,7 @@ class Choice:
             cluster=given.get("cluster", "")[:253],
             since=given.get("since", "") if given.get("since", "") in SINCE else "",
             search=given.get("search", "")[:200],
+            progress=bool(given.get("progress")),
             attempt=natural(given.get("attempt", "")[:9]) or None,
             task=given.get("task", "")[:63],
             container=given.get("container", "")[:63],
@@ -97,8 +100,10 @@ class Choice:
         return {"timestamps": "true", **since}
 
     def line(self, source: ContainerLog, raw: bytes) -> ShownLine | None:
-        """Return a line to show; None for a line without the searched words."""
+        """Return a line to show; None for one without the searched words, or for the controller."""
         line = Line.of(raw)
+        if not self.progress and is_for_controller(line.text):
+            return None
         text = text_of(line.text)
         if self.search.lower() not in text.lower():
             return None
@@ -187,7 +192,7 @@ async def download(
 ) -> None:
     """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
     remarks: list[str] = []
-    left = _DOWNLOADED
+    left, choice = _DOWNLOADED, replace(choice, progress=True)
     with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         standing = await ChosenLogs.of(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -75,6 +76,34 @@ CHOSEN = {
 @pytest.mark.parametrize(("words", "lines"), CHOSEN.values(), ids=CHOSEN.keys())
 def test_logs_are_chosen(run: Run, words: list[str], lines: list[str]) -> None:
     assert run("logs", "llm", *words).stdout.splitlines() == lines
+
+
+FOR_CONTROLLER = [
+    'step 7 {"hyperjob": {"step": 7}}',
+    '{"hyperjob": {"stacks": [{"thread": "main", "calls": []}]}}',
+]
+FOR_PEOPLE = ['{"loss": 2.0}', 'the line {"hyperjob": ...} of docs', "hyperjob"]
+
+
+def test_progress_and_stacks_are_hidden_unless_asked_for(run: Run, fleet: Fleet) -> None:
+    texts = [*FOR_PEOPLE, *FOR_CONTROLLER]
+    fleet.pod("east", "llm-trainer-0", *[line(1, text) for text in texts])
+    words = ("logs", "llm", "--cluster", "east", "--no-prefix")
+    hidden = run(*words)
+    assert hidden.stdout.splitlines() == FOR_PEOPLE
+    assert hidden.stderr == "2 lines of progress and stacks are hidden: see --progress\n"
+    shown = run(*words, "--progress")
+    assert (shown.stdout.splitlines(), shown.stderr) == (texts, "")
+    assert len(run(*words, "-o", "json").stdout.splitlines()) == len(texts)
+
+
+async def test_the_page_hides_progress_and_stacks_and_its_download_has_them(fleet: Fleet) -> None:
+    texts = [*FOR_PEOPLE, *FOR_CONTROLLER]
+    fleet.pod("east", "llm-trainer-0", *[line(1, text) for text in texts])
+    for chosen, lines in ((choice(), FOR_PEOPLE), (choice(progress="shown"), texts)):
+        found, _ = await page.last_lines(fleet.kube, ML, "llm", replace(chosen, cluster="east"))
+        assert [text for _, text, _ in found] == lines
+    assert len(await downloaded(fleet, choice(cluster="east"))) == len(texts)
 
 
 def test_a_single_log_is_read_whole_and_parameters_are_those_of_the_kubelet(

@@ -1,5 +1,7 @@
 """The lines that `hyperjob plan` prints of a judgement."""
 
+from dataclasses import replace
+
 from hyperjob.cli.plan.view import as_tree
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.pieces import Piece
@@ -26,3 +28,7 @@ def test_a_tree_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
         "   └─ llm-loader-0  <none>  1 pod  waits for the queue",
         "      └─ not on gpu-east: is full",
     ]
+    assert repr(found) == "<ml/llm Waits: waits>"
+    placed = replace(waiting, cluster="gpu-west")
+    fits = replace(found, verdict=Verdict.FITS, pieces=[placed], warnings=["no limit"])
+    assert repr(fits) == "<ml/llm Fits on gpu-west: waits: no limit>"

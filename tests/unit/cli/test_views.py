@@ -166,14 +166,13 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     waits = hyperjob("Queued", sub_job(phase="Queued", reason="WaitingForQueue"))
     tally = Tally.of([read(RUNNING), read(waits)])
     uses = usage.clusters([cluster("west", used=12), cluster("east", ready=False)], tally)
-    assert [(u.cluster, u.ready, u.allocatable, u.used, u.free, u.hyperjobs) for u in uses] == [
-        ("east", False, 32, 0, 24, 8),
-        ("west", True, 32, 12, 20, 8),
-    ]
+    assert [
+        (u.cluster, u.ready, u.allocatable, u.used, u.reserved, u.free, u.hyperjobs) for u in uses
+    ] == [("east", False, 32, 0, 8, 24, 8), ("west", True, 32, 12, 0, 20, 8)]
     assert tally.waits_for == {GPU: 8}
     text = plain(top.cluster_lines(uses, tally.waits_for))
     # what a lost cluster has is no help
-    assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
+    assert text[-2].split() == ["all", "ready", GPU, "32", "12", "0", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
 
 
@@ -256,6 +255,7 @@ def test_top_shows_a_cluster_that_reports_nothing() -> None:
         "new",
         "False",
         "-",
+        "?",
         "?",
         "?",
         "?",

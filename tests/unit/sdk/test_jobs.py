@@ -17,7 +17,7 @@ from hyperjob.sdk.errors import (
     NotReachedError,
     SourceError,
 )
-from hyperjob.sdk.job import AsyncJob
+from hyperjob.sdk.job import AsyncJob, Event
 from hyperjob.sdk.lines import LogLine, line_of, row_of
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
@@ -322,6 +322,12 @@ async def test_events_are_those_of_the_api_server_or_its_error(job: AsyncJob, fl
     )
     with pytest.raises(HyperJobError, match="no events"):
         await job.events()
+
+
+def test_an_event_prints_itself_in_one_line() -> None:
+    said = {"type": "Warning", "reason": "NoProgress", "message": "no step for 60s"}
+    event = Event({**said, "lastTimestamp": "2026-01-02T03:04:05Z", "metadata": {}})
+    assert repr(event) == "<2026-01-02T03:04:05Z Warning NoProgress no step for 60s>"
 
 
 async def test_logs_that_cannot_be_are_refused_before_any_request(job: AsyncJob) -> None:
