@@ -318,11 +318,16 @@ def ca(directory: Path) -> str:
 
 
 def webhook(authority: trustme.CA, port: int, directory: Path) -> Any:
-    """Run the webhook; it answers when this enters."""
-    stack = ExitStack()
+    """Run the webhook with a certificate of an authority; it answers when this enters."""
     serving = authority.issue_cert("127.0.0.1")
     serving.private_key_pem.write_to_path(directory / "tls.key")
     serving.cert_chain_pems[0].write_to_path(directory / "tls.crt")
+    return serving_webhook(port, directory)
+
+
+def serving_webhook(port: int, directory: Path) -> Any:
+    """Run the webhook with the certificate of a folder."""
+    stack = ExitStack()
     log = directory / "webhook.log"
     process = stack.enter_context(
         running(

@@ -1,7 +1,13 @@
 """A second `hyperjob install` repeats the first; wrong authorities and addresses are refused."""
 
+import base64
+import contextlib
 import json
+import os
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +18,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
-from tests.integration.test_install import findings, leading, webhook
+from hyperjob_certs.__main__ import main as certificates
+from hyperjob_install.tenancy import POLICIES
+from tests.integration.test_install import findings, leading, serving_webhook, webhook
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.embedded import crd_files
 from tests.support.processes import free_port
@@ -20,6 +28,7 @@ from tests.support.processes import free_port
 pytestmark = pytest.mark.scenario
 
 Run = Callable[..., Result]
+Damage = Callable[[ControlPlane], None]
 ACCOUNT = "system:serviceaccount:karmada-system:hyperjob-controller"
 
 
@@ -133,48 +142,173 @@ def test_preflight_prints_the_command_that_gives_the_controller_its_rights_back(
     assert again["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    "lost", [("mutating",), ("validating",), ("mutating", "validating")], ids=" and ".join
-)
-def test_the_remedy_for_lost_webhook_configurations_works_as_it_is_printed(
-    lost: tuple[str, ...], plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
-) -> None:
-    port = free_port()
-    address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
-    with webhook(authority, port, tmp_path):
-        run("install", *address)
-        (tmp_path / "ca.crt").unlink()
-        for kind in lost:
-            plane.kubectl("delete", f"{kind}webhookconfiguration", f"hyperjob-{kind}")
-        found = remedy(run("preflight", "-o", "json", code=1), "webhook-answers")
-        assert found["status"] == "failed"
-        assert "webhook configurations are missing" in found["message"]
-        done = CliRunner().invoke(main, shlex.split(found["remedy"])[1:])
-        assert done.exit_code == 0, done.output
-        for check in ("webhook-ca", "webhook-answers"):
-            assert remedy(run("preflight", "-o", "json", code=1), check)["status"] == "ok"
+def remove(*what: str) -> Damage:
+    return lambda plane: plane.kubectl("delete", *what) and None
 
 
-def test_the_remedy_for_a_definition_of_another_works_as_it_is_printed(
-    plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
-) -> None:
-    port = free_port()
+def create(*objects: dict[str, Any]) -> Damage:
+    def damage(plane: ControlPlane) -> None:
+        for each in objects:
+            plane.kubectl("create", "-f", "-", stdin=json.dumps(each))
+
+    return damage
+
+
+def replace_definition(plane: ControlPlane) -> None:
+    """Let somebody else's older definition take the place of ours, and let more be missing."""
     (crd,) = [path for path in crd_files() if path.name.endswith("hyperjobs.yaml")]
     definition = yaml.safe_load(crd.read_text())
     (version,) = definition["spec"]["versions"]
     del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["quorum"]
+    plane.kubectl("delete", "crd", "hyperjobs.training.volcano.sh")
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(definition))
+    plane.kubectl("wait", "--for=condition=Established", "-f", str(crd), "--timeout=30s")
+    plane.kubectl("delete", "queue", "default")
+
+
+def inject_another_authority(plane: ControlPlane) -> None:
+    bundle = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    for kind in ("mutating", "validating"):
+        name = f"{kind}webhookconfiguration/hyperjob-{kind}"
+        path = "/webhooks/{}/clientConfig/caBundle"
+        hooks = json.loads(plane.kubectl("get", name, "-o", "json").stdout)["webhooks"]
+        patch = [
+            {"op": "replace", "path": path.format(at), "value": bundle} for at in range(len(hooks))
+        ]
+        plane.kubectl("patch", name, "--type=json", "-p", json.dumps(patch))
+
+
+def keep_queues(plane: ControlPlane) -> None:
+    for name in plane.kubectl("get", "clusterpropagationpolicy", "-o", "name").stdout.split():
+        if "queue" in name:
+            patch = '{"spec": {"conflictResolution": "Abort"}}'
+            plane.kubectl("patch", name, "--type=merge", "-p", patch)
+
+
+def interpreter(name: str, operation: str, kind: str = "Queue") -> dict[str, Any]:
+    group = {"Queue": "scheduling.volcano.sh/v1beta1", "Job": "batch.volcano.sh/v1alpha1"}[kind]
+    return {
+        "apiVersion": "config.karmada.io/v1alpha1",
+        "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": name},
+        "spec": {
+            "target": {"apiVersion": group, "kind": kind},
+            "customizations": {operation: {"luaScript": "function f() end"}},
+        },
+    }
+
+
+GONE = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "gone"},
+    "webhooks": [
+        {
+            "name": "gone.example.org",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [
+                {
+                    "apiGroups": ["batch.volcano.sh"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE"],
+                    "resources": ["jobs"],
+                }
+            ],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+    ],
+}
+MUTATING = ("mutatingwebhookconfiguration", "hyperjob-mutating")
+VALIDATING = ("validatingwebhookconfiguration", "hyperjob-validating")
+DAMAGES: dict[str, tuple[Damage, dict[str, str]]] = {
+    "the mutating webhook is gone": (remove(*MUTATING), {"webhook-answers": "are missing"}),
+    "the validating webhook is gone": (remove(*VALIDATING), {"webhook-answers": "are missing"}),
+    "another authority": (inject_another_authority, {"webhook-ca": "does not verify"}),
+    "a definition of another": (
+        replace_definition,
+        {"default-queue": "does not exist", "hyperjob-definition": "lacks spec.quorum"},
+    ),
+    "queues are not adopted": (keep_queues, {"queue-policy": "does not adopt queues"}),
+    "Volcano Global's customization": (
+        create(interpreter("queue-configuration", "statusAggregation")),
+        {"interpreters": "conflict with HyperJob's"},
+    ),
+    "a customization of another": (
+        create(interpreter("theirs", "statusAggregation")),
+        {"interpreters": "conflict with HyperJob's"},
+    ),
+    "a customization that hides a status": (
+        create(interpreter("theirs", "healthInterpretation", "Job")),
+        {"other-interpreters": "replaces Karmada's"},
+    ),
+    "a webhook without a process": (create(GONE), {"vcjobs": "no process answers a webhook"}),
+    "half of tenancy": (
+        remove("validatingadmissionpolicybinding", POLICIES[0]),
+        {"tenancy": "tenancy is on in part"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_remedy_works_as_it_is_printed(
+    case: str, plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
+) -> None:
+    damage, said = DAMAGES[case]
+    port = free_port()
     address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
+    programs = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with webhook(authority, port, tmp_path):
+        run("install", "--with", "tenancy", *address)
+        damage(plane)
+        found = findings(run("preflight", "-o", "json", code=1))
+        assert {check: text in found[check]["message"] for check, text in said.items()} == (
+            dict.fromkeys(said, True)
+        ), found
+        # The first alone: it repairs the others too, or stands for them.
+        command = found[next(iter(said))]["remedy"].rpartition(" uninstalled: ")[2]
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=programs, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (command, done.stderr + done.stdout)
+        found = findings(run("preflight", "-o", "json", code=1))
+        repaired = {check: found[check]["message"] for check in said}
+        assert not [text for check, text in said.items() if text in repaired[check]], repaired
+
+
+def test_a_certificate_gets_the_name_that_the_api_server_calls_as_it_is_printed(
+    plane: ControlPlane, run: Run, tmp_path: Path
+) -> None:
+    port = free_port()
+    for name in ("host.config", "karmada.config"):
+        shutil.copy(plane.kubeconfig, tmp_path / name)
+    secret = ("--secret=karmada-system/hyperjob-webhook-tls", f"--kubeconfig={plane.kubeconfig}")
+
+    def files() -> None:
+        """Write the files of the Secret as a kubelet does."""
+        text = plane.kubectl(
+            *("get", "secret", "hyperjob-webhook-tls", "-n", "karmada-system", "-o", "json")
+        ).stdout
+        for name, data in json.loads(text)["data"].items():
+            (tmp_path / name).write_bytes(base64.b64decode(data))
+
+    assert certificates(["issue", *secret, "--name=127.0.0.1"]) == 0
+    files()
+    address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(tmp_path / "ca.crt"))
+    with serving_webhook(port, tmp_path):
         run("install", *address)
-        plane.kubectl("delete", "crd", "hyperjobs.training.volcano.sh")
-        plane.kubectl("create", "-f", "-", stdin=json.dumps(definition))
-        plane.kubectl("wait", "--for=condition=Established", "-f", str(crd), "--timeout=30s")
-        found = remedy(run("preflight", "-o", "json", code=1), "hyperjob-definition")
-        assert "is older than this release and lacks spec.quorum" in found["message"]
-        done = CliRunner().invoke(main, shlex.split(found["remedy"])[1:])
-        assert done.exit_code == 0, done.output
-        found = remedy(run("preflight", "-o", "json", code=1), "hyperjob-definition")
-        assert found["status"] == "ok"
+    assert certificates(["rotate", *secret, "--name=other.example"]) == 0
+    files()
+    with serving_webhook(port, tmp_path):
+        found = findings(run("preflight", "-o", "json", code=1))["webhook-ca"]
+    assert "lacks the name under which the API server calls the webhook" in found["message"]
+    with contextlib.chdir(tmp_path):
+        assert certificates(shlex.split(found["remedy"])[1:]) == 0
+    files()
+    with serving_webhook(port, tmp_path):
+        found = findings(run("preflight", "-o", "json", code=1))
+    assert (found["webhook-ca"]["status"], found["webhook-answers"]["status"]) == ("ok", "ok")
+    plane.kubectl("delete", "secret", "hyperjob-webhook-tls", "-n", "karmada-system")
 
 
 WRONG = {

@@ -26,9 +26,7 @@ def customizations(observed: ObservedPlane) -> CheckResult:
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
             f"other customizations conflict with HyperJob's: {what}",
-            remedy=observed.install("--allow", "interpreters")
-            if VOLCANO_GLOBAL.issuperset(names)
-            else delete,
+            remedy=observed.install() if VOLCANO_GLOBAL.issuperset(names) else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
     if missing:

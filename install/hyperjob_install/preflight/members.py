@@ -52,8 +52,8 @@ def vcjob_api(observed: ObservedPlane) -> CheckResult:
     return verdict(
         f"{len(lacking)} of {_count(clusters)} do not serve vcjobs and get no sub-jobs:"
         f" {_names(lacking)}",
-        remedy=f"install Volcano there, then see `kubectl get cluster {_name(lacking[0])} -o"
-        " yaml`: apiEnablements",
+        remedy=f"install Volcano there, then see `kubectl get cluster"
+        f" {' '.join(map(_name, lacking[:_SHOWN]))} -o yaml`: apiEnablements",
     )
 
 

@@ -1,7 +1,7 @@
 """Read the objects for the checks, once and concurrently; trial objects are dry runs."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -26,6 +26,9 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_install.definitions import missing_fields
+from hyperjob_install.interpreters import VOLCANO_GLOBAL, clashes
+from hyperjob_install.objects import is_ours
 from hyperjob_install.preflight.rights import (
     ControllerRights,
     read_members,
@@ -99,8 +102,11 @@ class ObservedPlane:
         found = self.installation
         return UNKNOWN if found is None or isinstance(found, KubeError) else found
 
-    def install(self, *more: str, settings: Settings | None = None) -> str:
-        """Return the whole command that repeats the installation, or installs other settings."""
+    def install(self, *, settings: Settings | None = None) -> str:
+        """Return the whole command that repeats the installation, or installs other settings.
+
+        The installation is all or nothing: any remedy allows what each of them needs.
+        """
         configurations = [] if isinstance(self.mutating, KubeError) else self.mutating
         trusts = any(
             at(hook, "clientConfig", "caBundle")
@@ -109,7 +115,17 @@ class ObservedPlane:
             for hook in configuration.get("webhooks") or []
         )
         authorities = () if trusts or self.settings.authority else ("--ca-file", "ca.crt")
-        return command(settings or self.settings, *authorities, *more)
+        return command(settings or self.settings, *authorities, *self._allowances())
+
+    def _allowances(self) -> Iterator[str]:
+        """Yield options for objects of others that refuse each installation."""
+        definitions = [] if isinstance(self.definitions, KubeError) else self.definitions
+        live = named(definitions, HYPERJOBS.group_resource)
+        if live is not None and not is_ours(live) and missing_fields(live, HYPERJOBS):
+            yield from ("--allow", "conflicts")
+        others = [] if isinstance(self.interpreters, KubeError) else self.interpreters
+        if any(clash.name in VOLCANO_GLOBAL for clash in clashes(others)):
+            yield from ("--allow", "interpreters")
 
 
 def need(read: Read) -> list[Object]:

@@ -19,7 +19,6 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.text import listed, shortened
 from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields
 from hyperjob_install.diff import shorten
-from hyperjob_install.objects import is_ours
 from hyperjob_install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need, sees
@@ -42,8 +41,7 @@ def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
     if lacking := missing_fields(definition, HYPERJOBS):
         return failed(
             f"definition {name} is older than this release and lacks {_list(lacking)}",
-            # The fields of another's definition are taken over only where that is allowed.
-            remedy=observed.install(*(() if is_ours(definition) else ("--allow", "conflicts"))),
+            remedy=observed.install(),
         )
     if extra := lost_fields(definition):
         return warning(

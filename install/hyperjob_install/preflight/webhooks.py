@@ -115,12 +115,14 @@ def _untrusted(observed: ObservedPlane) -> str:
 
 
 def _rotation(observed: ObservedPlane) -> str:
-    """Return the command that renews the authority in its Secret or folder."""
-    address = observed.settings.url or "https://HOST"
+    """Return the command that renews the certificate for the name that the API server calls."""
+    service = observed.settings.service
+    name = f"{service.name}.{service.namespace}.svc" if service else None
+    name = name or urlsplit(observed.settings.url or "").hostname or "HOST"
     return (
         "hyperjob-certs rotate --secret karmada-system/hyperjob-webhook-tls"
         " --kubeconfig host.config"
-        f" --karmada-kubeconfig karmada.config --name {urlsplit(address).hostname} --inject"
+        f" --karmada-kubeconfig karmada.config --name {name} --inject"
     )
 
 
