@@ -44,10 +44,12 @@ async def test_a_running_hyperjob_is_waited_for_shown_suspended_and_resumed(scen
     answer = json.loads(await plugin(scenario, "why", "seen", "-o", "json"))
     assert answer["outcome"] == "Fine"
     await plugin(scenario, "suspend", "seen")
+    await scenario.kubectl("wait", "hj/seen", "--for=condition=Suspended", limit)
+    assert await scenario.remains() == []
     await plugin(scenario, "wait", "seen", "--for=phase=Suspended", limit)
-    await scenario.until_members_have(0)
     await plugin(scenario, "resume", "seen")
     await plugin(scenario, "wait", "seen", "--for=phase=Running,Completed", limit)
+    await scenario.kubectl("wait", "hj/seen", "--for=condition=Running", limit)
     await plugin(scenario, "get", "seen", "-o", "name")
 
 
