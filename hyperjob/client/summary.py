@@ -107,6 +107,12 @@ class Summary:
         return tuple(sorted({job.cluster for job in self.jobs if job.cluster}))
 
     @property
+    def running_text(self) -> str:
+        """Return how many pods run: `4/5` if fewer run than its sub-jobs in clusters have."""
+        pods = sum(job.pods for job in self.jobs if job.running and not job.has_ended)
+        return f"{self.running_pods}/{pods}" if self.running_pods < pods else str(self.running_pods)
+
+    @property
     def group_names(self) -> list[str]:
         """Return the replicated jobs in the order of the spec, then those of the status alone."""
         names = [group.name for group in self.groups] + [job.replicated_job for job in self.jobs]

@@ -89,7 +89,14 @@ def takes(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and job.cluster and not job.has_ended:
+            if runs_in_part(job):
+                number = -(-number * job.running // job.pods)
             yield (job.cluster, accelerator), number, has_started(job)
+
+
+def runs_in_part(job: JobStatus) -> bool:
+    """Return whether a sub-job runs with fewer than all of its pods, as its minAvailable allows."""
+    return JobPhase(job.phase) is JobPhase.RUNNING and 0 < job.running < job.pods
 
 
 def has_started(job: JobStatus) -> bool:

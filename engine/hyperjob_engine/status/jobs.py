@@ -137,6 +137,10 @@ def told_by_pods(
             return None
         if _is_enough(template, trouble, found.pods, report):
             return report.reason, text
+    elif report.pods.running >= outlook.sub_job.size.together and (
+        part := part_text(outlook.sub_job, report)
+    ):
+        return report.reason, f"{part}; {text}"
     stays = trouble.reason not in STUCK or observed.hyperjob.quorum is not None
     return report.reason if stays else trouble.reason, text
 
@@ -209,6 +213,7 @@ class JobState(JobStatus):
 
     `is_next`: the sub-job waited for a dependency and has not run yet. `is_dispatched`: nothing
     keeps Karmada from delivering it. `is_left`: its vcjob is there, or pods of it may run.
+    `is_part`: it runs with fewer than all of its pods, as its minAvailable allows.
     `starts_again` is when the controller recreates it.
     """
 
@@ -219,6 +224,7 @@ class JobState(JobStatus):
     is_next: bool = False
     is_dispatched: bool = False
     is_left: bool = False
+    is_part: bool = False
     starts_again: str = ""
 
     @property
@@ -259,7 +265,6 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     training = latest_training(
         observed.trainings.get(child.name), record.training if record is not None else None
     )
-    silent = outlook.silence is None or outlook.silence.retry_time is None
     return JobState(
         name=child.name,
         replicated_job=outlook.sub_job.group.name,
@@ -282,13 +287,14 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         and (record is None or JobPhase(record.phase) not in _READY),
         is_dispatched=report is not None or is_through(child),
         is_left=is_left(observed, child),
+        is_part=bool(part_text(outlook.sub_job, report)),
         starts_again=_again(outlook),
         retry_time=record.retry_time if record is not None else None,
         excluded_clusters=excluded,
         excluded_until=until,
         excluded_for_good=record.excluded_for_good if record is not None and until else (),
         rejections=outlook.rejections,
-        silence=None if silent else outlook.silence,
+        silence=outlook.silence if outlook.silence and outlook.silence.retry_time else None,
         start_time=run.start,
         failure=None if run.failure is None else bounded(run.failure),
         history=run.history,
@@ -345,7 +351,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return report.reason, report.message if failure is None else container_text(failure)
     told = told_by_pods(observed, outlook, report)
     if report.phase is not JobPhase.PENDING:
-        return told or (report.reason, report.message)
+        return told or (report.reason, report.message or part_text(outlook.sub_job, report))
     refused = refusal_of(observed, outlook.child)
     if refused is not None:
         return Reason.PODS_REFUSED, refused_text(outlook.child.cluster, refused.message)
@@ -363,6 +369,15 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
+
+
+def part_text(sub_job: SubJob, report: ReportedStatus | None) -> str:
+    """Return with how many pods a sub-job runs that may run with fewer than all; empty with all."""
+    size = sub_job.size
+    if report is None or report.phase is not JobPhase.RUNNING or size.together >= size.pods:
+        return ""
+    number = report.pods.running + report.pods.succeeded
+    return f"runs with {number} of {size.pods} pods" if number < size.pods else ""
 
 
 def pods_text(running: int, pods: int) -> str:

@@ -227,7 +227,7 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
     text = (
         f"{ready} of {total} sub-jobs run or completed, on {_cluster_names(running or jobs)}{known}"
     )
-    rest = [job for job in jobs if not _is_well(job) or not job.can_train]
+    rest = [job for job in jobs if not _is_well(job) or not job.can_train or job.is_part]
     return f"{text}; {_each(rest)}" if rest else text
 
 

@@ -42,7 +42,7 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
         summary.name,
         shown,
         summary.jobs_ready,
-        str(summary.running_pods),
+        summary.running_text,
         string(summary.training.get("progress")) or _NOTHING,
         ",".join(summary.clusters) or _NOTHING,
         str(summary.restarts),

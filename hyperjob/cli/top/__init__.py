@@ -104,6 +104,8 @@ async def _tables(kube: Kube, access: Access, by: str | None, form: str) -> None
         out.dump(view.value(by_cluster, by_queue, tally.waits_for, leader), form)
         return
     lines = view.cluster_lines(by_cluster, tally.waits_for) if by_cluster is not None else []
+    if by_cluster is not None:
+        lines += view.part_lines(summaries)
     if by_queue is not None:
         lines += [*([Text("")] if lines else []), *view.queue_lines(by_queue)]
         lines += view.admission_lines(leader)

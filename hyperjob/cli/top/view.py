@@ -8,11 +8,14 @@ from rich.text import Text
 
 from hyperjob.client.nodeuse import NodeUse
 from hyperjob.client.reading import Reading
+from hyperjob.client.summary import Summary
+from hyperjob.client.tally import runs_in_part
 from hyperjob.client.usage import ClusterUse, QueueUse
 from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.text import listed
 
 _UNREPORTED = "?"
 _NOTHING = "-"
@@ -54,6 +57,17 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
         text = ", ".join(f"{number} {name}" for name, number in sorted(waits.items()))
         lines.append(Text.assemble(("Waiting: ", "bold"), text))
     return lines
+
+
+def part_lines(summaries: Sequence[Summary]) -> list[Text]:
+    """Return the sub-jobs that run with fewer than all of their pods, and with how many."""
+    parts = [
+        f"{summary.namespace}/{job.name} with {job.running} of {job.pods} pods"
+        for summary in summaries
+        for job in summary.jobs
+        if runs_in_part(job)
+    ]
+    return [Text.assemble(("Run in part: ", "bold"), listed(parts, shown=5))] if parts else []
 
 
 def node_lines(uses: Sequence[NodeUse]) -> list[Text]:

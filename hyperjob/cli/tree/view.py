@@ -25,7 +25,7 @@ Pods = Mapping[str, Sequence[Object]]
 def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Text]:
     """Return the lines of the tree of a HyperJob."""
     head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase, summary.reason))
-    head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
+    head.append(f"  {summary.jobs_ready} jobs, {summary.running_text} pods run", style="dim")
     if summary.training:
         head.append(f"  {string(summary.training.get('progress'))}", style="green")
     if url := web_address(summary.training.get("url")):
@@ -64,7 +64,7 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     jobs = [job for job in summary.jobs if job.replicated_job == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
-    reasons = once([_why_not_running(job) for job in jobs])
+    reasons = once([_remark(job) for job in jobs])
     children = [
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))
         for job, why in zip(jobs, reasons, strict=True)
@@ -72,8 +72,8 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     return TreeLine(head, children)
 
 
-def _why_not_running(job: JobStatus) -> str:
-    return "" if job.phase in ("Running", "Completed") else job.message or job.reason
+def _remark(job: JobStatus) -> str:
+    return job.message or ("" if job.phase in ("Running", "Completed") else job.reason)
 
 
 def _job(

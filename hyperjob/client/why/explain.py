@@ -49,13 +49,14 @@ def _outcome(evidence: Evidence, causes: list[Cause]) -> Outcome:
 
 
 def _headline(evidence: Evidence, causes: list[Cause]) -> str:
-    """Return the state of the HyperJob, with the status message if there is no cause."""
+    """Return the state of the HyperJob, with its message where it runs or there is no cause."""
     summary = evidence.summary
     if summary.deleting:
         return "is being deleted"
     if not summary.has_status:
         return "has no status yet"
-    text = f": {summary.message}" if summary.message and not causes else ""
+    says = summary.message and (not causes or summary.phase == Phase.RUNNING)
+    text = f": {summary.message}" if says else ""
     return f"is {summary.phase}{text}"
 
 

@@ -36,7 +36,7 @@ def hyperjob_table(summaries: Sequence[Summary]) -> Group:
             summary.key,
             phase(summary.phase),
             summary.jobs_ready,
-            str(summary.running_pods),
+            summary.running_text,
             summary.message or summary.reason,
         )
         for summary in summaries

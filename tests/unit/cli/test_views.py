@@ -126,7 +126,7 @@ def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
     )
     pods = {"llm-trainer-0": [pod("llm-trainer-0-worker-0", message="no node")]}
     assert plain(tree.lines(read(obj), {"llm-trainer-0": VCJOB}, pods)) == [
-        "llm  Starting  0/2 jobs, 0 pods run  1 of 2 needed sub-jobs run",
+        "llm  Starting  0/2 jobs, 0/2 pods run  1 of 2 needed sub-jobs run",
         "└─ trainer  2 sub-jobs",
         "   ├─ llm-trainer-0  Pending  8 nvidia.com/gpu  attempt 3  1 of 2 pods run",
         "   │  └─ on east  1 running, 1 pending",
@@ -174,6 +174,18 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     # what a lost cluster has is no help
     assert text[-2].split() == ["all", "ready", GPU, "32", "12", "0", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
+
+
+def test_what_runs_with_fewer_pods_than_it_has_is_shown_with_how_many() -> None:
+    words = "runs with 1 of 2 pods"
+    part = sub_job(phase="Running", cluster="west", running=1, message=words)
+    found = read(hyperjob("Running", part, runningPods=1, jobsReady="1/1", message=words))
+    assert hyperjobs.row(found, AT)[3] == "1/2"
+    assert any(words in line for line in plain(tree.lines(found, {}, {}))[1:])
+    assert plain(top.part_lines([found])) == ["Run in part: ml/llm-trainer-0 with 1 of 2 pods"]
+    assert not top.part_lines([read(RUNNING)])
+    (use,) = usage.clusters([cluster("west", used=4)], Tally.of([found]))
+    assert (use.used, use.free, use.hyperjobs) == (4, 28, 4)
 
 
 def test_top_names_the_taints_that_keep_sub_jobs_from_a_cluster() -> None:

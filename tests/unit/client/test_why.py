@@ -498,6 +498,15 @@ def test_the_message_of_a_pod_replaces_the_number_of_pods_that_run() -> None:
     assert (cause.message, cause.next) == ("llm-trainer-0: 0 of 2 pods run", TREE)
 
 
+def test_what_runs_in_part_says_with_how_many_pods_beside_the_pod_that_waits() -> None:
+    words = "1 of 1 sub-jobs run or completed, on east; llm-trainer-0 runs with 1 of 2 pods"
+    job = sub_job(phase="Running", cluster="east", running=1)
+    pods = {"llm-trainer-0": [pod("a", conditions=[UNSCHEDULED]), pod("b", "Running")]}
+    answer = explain(evidence(hyperjob("Running", job, message=words), pods=pods))
+    assert answer.headline == f"is Running: {words}"
+    assert [cause.reason for cause in answer.causes] == ["PodsPending"]
+
+
 @pytest.mark.parametrize("reason", ["TasksFailed", "CrashLoop"])
 def test_what_the_status_says_of_pods_is_not_read_from_them_again(reason: str) -> None:
     job = sub_job(phase="Running", cluster="east", reason=reason, message="pod a is dead")

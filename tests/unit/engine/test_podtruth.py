@@ -157,13 +157,40 @@ RUNNING: dict[str, tuple[PodTrouble, dict[str, Any], tuple[str, str, str, str]]]
         {},
         ("Running", "JobsRunning", "", "ConfigMap x not found: pod p-0 waits"),
     ),
-    "a pod above those that are needed has no node": (NO_NODE, {}, AS_VOLCANO),
+    "a pod above those that are needed has no node": (
+        NO_NODE,
+        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "pending": 3}},
+        (*AS_VOLCANO[:3], "runs with 5 of 8 pods"),
+    ),
+    "a pod above those that are needed waits for a ConfigMap": (
+        MISSING,
+        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "pending": 3}},
+        (*AS_VOLCANO[:3], "runs with 5 of 8 pods; ConfigMap x not found: pod p-0 waits"),
+    ),
+    "a pod that is needed has no node": (
+        NO_NODE,
+        {"pods": {"running": 5, "pending": 3}},
+        AS_VOLCANO,
+    ),
+    "other pods of a sub-job with a minimum have succeeded": (
+        NO_NODE,
+        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "succeeded": 3}},
+        AS_VOLCANO,
+    ),
 }
 
 
 @pytest.mark.parametrize(("trouble", "given", "expected"), RUNNING.values(), ids=RUNNING.keys())
 def test_a_running_sub_job(trouble: PodTrouble, given: dict[str, Any], expected: object) -> None:
     assert told(seen(of(trouble), of(trouble), **given)) == expected
+
+
+def test_with_how_many_pods_a_sub_job_runs_is_said_of_the_hyperjob_too() -> None:
+    found = derived(seen(jobs=spec(minAvailable=2), pods={"running": 5, "pending": 3}))
+    assert found["state"]["message"] == (
+        "2 of 2 sub-jobs run or completed, on a; each of hj-trainer-0, hj-trainer-1 is Running on"
+        " a: runs with 5 of 8 pods"
+    )
 
 
 def test_a_sub_job_without_which_the_others_train_is_only_named() -> None:
