@@ -33,7 +33,7 @@ def as_table(judgement: Judgement) -> list[Text]:
         return lines
     said = ["" if each.message in judgement.message else each.message for each in judgement.pieces]
     rows = [
-        (piece.name, piece.cluster or _NONE, _size(piece), str(piece.pods), text)
+        (piece.name, piece.cluster or _NONE, _size(piece), _pods(piece), text)
         for piece, text in zip(judgement.pieces, once(said), strict=True)
     ]
     lines += indented(table(("SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"), rows))
@@ -78,6 +78,7 @@ def value(judgement: Judgement) -> Object:
                 "accelerator": piece.accelerator,
                 "accelerators": piece.accelerators,
                 "pods": piece.pods,
+                "fewestPods": piece.fewest,
                 "phase": piece.phase,
                 "message": piece.message,
                 "notOn": dict(piece.elsewhere),
@@ -130,7 +131,7 @@ def _position(judgement: Judgement) -> Object:
 
 def _branch(piece: Piece) -> TreeLine:
     """Return a sub-job with its size and message; below it its cluster, and why not the others."""
-    pods = f"{piece.pods} pod{'s' if piece.pods != 1 else ''}"
+    pods = f"{_pods(piece)} pod{'s' if piece.pods != 1 else ''}"
     head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {pods}"))
     if piece.message:
         head.append(f"  {piece.message}")
@@ -139,6 +140,10 @@ def _branch(piece: Piece) -> TreeLine:
         TreeLine(dim(f"not on {cluster}: {reason}")) for cluster, reason in piece.elsewhere.items()
     ]
     return TreeLine(head, children)
+
+
+def _pods(piece: Piece) -> str:
+    return f"{piece.fewest} to {piece.pods}" if piece.fewest < piece.pods else str(piece.pods)
 
 
 def _size(piece: Piece) -> str:

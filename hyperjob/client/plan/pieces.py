@@ -33,7 +33,10 @@ _NOT_NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A sub-job: its cluster, and the reason why it is on none of the other clusters."""
+    """A sub-job: its cluster, and the reason why it is on none of the other clusters.
+
+    Volcano starts it with `fewest` of its `pods`, and the others where there is room.
+    """
 
     name: str
     group: str
@@ -41,6 +44,7 @@ class Piece:
     accelerator: str
     accelerators: int
     pods: int
+    fewest: int
     phase: str
     message: str
     elsewhere: Mapping[str, str]
@@ -89,6 +93,7 @@ def pieces(
                 accelerator=accelerator,
                 accelerators=item.size.accelerators or 0,
                 pods=item.size.pods,
+                fewest=item.size.together,
                 phase=string(record.get("phase")),
                 message=overflow or ("" if cluster else message),
                 elsewhere=_elsewhere(

@@ -104,6 +104,15 @@ def test_what_fits_is_told_with_every_cluster(tmp_path: Path):
     }
 
 
+def test_with_how_many_of_its_pods_a_sub_job_starts_is_told(tmp_path: Path):
+    large = job(gpus=160)
+    large["spec"]["replicatedJobs"][0]["templateSpec"]["minAvailable"] = 16
+    (item,) = judged(run(tmp_path, large))
+    assert (item["jobs"][0]["fewestPods"], item["jobs"][0]["pods"]) == (16, 20)
+    assert "  16 to 20" in run(tmp_path, large, form="table").output
+    assert "  16 to 20 pods" in run(tmp_path, large, form="tree").output
+
+
 def test_an_automatic_split_is_told_with_its_sizes(tmp_path: Path):
     result = run(tmp_path, job(split={"accelerators": 200}))
     assert result.exit_code == 0

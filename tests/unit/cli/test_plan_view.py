@@ -15,6 +15,7 @@ def test_a_tree_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
         accelerator="",
         accelerators=0,
         pods=1,
+        fewest=1,
         phase="Unplaced",
         message="waits for the queue",
         elsewhere={"gpu-east": "is full"},
