@@ -1,12 +1,12 @@
 """Measure how soon and how well the status says what is wrong with real trainings of torch.
 
-usage: python -m benchmarks.bench_hangs faults|healthy|failures [--first 0] [--count 20]
+usage: python -m benchmarks.bench_hangs faults|trainers|healthy|failures [--first 0] [--count 20]
        [--at-once 8] [--seed 1] [--results FILE]
 
-It needs the environment of `make test-torch`, and for `failures` also transformers, deepspeed and
-openmpi from the package index. Each case is a HyperJob of the SDK in two local clusters. The cases
-are those of the seed from FIRST on: a long series runs in parts, which append to the file RESULTS;
-the report is of all that it has.
+It needs the environment of `make test-torch`, for `trainers` and `failures` also transformers,
+accelerate and lightning, and for `failures` deepspeed and openmpi from the package index. Each case
+is a HyperJob of the SDK in two local clusters. The cases are those of the seed from FIRST on: a
+long series runs in parts, which append to the file RESULTS; the report is of all that it has.
 
 faults: DDP over gloo with torchrun, two pods of two ranks or four of one, from a function, a script
 or a module. One rank meets a fault: its loader hangs, its forward pass, it waits in another
@@ -14,6 +14,9 @@ collective than the others, its checkpoint is never written (by Python, or by na
 Python's lock), it gets SIGSTOP, becomes slow, or raises. In time is a notice in 45 s or 5 median
 steps; "rank" is the right one in the status, "line" the user's own line where it is. A fault that
 no stack can show has no line.
+
+trainers: a rank under Lightning, the Trainer of transformers or Accelerate hangs in its loader, its
+forward pass, another collective or its checkpoint.
 
 healthy: the same training with a compile-like first step, evaluations and checkpoints of up to 40
 seconds, announced, and up to 12 not announced: notices are false. Its own journal
@@ -68,6 +71,14 @@ HOW: Mapping[str, str] = {
     "kill": "exit code 137",
 }
 """How a rank fails under a launcher, and what must be said."""
+TRAINERS = ("lightning", "transformers", "accelerate")
+HANGS: Mapping[str, str] = {
+    "loader": "time.sleep(100_000)  # the loader",
+    "forward": "time.sleep(100_000)  # the forward pass",
+    "collective": "dist.recv(",
+    "checkpoint": "with path.open(",
+}
+"""Where a rank hangs under a trainer, and the line that is said."""
 LAUNCHERS: Mapping[str, str] = {
     "torchrun": "python -m torch.distributed.run --master-port $PORT --nproc-per-node 2 plain.py",
     "accelerate": "echo localhost slots=2 > $HOSTS && accelerate launch --cpu --num_processes 2"
@@ -128,21 +139,37 @@ class Bench:
         )
         at = int(chance.uniform(20, 30) / pause)
         values = {"fault": kind, "rank": made.rank, "at": at, "pause": pause}
-        job = await self._train(made, values, pods=pods)
+        await self._notice(made, await self._train(made, values, pods=pods), FAULTS[kind], pods)
+        return made
+
+    async def trainer(self, number: int) -> Result:
+        """Run a training of a trainer until its hang is said."""
+        chance = random.Random(f"{self._seed} trainer {number}")
+        trainer = TRAINERS[number % len(TRAINERS)]
+        hang = [*HANGS][number // len(TRAINERS) % len(HANGS)]
+        rank = chance.randrange(WORLD)
+        made = Result(name=f"t{number}", kind=trainer, form=hang, rank=rank, limit=45.0)
+        values = {"trainer": trainer, "fault": hang, "rank": rank, "at": chance.randrange(30, 60)}
+        job = await self._train(made, values, pods=2)
+        await self._notice(made, job, HANGS[hang], 2)
+        made.right = made.named and made.line
+        return made
+
+    async def _notice(self, made: Result, job: AsyncJob, line: str, pods: int) -> None:
+        """Wait for the notice, and delete the HyperJob."""
         begin = time.monotonic()
         while time.monotonic() - begin < LONGEST and made.seconds is None:
             await asyncio.sleep(LOOK)
             await job.refresh()
             status = job.raw.get("status") or {}
-            if (text := _said(kind, status)) is not None:
-                self._judge(made, status, text, pods=pods)
+            if (text := _said(made.kind, status)) is not None:
+                self._judge(made, status, text, line, pods)
             elif job.status.has_ended:
                 made.notices = [job.status.message]
                 break
         await job.delete()
-        return made
 
-    def _judge(self, made: Result, status: Object, text: str, *, pods: int) -> None:
+    def _judge(self, made: Result, status: Object, text: str, line: str, pods: int) -> None:
         """Compare the first notice with the fault; one before the fault is false."""
         when = self._folder / f"{made.name}.fault"
         if not when.exists():
@@ -152,7 +179,7 @@ class Bench:
         made.in_time = made.seconds <= made.limit
         per = WORLD // pods
         pod = (self._folder / f"{made.name}.pod").read_text()
-        made.line = FAULTS[made.kind] in text
+        made.line = line in text
         if made.kind == "raises":
             made.named = f"(rank {made.rank})" in text
         elif made.kind == "slow":
@@ -231,8 +258,9 @@ class Bench:
                 "train": "-m trainings.ddp", "workdir": PROGRAMS, "args": [json.dumps(args)],
             },
         }  # fmt: skip
+        programs["trainers"] = {**programs["script"], "train": PROGRAMS / "trainings/trainers.py"}
         return await self._client.train(
-            **programs[made.form],
+            **programs[made.form if made.form in FORMS else "trainers"],
             name=made.name,
             clusters=2,
             replicas=pods,
@@ -313,6 +341,7 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
         bench = Bench(client, folder, options.seed)
         kinds: Mapping[str, Callable[[int], Awaitable[Result]]] = {
             "faults": bench.fault,
+            "trainers": bench.trainer,
             "healthy": bench.healthy,
             "failures": bench.failure,
         }
@@ -336,7 +365,7 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=["faults", "healthy", "failures"])
+    parser.add_argument("kind", choices=["faults", "trainers", "healthy", "failures"])
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--at-once", type=int, default=8)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support import training
+from e2e.support import manifests, training
 from e2e.support.settings import from_environment
 from e2e.support.world import ROOT, World, documents
 from hyperjob_core.api.meta import Object
@@ -57,3 +57,15 @@ async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(
 async def test_no_step_is_lost_in_planned_stops(scenario, plain):
     times = int(os.environ.get("HYPERJOB_E2E_STOPS", "2"))
     await training.stops_without_loss(scenario, plain, times)
+
+
+async def test_a_command_runs_in_the_process_of_a_rank(scenario):
+    container = {"name": "main", "image": "python", "command": ["sleep", "600"]}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": pod}}
+    groups = {"name": "trainer", "replicas": 2, "templateSpec": {"tasks": [task]}}
+    await scenario.apply(manifests.hyperjob("entered", groups, plugins={"env": []}))
+    await scenario.until_phase("entered", "Running")
+    script = 'echo "$HYPERJOB_JOB_NAME"'
+    said = await scenario.hyperjob("exec", "entered", "--rank", "1", "--", "sh", "-c", script)
+    assert said == "entered-trainer-1\n"

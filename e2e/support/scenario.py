@@ -113,8 +113,10 @@ class Scenario:
 
     async def hyperjob(self, *arguments: str) -> str:
         """Run `hyperjob` in the namespace as a user does; return its output."""
-        command = [sys.executable, "-m", "hyperjob", *arguments, "--namespace", self.namespace]
-        command += ["--kubeconfig", str(self.world.kubeconfig)]
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        flags = ["--namespace", self.namespace, "--kubeconfig", str(self.world.kubeconfig)]
+        words = [*arguments[:end], *flags, *arguments[end:]]
+        command = [sys.executable, "-m", "hyperjob", *words]
         done = await asyncio.to_thread(
             subprocess.run, command, capture_output=True, text=True, timeout=120
         )

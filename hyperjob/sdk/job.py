@@ -229,12 +229,12 @@ class AsyncJob(JobView):
         return explain(evidence)
 
     async def events(self) -> list[Event]:
-        """Return the Events of the HyperJob from the API server, each in one line for people."""
+        """Return the Events of the HyperJob from the API server, the last one last."""
         with translated():
             found = await events_of(self._kube, self.raw)
             if isinstance(found, KubeError):
                 raise found
-        return [Event(each) for each in found]
+        return [Event(each) for each in sorted(found, key=event_time)]
 
     async def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
         """Remove its pods from all clusters; the HyperJob stays. `wait` waits for the removal."""

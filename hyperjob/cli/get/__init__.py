@@ -31,7 +31,8 @@ def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
 
     Wide output adds the goodput (the productive share of the time in which the HyperJob was not
     suspended), the queue, the arguments of the program, the page of the run in a tracker, and the
-    message of the status, which names the reason of a wait.
+    message of the status, which names the reason of a wait. Other forms, such as jsonpath, and
+    --sort-by are of `kubectl get hj`.
 
     Example: kubectl hyperjob get -A -o wide
     """

@@ -23,13 +23,23 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 TABLE, WIDE, NAME, JSON, YAML = "", "wide", "name", "json", "yaml"
 
 
+class _Form(click.Choice[str]):
+    """A form of output, which says where those of kubectl alone are."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the form."""
+        if value.startswith(("jsonpath", "custom-columns", "go-template")):
+            self.fail(f"{value!r} is of kubectl alone: kubectl get hj -o {value!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def output(*choices: str) -> Callable[[_F], _F]:
     """Return a decorator that adds `-o` with these choices; without `-o` a command prints text."""
     return click.option(
         "-o",
         "--output",
         "form",
-        type=click.Choice(choices),
+        type=_Form(choices),
         callback=lambda _ctx, _param, value: value or TABLE,
         help="Output format.",
     )

@@ -47,7 +47,7 @@ def exec(name: str, command: Sequence[str], access: Access, **given: Any) -> Non
     """Run a command in a pod of a HyperJob, by `kubectl exec` in its cluster.
 
     Without an option that chooses a pod, kubectl enters the first running pod. In a terminal the
-    command is interactive. Pods of a sandbox are processes of this machine, and take no command.
+    command is interactive.
 
     Example: kubectl hyperjob exec llm-training --rank 37 -- bash
     """
@@ -65,6 +65,8 @@ def exec(name: str, command: Sequence[str], access: Access, **given: Any) -> Non
 @_chosen
 def port_forward(name: str, ports: Sequence[str], access: Access, **given: Any) -> None:  # noqa: ANN401
     """Forward local ports to a pod of a HyperJob, by `kubectl port-forward` in its cluster.
+
+    A pod that is a process of a sandbox listens on this machine already.
 
     Example: kubectl hyperjob port-forward llm-training --rank 0 6006
     """

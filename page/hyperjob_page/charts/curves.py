@@ -14,8 +14,10 @@ HEIGHT: Final = 100
 _METRICS: Final = 24
 _TICKS: Final = 6
 
-Axis = Literal["step", "time"]
+_COLUMNS: Final = 60
 
+Axis = Literal["step", "time"]
+Scale = Literal["linear", "log"]
 
 Places = list[tuple[float, float]]
 """Places on the axis with their values."""
@@ -50,19 +52,26 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveChart:
-    """The curves of a metric; `top` and `bottom` are the values at the edges of the box."""
+    """The curves of a metric; `top` and `bottom` are the values at the edges of the box.
+
+    `columns` has what to show at equal parts of the box, `marks` where an attempt or a run of the
+    program begins after others.
+    """
 
     metric: str
     top: str
     bottom: str
     ticks: Sequence[Tick]
     curves: Sequence[Curve]
+    columns: Sequence[Tick]
+    marks: Sequence[Tick]
 
 
-def charts(lines: Sequence[ProgressLine], axis: Axis) -> list[CurveChart]:
+def charts(lines: Sequence[ProgressLine], axis: Axis, scale: Scale = "linear") -> list[CurveChart]:
     """Return a chart for each metric of the lines, in alphabetical order.
 
-    Time counts from the first point of all lines.
+    Time counts from the first point of all lines. A logarithmic scale leaves out what is not above
+    zero.
     """
     points = [point for line in lines for point in line.points]
     begin = min((point.at for point in points if point.at is not None), default=None)
@@ -75,7 +84,7 @@ def charts(lines: Sequence[ProgressLine], axis: Axis) -> list[CurveChart]:
         return (point.at - begin).total_seconds()
 
     names = sorted({name for point in points for name in point.metrics})
-    drawn = (_chart(name, lines, axis, place) for name in names[:_METRICS])
+    drawn = (_chart(name, lines, axis, place, scale) for name in names[:_METRICS])
     return [chart for chart in drawn if chart is not None]
 
 
@@ -84,16 +93,22 @@ def _chart(
     lines: Sequence[ProgressLine],
     axis: Axis,
     place: Callable[[ProgressPoint], float | None],
+    scale: Scale,
 ) -> CurveChart | None:
     """Return the chart of a metric; None where it has no finite value."""
-    drawn = [(number, line, _pieces(line, metric, place)) for number, line in enumerate(lines)]
+    drawn = [
+        (number, line, _pieces(line, metric, place, least=0.0 if scale == "log" else -math.inf))
+        for number, line in enumerate(lines)
+    ]
+    height: Callable[[float], float] = math.log10 if scale == "log" else float
     known = [each for _, _, pieces in drawn for piece in pieces for each in piece]
     if not known:
         return None
     left, right = min(x for x, _ in known), max(x for x, _ in known)
     low, high = min(y for _, y in known), max(y for _, y in known)
     across = _scale(left, right, WIDTH)
-    up = _scale(low, high, HEIGHT)
+    up = _scale(height(low), height(high), HEIGHT)
+    begins = [(x[0][0], line.name) for _, line, pieces in drawn for x in pieces]
     return CurveChart(
         metric=metric,
         top=number_text(high),
@@ -104,20 +119,50 @@ def _chart(
                 name=line.name,
                 colour=number,
                 path="".join(
-                    _path((across(x), HEIGHT - up(y)) for x, y in piece) for piece in pieces
+                    _path((across(x), HEIGHT - up(height(y))) for x, y in piece) for piece in pieces
                 ),
                 last=number_text(pieces[-1][-1][1]),
             )
             for number, line, pieces in drawn
             if pieces
         ],
+        columns=_columns([(line.name, pieces) for _, line, pieces in drawn], left, right, axis),
+        marks=[
+            Tick(at=across(x), text=f"{name} begins at {_tick_text(x, axis)}")
+            for x, name in begins
+            if x > left
+        ],
     )
 
 
+def _columns(
+    drawn: Sequence[tuple[str, list[Places]]], left: float, right: float, axis: Axis
+) -> list[Tick]:
+    """Return the values of all lines near the middle of each of _COLUMNS equal parts."""
+    found = []
+    for number in range(_COLUMNS):
+        middle = left + (right - left) * (number + 0.5) / _COLUMNS
+        texts = [_tick_text(middle, axis)]
+        for name, pieces in drawn:
+            near = min(
+                (each for piece in pieces for each in piece),
+                key=lambda each: abs(each[0] - middle),
+                default=None,
+            )
+            if near:
+                texts.append(f"{name}: {number_text(near[1])}")
+        found.append(Tick(at=number * WIDTH / _COLUMNS, text="\n".join(texts)))
+    return found
+
+
 def _pieces(
-    line: ProgressLine, metric: str, place: Callable[[ProgressPoint], float | None]
+    line: ProgressLine,
+    metric: str,
+    place: Callable[[ProgressPoint], float | None],
+    *,
+    least: float,
 ) -> list[Places]:
-    """Return the finite values of a metric in pieces.
+    """Return the finite values of a metric above `least` in pieces.
 
     A program that begins again at an earlier step begins a new piece: no line runs backwards.
     """
@@ -125,7 +170,7 @@ def _pieces(
     last = math.inf
     for point in line.points:
         value, where = point.metrics.get(metric), place(point)
-        if value is None or where is None or not math.isfinite(value):
+        if value is None or where is None or not least < value < math.inf:
             continue
         if point.step < last:
             pieces.append([])

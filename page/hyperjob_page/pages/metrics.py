@@ -20,7 +20,7 @@ from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_engine.model.training import OUT_OF_ORDER, parse
-from hyperjob_page.charts.curves import Axis, ProgressLine, ProgressPoint, charts
+from hyperjob_page.charts.curves import Axis, ProgressLine, ProgressPoint, Scale, charts
 from hyperjob_page.pages.logs import errors_told, ranks_of
 from hyperjob_page.render import mark, render
 
@@ -34,10 +34,11 @@ _LINES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsChoice:
-    """The ranks whose logs to read, the first ones if there are none, and the axis."""
+    """The ranks whose logs to read, the first ones if there are none, the axis and the scale."""
 
     ranks: tuple[int, ...] = ()
     axis: Axis = "step"
+    scale: Scale = "linear"
 
     @classmethod
     def of(cls, request: web.Request) -> "MetricsChoice":
@@ -45,6 +46,7 @@ class MetricsChoice:
         return cls(
             ranks=tuple(ranks_of(request.query.get("rank", ""))),
             axis="time" if request.query.get("axis") == "time" else "step",
+            scale="log" if request.query.get("scale") == "log" else "linear",
         )
 
 
@@ -55,7 +57,7 @@ async def curves(kube: Kube, namespace: str, name: str, choice: MetricsChoice) -
     text = str(
         render(
             "parts/curves.html",
-            charts=charts(lines, choice.axis),
+            charts=charts(lines, choice.axis, choice.scale),
             lines=lines,
             axis=choice.axis,
             remarks=remarks,

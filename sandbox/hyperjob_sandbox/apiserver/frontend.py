@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.transport.call import Reply, Stream, status_reply
+from hyperjob_sandbox.apiserver.transport.call import Reply, Session, Stream, status_reply
 from hyperjob_sandbox.apiserver.transport.requestinfo import parse
 from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
 
@@ -17,6 +17,7 @@ REQUEST_SECONDS = 60.0
 _WRITE_SECONDS = 30.0
 _BACKLOG = 512
 _CLOSE_SECONDS = 1.0
+_CHANNELS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _log = logging.getLogger(__name__)
 
 
@@ -101,6 +102,13 @@ class Frontend:
             reply = status_reply(errors.internal("the server failed; see its log").status)
         if isinstance(reply, Stream):
             return await self._stream(request, reply)
+        if isinstance(reply, Session):
+            socket = web.WebSocketResponse(protocols=_CHANNELS)
+            if socket.can_prepare(request):
+                await socket.prepare(request)
+                await reply.talk(socket)
+                await socket.close()
+                return socket
         response = web.Response(status=reply.code, body=reply.body, headers=reply.headers)
         response.headers["Content-Type"] = reply.content_type
         if reply.retry_after:

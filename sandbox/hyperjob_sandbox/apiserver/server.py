@@ -122,7 +122,7 @@ class ApiServer:
             raise errors.failed(503, "ServiceUnavailable", message)
         info = call.info
         return await self._dispatcher.handle(
-            parse(info.method, f"/{quote(info.rest)}?{urlencode(info.query)}"),
+            parse(info.method, f"/{quote(info.rest)}?{urlencode(info.pairs)}"),
             certificate={"subject": ((("commonName", ADMIN), ("organizationName", ADMIN_GROUP)),)},
             headers={
                 "Content-Type": call.content_type,

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from aiohttp import web
+
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.events import EventKind, EventRecorder
@@ -20,12 +22,14 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Session, Stream
 from hyperjob_sandbox.apiserver.verbs.podlogs import container_of
 from hyperjob_sandbox.controller import Controller, Informers
 from hyperjob_sandbox.processes import logs
 from hyperjob_sandbox.processes.accelerators import Slots
+from hyperjob_sandbox.processes.container import Container
 from hyperjob_sandbox.processes.environment import Sources
+from hyperjob_sandbox.processes.exec import converse
 from hyperjob_sandbox.processes.node import Machine, PodPlace
 from hyperjob_sandbox.processes.pod import Pod
 from hyperjob_sandbox.processes.volumes import SHARED_FOLDER, Folders
@@ -66,23 +70,41 @@ class ProcessKubelet:
         await asyncio.gather(*(pod.kill() for pod in self._running.values()))
 
     async def answer(self, call: Call) -> Reply | Stream:
-        """Answer a subresource of a pod: serve its log, refuse exec, attach and port-forward."""
-        return self._log(call) if call.info.subresource == "log" else _refuse(call)
+        """Answer a subresource of a pod: its log, or a command in it."""
+        return {"log": self._log, "exec": self._exec}.get(call.info.subresource, _refuse)(call)
+
+    def _exec(self, call: Call) -> Reply:
+        """Answer `GET pods/NAME/exec` by WebSocket."""
+        container = self._container(call, call.info.query.get("container", ""))
+        if container.process is None or container.exit_code is not None:
+            raise errors.bad_request(f"container {container.name} of {call.info.name} does not run")
+
+        async def talk(socket: web.WebSocketResponse) -> None:
+            command = [value for key, value in call.info.pairs if key == "command"]
+            stdin, tty = call.info.flag("stdin"), call.info.flag("tty")
+            await converse(socket, container.exec, command, stdin=stdin, tty=tty)
+
+        return Session(400, b"a WebSocket is needed\n", "text/plain", talk=talk)
+
+    def _container(self, call: Call, name: str) -> Container:
+        """Return a container of a pod, the first one without a name; raises ApiError."""
+        found = self._pods.get(f"{call.info.namespace}/{call.info.name}")
+        if found is None:
+            raise call.not_found()
+        pod = self._running.get(found["metadata"]["uid"])
+        name = name or container_of(found, "")
+        container = pod.container(name) if pod is not None else None
+        if container is None:
+            container_of(found, name)
+            of_pod = f'container "{name}" in pod "{call.info.name}"'
+            raise errors.bad_request(f"{of_pod} is waiting to start: PodInitializing")
+        return container
 
     def _log(self, call: Call) -> Reply | Stream:
         """Answer `GET pods/NAME/log` as a kubelet does."""
         options = logs.LogOptions.parse(call.info.query)
-        key = f"{call.info.namespace}/{call.info.name}"
-        found = self._pods.get(key)
-        if found is None:
-            raise call.not_found()
-        pod = self._running.get(found["metadata"]["uid"])
-        name = options.container or container_of(found, "")
-        container = pod.container(name) if pod is not None else None
-        of_pod = f'container "{name}" in pod "{call.info.name}"'
-        if container is None:
-            container_of(found, name)
-            raise errors.bad_request(f"{of_pod} is waiting to start: PodInitializing")
+        container = self._container(call, options.container)
+        of_pod = f'container "{container.name}" in pod "{call.info.name}"'
         path = container.previous_log if options.previous else container.log
         if path is None:
             raise errors.bad_request(f"previous terminated {of_pod} not found")
@@ -170,8 +192,7 @@ def sources_of(caches: Informers, namespace: str) -> Sources:
 
 
 def _refuse(call: Call) -> Reply:
-    """Refuse `kubectl exec`, which needs a stream in both directions."""
+    """Refuse what a process of this machine does not need."""
     raise errors.bad_request(
-        f"pod {call.info.name} is a process of this machine and supports no exec, attach or"
-        " port-forward: run the command on this machine, in the folders of the sandbox"
+        f"pod {call.info.name} is a process of this machine: connect to its port on this machine"
     )

@@ -274,6 +274,9 @@ TYPED = {
     "a misspelt flag": Typed(
         ["get", "--all-namespace"], USAGE, "error: No such option", "--all-namespaces"
     ),
+    "a form of kubectl": Typed(
+        ["get", "-o", "jsonpath={.a}"], USAGE, "'jsonpath={.a}' is of kubectl alone", "get hj -o"
+    ),
     "another kind": Typed(
         ["why", "pod/x"], USAGE, "'pod/x' is not the name of a HyperJob", "hj/NAME"
     ),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_page.charts.axis import Tick
 from hyperjob_page.charts.curves import (
     HEIGHT,
     WIDTH,
@@ -60,6 +61,27 @@ def test_a_program_that_begins_again_at_an_earlier_step_begins_a_new_piece(axis:
     (chart,) = charts([line(*points)], axis)
     assert [len(piece) for piece in places(chart)] == [2, 2]
     assert chart.curves[0].last == "3"
+
+
+def test_a_pointer_shows_the_values_of_all_lines_and_a_mark_where_one_begins() -> None:
+    first = line(point(0, loss=4), point(30, loss=0), point(60, loss=2))
+    again = line(point(20, 70, loss=3), point(60, 90, loss=1), name="rank 0, attempt 2")
+    (chart,) = charts([first, again], "step")
+    assert [each.text for each in chart.columns[::59]] == [
+        "0\nrank 0, attempt 1: 4\nrank 0, attempt 2: 3",
+        "60\nrank 0, attempt 1: 2\nrank 0, attempt 2: 1",
+    ]
+    assert [each.at for each in chart.columns[:3]] == [0, WIDTH / 60, WIDTH / 30]
+    assert chart.marks == [Tick(at=WIDTH / 3, text="rank 0, attempt 2 begins at 20")]
+
+
+def test_a_logarithmic_scale_has_equal_heights_for_equal_factors() -> None:
+    values = (100, 10, 0, -1, 1)
+    points = [point(step, loss=value) for step, value in enumerate(values)]
+    (chart,) = charts([line(*points)], "step", "log")
+    assert (chart.top, chart.bottom) == ("100", "1")
+    assert [y for _, y in places(chart)[0]] == pytest.approx([0, HEIGHT / 2, HEIGHT])
+    assert charts([line(point(0, loss=0))], "step", "log") == []
 
 
 def test_time_counts_from_the_first_point_of_all_lines() -> None:

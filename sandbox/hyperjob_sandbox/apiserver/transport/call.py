@@ -1,7 +1,9 @@
-"""One API request and its answer, free of any HTTP library."""
+"""One API request and its answer."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+
+from aiohttp import web
 
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
@@ -72,6 +74,13 @@ class Stream:
 
     chunks: AsyncIterator[bytes]
     content_type: str = "application/json"
+
+
+@dataclass(slots=True, kw_only=True)
+class Session(Reply):
+    """An answer by WebSocket, on which `talk` carries both sides; others get it as a Reply."""
+
+    talk: Callable[[web.WebSocketResponse], Awaitable[None]]
 
 
 Connector = Callable[[Call], Awaitable[Reply | Stream]]

@@ -21,12 +21,14 @@ _TRUE = frozenset({"1", "true", "t", "T", "TRUE", "True"})
 class RequestInfo:
     """A parsed request line; `verb` is Kubernetes' verb, empty when the path is no resource.
 
+    `pairs` is the whole query, where names may be there several times.
     `rest` is what a path says beyond the subresource, as a proxied one does.
     """
 
     method: str
     path: str
     query: dict[str, str] = field(default_factory=dict)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
     group: str = ""
     version: str = ""
     namespace: str = ""
@@ -61,7 +63,8 @@ def parse(method: str, target: str) -> RequestInfo:
     info = RequestInfo(method, path)
     if query:
         # The first value wins, as in Go's url.Values.Get.
-        for key, value in parse_qsl(query, keep_blank_values=True):
+        info.pairs = parse_qsl(query, keep_blank_values=True)
+        for key, value in info.pairs:
             info.query.setdefault(key, value)
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) >= 3:
