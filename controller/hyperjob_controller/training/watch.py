@@ -49,6 +49,7 @@ _SECOND_LOOK: Final = 1.5
 _LEAST_LOOK: Final = timedelta(seconds=5)
 _AFTER_DUE: Final = 1.0
 """Seconds for a line of a watchdog to arrive in the log."""
+_PROCESSES: Final = 64
 _BUSY_PATIENCES: Final = 6
 """A program whose stacks change does something: it counts as stalled only after so long."""
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
@@ -135,7 +136,8 @@ class Watch:
     `missed` the reads of a reporting pod that did not exist. `phase` is what a program announced
     before its first progress line. `looked` is the time of the last read, `fresh` of the last one
     that no step came before: no step is older. `doubted` is the first look at a silence that is too
-    long, `stalled` whether a second one confirmed it, `stacks` what the process printed meanwhile.
+    long, `stalled` whether a second one confirmed it, `stacks` what each process printed meanwhile,
+    by the number of its pod and its pid.
     `ends` is when the sub-job was seen to have ended. `followed`: the logs of a stopping sub-job
     are open. `saved` has the last checkpoint that each other pod of it has reported, by the number
     of the pod.
@@ -156,7 +158,7 @@ class Watch:
     fresh: datetime | None = None
     doubted: datetime | None = None
     stalled: bool = False
-    stacks: list[Stack] = field(default_factory=list)
+    stacks: dict[tuple[int, int], list[Stack]] = field(default_factory=dict)
     ends: datetime | None = None
     followed: bool = False
     ended: bool = False
@@ -309,7 +311,7 @@ class Watch:
         for _, phase in phases:
             self._announce(phase)
         if self.track is not None and self.track.last[0] != step:
-            self.fresh, self.doubted, self.stalled, self.stacks = self.looked, None, False, []
+            self.fresh, self.doubted, self.stalled, self.stacks = self.looked, None, False, {}
         self._collect(lines)
         self.found = self.found or bool(progress or phases)
         return bool(progress or phases)
@@ -347,14 +349,16 @@ class Watch:
             self.doubted, self.stalled = None, False
 
     def _collect(self, lines: Sequence[LogLine]) -> None:
-        """Keep the first and the last stack of the process since its last step."""
+        """Keep the last two stacks of each process since its last step."""
         pod, _ = self.source.pod(self.number)
         last = self.track.last[1] if self.track is not None else None
         for line in lines:
             if last is None or not is_stack(line.raw) or line.moment < last:
                 continue
             if (found := parse_stack(line.raw, pod=pod)) is not None:
-                self.stacks = [*self.stacks[-1:], found]
+                process = self.number, found.pid
+                if process in self.stacks or len(self.stacks) < _PROCESSES:
+                    self.stacks[process] = [*self.stacks.get(process, ())[-1:], found]
 
     def _judge(self, now: datetime) -> None:
         """Look at the silence of the program; the second look at the same one confirms a stall."""
@@ -367,7 +371,7 @@ class Watch:
         elif self.doubted is None:
             self.doubted = now
         elif now - self.doubted >= _LEAST_LOOK:
-            busy = len({each.frames for each in self.stacks}) > 1
+            busy = any(each[0].frames != each[-1].frames for each in self.stacks.values())
             self.stalled = not busy or silence > _BUSY_PATIENCES * patience
 
     def _last_sign(self) -> datetime:

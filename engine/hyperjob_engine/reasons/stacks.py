@@ -139,16 +139,19 @@ class Survey:
         """Return the pods for which the others wait: those elsewhere, and those without a stack.
 
         What most processes have in common is the wait. Where all are in one place, or in too many,
-        no pod is one.
+        no pod is one. Of those elsewhere that wait in another function none is one, where one of
+        them does not wait.
         """
         groups = self.groups()
         if not groups:
             return ()
         waiting = groups[0][1]
-        elsewhere = [each.pod for _, members in groups[1:] for each in members]
+        elsewhere = [each for _, members in groups[1:] for each in members]
         if not waiting[0].waits_for_others and len(waiting) <= len(elsewhere):
             elsewhere = []
-        return tuple(dict.fromkeys([*elsewhere, *self._short_pods(), *self.silent_pods()]))
+        busy = [each for each in elsewhere if not each.waits_for_others] or elsewhere
+        pods = [each.pod for each in busy]
+        return tuple(dict.fromkeys([*pods, *self._short_pods(), *self.silent_pods()]))
 
     def _short_pods(self) -> list[Pod]:
         """Return the pods with fewer stacks than the others, where these are the missing ranks."""

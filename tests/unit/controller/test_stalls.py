@@ -71,6 +71,17 @@ CASES: dict[str, tuple[Sequence[tuple[float, bytes]], bool]] = {
         True,
     ),
     "its stacks stay": ([(52, stacks(50)), (62, stacks(60))], True),
+    "its stacks stay, those of one process elsewhere than those of another": (
+        [
+            (52, stacks(50, pid=7) + stacks(50, LOADER, pid=8)),
+            (62, stacks(60, LOADER, pid=8) + stacks(60, pid=7)),
+        ],
+        True,
+    ),
+    "the stacks of one of two processes change": (
+        [(52, stacks(50, pid=7) + stacks(50, pid=8)), (62, stacks(60, LOADER, pid=8))],
+        False,
+    ),
     "its stacks change: it does something": ([(52, stacks(50)), (62, stacks(60, LOADER))], False),
     "its stacks change for very long": (
         [(52, stacks(50)), (62, stacks(60, LOADER)), (155, stacks(90))],
@@ -170,6 +181,11 @@ def test_the_pods_for_which_the_others_wait_are_those_elsewhere_and_those_withou
     assert survey_of(two_each[:2]).suspects() == (), "two of four ranks may be in any pod"
     loading = survey_of([*waiting, stack(LOADER, 3, where="b")], [OTHER])
     assert [pod.name for pod in loading.suspects()] == ["hj-trainer-3-worker-0"]
+    forwards = [["broadcast", "/x/site-packages/torch/distributed.py", 9]]
+    several = [*waiting[:2], stack(forwards, 2), stack(LOADER, 3)]
+    assert [pod.name for pod in survey_of(several).suspects()] == ["hj-trainer-3-worker-0"]
+    another = survey_of([*waiting, stack(forwards, 3)])
+    assert [pod.name for pod in another.suspects()] == ["hj-trainer-3-worker-0"]
     one_each = survey_of([stack(LOADER, 0, of=2), stack(REDUCE, 1, of=2)])
     assert [pod.name for pod in one_each.suspects()] == ["hj-trainer-0-worker-0"]
     assert survey_of([stack(LOADER, 0, of=2), stack(LOADER, 1, of=2)]).suspects() == ()
