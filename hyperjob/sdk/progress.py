@@ -270,6 +270,7 @@ class _Watchdog:
         self._reports = 0  # of that step
         self._due: float | None = None  # of the next report; `steps` and the thread set it
         self._read = self._write = -1
+        self._sampled = (-1, -1)  # a pipe of its own: a signal writes into the other at any time
         self._sources: dict[str, list[str]] = {}
 
     def steps(self, step: int | None) -> None:
@@ -315,7 +316,9 @@ class _Watchdog:
         multiprocessing.util.Finalize(None, _print_last, exitpriority=0)
         self._sources = _own_sources()
         self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)  # a stack that is too long is cut
+        self._sampled = os.pipe()
+        for end in (self._write, *self._sampled):
+            os.set_blocking(end, False)  # a stack that is too long is cut
         if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
             faulthandler.register(signal.SIGUSR1, file=self._write, all_threads=True)
             os.register_at_fork(after_in_child=self._leave)
@@ -344,12 +347,17 @@ class _Watchdog:
 
     def _sample(self) -> None:
         """Look whether the main thread waits for other processes, as far as its functions show."""
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
-        waits = False
-        while frame is not None and not waits:
-            waits = frame.f_code.co_name.lower() in WAITS
-            frame = frame.f_back
-        _samples[:] = _samples[0] + 1, _samples[1] + waits
+        # A walk over the frames of a thread that runs on has ended a process: Python 3.11 collects
+        # garbage between two of them. faulthandler reads all of them at once, and makes none.
+        faulthandler.dump_traceback(file=self._sampled[1], all_threads=True)
+        text = b""
+        with contextlib.suppress(BlockingIOError):
+            while len(text) < _PIPE_BYTES:
+                text += os.read(self._sampled[0], _PIPE_BYTES)
+        found = _stacks(text.decode(errors="replace")).get(threading.main_thread().ident or 0)
+        if found:
+            waits = any(function.lower() in WAITS for function, _, _ in found)
+            _samples[:] = _samples[0] + 1, _samples[1] + waits
 
     def _written(self) -> bytes:
         """Return the text of faulthandler, which it writes in many small parts."""
@@ -390,19 +398,29 @@ def _threads(text: str, sources: dict[str, list[str]]) -> list[list[list[Any]]]:
     The main thread comes first, and the watchdog's own thread is left out. A call in a file of
     `sources` has the text of its line too.
     """
-    main, mine = threading.main_thread().ident, threading.get_ident()
-    found: dict[int, list[list[Any]]] = {}
-    frames: list[list[Any]] = []
+    found = _stacks(text)
+    found.pop(threading.get_ident(), None)
+    order = sorted(found, key=lambda ident: ident != threading.main_thread().ident)
+    threads: list[list[list[Any]]] = []
+    for ident in order[:_THREADS]:
+        threads.append([])
+        for function, file, number in found[ident][:_FRAMES]:
+            line = "".join(sources.get(file, ())[number - 1 : number]).strip()[:_TEXT]
+            frame = [function[-_TEXT:], file[-_TEXT:], number]
+            threads[-1].append([*frame, line] if line else frame)
+    return threads
+
+
+def _stacks(text: str) -> dict[int, list[tuple[str, str, int]]]:
+    """Return function, file and line of each call in the text of faulthandler, by thread."""
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    frames: list[tuple[str, str, int]] = []
     for line in text.splitlines():
         if thread := _THREAD.match(line):
             frames = found.setdefault(int(thread[1], 16), [])
-        elif (frame := _FRAME.fullmatch(line)) and len(frames) < _FRAMES:
-            frames.append([frame[3][-_TEXT:], frame[1][-_TEXT:], int(frame[2])])
-            line = "".join(sources.get(frame[1], ())[int(frame[2]) - 1 : int(frame[2])]).strip()
-            frames[-1] += [line[:_TEXT]] if line else []
-    found.pop(mine, None)
-    order = sorted(found, key=lambda ident: ident != main)
-    return [found[ident] for ident in order[:_THREADS]]
+        elif frame := _FRAME.fullmatch(line):
+            frames.append((frame[3], frame[1], int(frame[2])))
+    return found
 
 
 _watchdog = _Watchdog()
