@@ -219,9 +219,9 @@ class Demo:
             if self._options.logs:
                 await self._logs(each)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
-        self._say(
-            (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
-        )
+        table = await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")
+        width = self._console.width if self._console.is_terminal else None
+        self._say("\n".join(line[:width].rstrip() for line in table.rstrip().splitlines()))
         unfinished = [each.key for each in result.hyperjobs if not each.has_ended]
         if unfinished:
             self._say(

@@ -43,6 +43,7 @@ class Stage:
         self.out = StringIO()
         self.commands: list[tuple[str, ...]] = []
         self.phases = ["Completed"]
+        self.table = "the table\n"
         for name, given in (
             ("lifeline", None),
             ("local_plane", self.plane),
@@ -68,18 +69,19 @@ class Stage:
                 made = hyperjob(phase, job, reason="Why", jobsReady="1/1")
                 self.fleet.hyperjob(made, f"job-{number}")
             return "applied\n"
-        return "the table\n"
+        return self.table
 
     async def _logs(self, _name: str, *command: str) -> str:
         if "job-1" in command:
             raise StackError("no log yet")
         return f"log of {command[4]}"
 
-    async def run(self, **more: Any) -> Any:
+    async def run(self, *, width: int = 300, terminal: bool = False, **more: Any) -> Any:
         given = {"keep": False, "logs": False, "seconds": 60.0, "output": "table", **more}
         plane = PlaneOptions(clusters=Path("c"), directory=Path("/demo"))
         options = Options(plane=plane, manifests=(Path("a.yaml"), Path("b.yaml")), **given)
-        return await Demo(options, Console(file=self.out, width=300)).run()
+        console = Console(file=self.out, width=width, force_terminal=terminal, color_system=None)
+        return await Demo(options, console).run()
 
     @property
     def text(self) -> str:
@@ -89,6 +91,14 @@ class Stage:
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(monkeypatch)
+
+
+async def test_the_table_ends_at_the_edge_of_a_terminal(stage: Stage) -> None:
+    stage.table = f"NAME {'x' * 200}\nllm\n"
+    await stage.run(width=80, terminal=True)
+    assert f"\nNAME {'x' * 75}\nllm\n" in stage.text
+    await stage.run(width=80)
+    assert stage.table in stage.text
 
 
 async def test_a_demo_applies_its_manifests_and_shows_what_becomes_of_them(stage: Stage) -> None:
