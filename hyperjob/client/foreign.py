@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from hyperjob_core.api.childmetadata import may_be_given
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
@@ -19,6 +20,8 @@ _INDEX: Final[Object] = {
 _FAILS: Final[Object] = {"event": "PodFailed", "action": "TerminateJob"}
 _NO_LIMIT: Final = 2**31 - 1
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_KUEUE: Final = "kueue.x-k8s.io/queue-name"
 _WRITTEN: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
@@ -28,6 +31,7 @@ class Conversion:
 
     spec: Object = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def refuse(self, path: Path, why: str) -> None:
         """Record a field that a HyperJob cannot express."""
@@ -58,23 +62,34 @@ def form_of(content: Object) -> Form | None:
     return FORMS.get((group, string(content.get("kind"))))
 
 
-def converted(content: Object, form: Form) -> tuple[Object, list[str]]:
-    """Return the HyperJob of a job, and why it cannot be converted, empty if it can."""
+def converted(content: Object, form: Form) -> tuple[Object, Conversion]:
+    """Return the HyperJob of a job, and what is told about it; with refusals it has no value."""
     made = Conversion()
     if form.convert is None:
-        return {}, [form.advice]
+        made.refusals.append(form.advice)
+        return {}, made
     form.convert(content, made)
-    metadata = mapping(content.get("metadata"))
+    metadata, at_metadata = mapping(content.get("metadata")), ROOT.child("metadata")
     kept = {name: metadata[name] for name in _WRITTEN if metadata.get(name)}
-    if annotations := mapping(kept.pop("annotations", None)):
-        others = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
-        kept |= {"annotations": others} if others else {}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": kept,
-        "spec": made.spec,
-    }, made.refusals
+    if annotations := _without_last_applied(kept.pop("annotations", None)):
+        kept["annotations"] = annotations
+    if _EXCLUSIVE in annotations:
+        made.refuse(
+            at_metadata.child("annotations").key(_EXCLUSIVE),
+            "a HyperJob keeps no other pods off its nodes; networkTopology keeps its own together",
+        )
+    if mapping(kept.get("labels")).get(_KUEUE):
+        ends = "; it stays suspended until it is resumed" if made.spec.get("suspend") else ""
+        made.remarks.append(
+            f"{at_metadata.child('labels').key(_KUEUE)}: Kueue admits no HyperJob: it waits in the"
+            f" Volcano Queue that templateSpec.queue names{ends}"
+        )
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": kept, "spec": made.spec}
+    return document, made
+
+
+def _without_last_applied(annotations: object) -> Object:
+    return {key: value for key, value in mapping(annotations).items() if key != _LAST_APPLIED}
 
 
 def _vcjob(content: Object, made: Conversion) -> None:
@@ -84,7 +99,17 @@ def _vcjob(content: Object, made: Conversion) -> None:
         made.spec["ttlSecondsAfterFinished"] = seconds
     tasks = {string(each.get("name")): each for each in objects(spec.get("tasks"))}
     _refuse_host_names(content, tasks, ROOT.child("spec", "tasks"), made)
-    made.spec["replicatedJobs"] = [{"name": "job", "replicas": 1, "templateSpec": spec}]
+    metadata = mapping(content.get("metadata"))
+    given = {"labels": mapping(metadata.get("labels"))}
+    given["annotations"] = _without_last_applied(metadata.get("annotations"))
+    # the sub-job is a vcjob too: Volcano and others read its labels and annotations there
+    own = {
+        name: {key: value for key, value in values.items() if may_be_given(key)}
+        for name, values in given.items()
+    }
+    kept = {name: values for name, values in own.items() if values}
+    group: Object = {"name": "job", "replicas": 1, "templateSpec": spec}
+    made.spec["replicatedJobs"] = [{**group, **({"templateMetadata": kept} if kept else {})}]
 
 
 def _job(content: Object, made: Conversion) -> None:
@@ -109,6 +134,8 @@ def _of_job(spec: Object, path: Path, made: Conversion) -> Object:
         )
     template = dict(mapping(spec.get("template")))
     pod = dict(mapping(template.get("spec")))
+    if pod.get("schedulerName") == "default-scheduler":  # the default of Kubernetes
+        del pod["schedulerName"]
     policy, limit = pod.setdefault("restartPolicy", "OnFailure"), spec.get("backoffLimit")
     if policy == "OnFailure" and limit == 0:  # the first restart of a container fails the Job
         policy = pod["restartPolicy"] = "Never"

@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE, lease_name
+from hyperjob_core.api.wire import mapping, string
+from hyperjob_core.hints import did_you_mean
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
-from hyperjob_core.kube.resources import HYPERJOBS, LEASES, Resource
+from hyperjob_core.kube.errors import KubeError, NotFound, make_status
+from hyperjob_core.kube.resources import HYPERJOBS, LEASES, QUEUES, Resource, key_of
 
 _PARALLEL = 16
+_NAMED: Final = {each.plural: each for each in (HYPERJOBS, QUEUES)}
 
 Reading = list[Object] | KubeError
 """The objects, or the error of the request: a command works with the objects that it may read."""
@@ -37,6 +41,8 @@ async def hyperjobs(
         async with limit:
             try:
                 return await kube.get(HYPERJOBS, name, namespace=namespace)
+            except NotFound as error:
+                return await with_hint(kube, error, namespace)
             except KubeError as error:
                 return error
 
@@ -45,6 +51,26 @@ async def hyperjobs(
         [item for item in results if not isinstance(item, KubeError)],
         [item for item in results if isinstance(item, KubeError)],
     )
+
+
+async def with_hint(kube: Kube, error: NotFound, namespace: str | None) -> NotFound:
+    """Return the error of a missing HyperJob or Queue, with the name that is probably meant.
+
+    That is a similar name, or the namespace of a HyperJob of just this name.
+    """
+    details = mapping(error.status.get("details"))
+    resource, name = _NAMED.get(string(details.get("kind"))), string(details.get("name"))
+    if not resource:
+        return error
+    namespace = None if resource is QUEUES else namespace
+    keys = [key_of(each) for each in items(await listed(kube, resource, namespace=namespace))]
+    hint = did_you_mean(name, [key.rpartition("/")[2] for key in keys])
+    if namespace and not hint:
+        named = f"metadata.name={name}"
+        keys = [key_of(each) for each in items(await listed(kube, resource, field_selector=named))]
+        hint = "".join(f"; there is one in namespace {key.partition('/')[0]}" for key in keys[:1])
+    status = make_status(404, error.message + hint, reason=error.reason)
+    return NotFound(status, error.request) if hint else error
 
 
 async def listed(

@@ -18,6 +18,7 @@ from hyperjob.client.waiting import Progress, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.status import JobStatus
+from hyperjob_core.hints import did_you_mean
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -85,11 +86,12 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
     there = [job for job in alive if cluster in (None, job.cluster)]
     if not there:
         where = f"on cluster {cluster}" if cluster else "on a cluster"
+        near = did_you_mean(cluster or "", (job.cluster for job in alive))
         stand = (
             ", ".join(f"{job.name} on {job.cluster}" for job in alive)
             or "no sub-job is on a cluster"
         )
-        raise ClientError(f"no sub-job to move is {where}: {stand}")
+        raise ClientError(f"no sub-job to move is {where}: {stand}{near}")
     if words and not cluster and len(there) < len(chosen):
         idle = ", ".join(job.name for job in chosen if job not in there)
         raise ClientError(f"these sub-jobs are on no cluster or have ended: {idle}")

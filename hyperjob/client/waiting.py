@@ -79,7 +79,8 @@ async def until(
 def not_found(name: str) -> NotFound:
     """Return the API server's error for a HyperJob that does not exist."""
     message = f'{HYPERJOBS.group_resource} "{name}" not found'
-    return NotFound(make_status(404, message, reason="NotFound"))
+    details = {"name": name, "group": HYPERJOBS.group, "kind": HYPERJOBS.plural}
+    return NotFound(make_status(404, message, reason="NotFound") | {"details": details})
 
 
 def summary_of(hyperjob: Object | None, name: str) -> Summary:

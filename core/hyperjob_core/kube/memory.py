@@ -239,7 +239,9 @@ class MemoryServer:
             return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
         found = self.get(resource, key)
         if found is None:
-            raise _error(404, f"{resource.plural} {key} not found", "NotFound")
+            said = f'{resource.group_resource} "{call.name}" not found'
+            details = {"name": call.name, "group": resource.group, "kind": resource.plural}
+            raise _error(404, said, "NotFound", details=details)
         match call.method:
             case "PATCH" | "PUT":
                 new, status = _changed(call, found), call.subresource == "status"

@@ -41,12 +41,15 @@ def convert(files: Sequence[str]) -> None:
             form = form_of(document.content)
             if form is None:
                 continue
-            hyperjob, refusals = converted(document.content, form)
+            hyperjob, told = converted(document.content, form)
+            refusals = told.refusals
             if not refusals:
                 report = inspect(hyperjob, context=NOTHING_KNOWN, strict=True)
                 refusals = [str(found.error) for found in report.refusals]
             problems += [f"{name}:{document.line}: {form.title}: {each}" for each in refusals]
             made += [] if refusals else [hyperjob]
+            for each in told.remarks if not refusals else ():
+                click.echo(f"warning: {name}:{document.line}: {form.title}: {each}", err=True)
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
     click.echo("---\n".join(to_yaml(each, sort_keys=False) for each in made), nl=False)

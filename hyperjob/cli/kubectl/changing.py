@@ -11,10 +11,11 @@ from hyperjob.cli.kubectl.access import Access, Duration
 from hyperjob.cli.kubectl.exits import Code, failure
 from hyperjob.cli.kubectl.progress import progress
 from hyperjob.client.errors import ClientError, title, words
+from hyperjob.client.reading import with_hint
 from hyperjob.client.waiting import Progress
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.errors import KubeError, NotFound
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -61,9 +62,14 @@ async def each(
     async with access.connect() as kube:
         namespace = access.home(kube)
         with progress(shown=len(names) == 1) as tell:
-            results = await asyncio.gather(
-                *(change(kube, namespace, name, tell) for name in names), return_exceptions=True
-            )
+
+            async def one(name: str) -> Done:
+                try:
+                    return await change(kube, namespace, name, tell)
+                except NotFound as error:
+                    raise await with_hint(kube, error, namespace) from None
+
+            results = await asyncio.gather(*map(one, names), return_exceptions=True)
     done = [result for result in results if not isinstance(result, BaseException)]
     if form:
         out.objects([item for item, _ in done], form, single=len(names) == 1)

@@ -1,16 +1,19 @@
 """The API server and the namespace of a command.
 
-This module reads the kubeconfig and nothing else.
+This module reads the kubeconfig, and the names that exist where a command names none of them.
 """
 
 import shlex
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hyperjob import __version__
+from hyperjob.client.reading import with_hint
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import NotFound
 
 _USER_AGENT: Final = f"kubectl-hyperjob/{__version__}"
 
@@ -24,13 +27,19 @@ class Access:
     namespace: str | None = None
     all_namespaces: bool = False
 
-    def connect(self) -> AbstractAsyncContextManager[Kube]:
-        """Open a client; raises ConfigError where no kubeconfig or service account is found."""
-        return Kube.connect(
-            kubeconfig=self.kubeconfig,
-            context=self.context,
-            user_agent=_USER_AGENT,
-        )
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Kube]:
+        """Open a client; raises ConfigError where no kubeconfig or service account is found.
+
+        NotFound of the block leaves it with the name that is probably meant.
+        """
+        async with Kube.connect(
+            kubeconfig=self.kubeconfig, context=self.context, user_agent=_USER_AGENT
+        ) as kube:
+            try:
+                yield kube
+            except NotFound as error:
+                raise await with_hint(kube, error, self.home(kube)) from None
 
     def scope(self, kube: Kube) -> str | None:
         """Return the namespace to list; None for all namespaces."""

@@ -10,6 +10,7 @@ from hyperjob.client.summary import Summary
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
+from hyperjob_core.hints import did_you_mean
 from hyperjob_engine.members.podfailures import rank_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
@@ -70,7 +71,10 @@ def require_placed(summary: Summary, wanted: Wanted) -> list[JobStatus]:
     choose(summary, wanted.jobs)
     if placed := placed_jobs(summary, wanted):
         return placed
+    near = did_you_mean(wanted.cluster or "", (job.cluster for job in summary.jobs))
     where = f"on cluster {wanted.cluster}" if wanted.cluster else "on a cluster yet"
+    if near:
+        raise ClientError(f"no sub-job of {summary.name} is {where}{near}")
     hint = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
     raise NotYetError(f"no sub-job of {summary.name} is {where}: {hint}")
 

@@ -17,7 +17,12 @@ from hyperjob_rules.validation.forms import check, parse_amount, task_names
 from hyperjob_rules.validation.partitions import validate_partitions
 from hyperjob_rules.validation.plugins import validate_plugins
 from hyperjob_rules.validation.podtemplate.spec import validate_pod_template
-from hyperjob_rules.validation.podwarnings import warn_as_of_pod, warn_of_policies, warn_of_task
+from hyperjob_rules.validation.podwarnings import (
+    warn_as_of_pod,
+    warn_of_order,
+    warn_of_policies,
+    warn_of_task,
+)
 from hyperjob_rules.validation.policies import validate_policies
 from hyperjob_rules.validation.priority import validate_priority_class
 from hyperjob_rules.validation.rules import (
@@ -280,6 +285,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
         report.add(NO_TASKS, path.child("tasks"))
     else:
         validate_tasks(tasks, path.child("tasks"), report)
+        warn_of_order(spec, path, report)
     _validate_numbers(spec, tasks, path, report)
     if spec.get("policies"):
         validate_policies(spec["policies"], path.child("policies"), report)

@@ -28,6 +28,7 @@ from hyperjob_sandbox.member.jobstate import task_of
 from hyperjob_sandbox.objects import is_going, is_open, labels_of, phase_of
 
 _CYCLE: Final = "cycle"
+_NAME: Final = "volcano"
 _GATHER_SECONDS: Final = 0.05
 _OVERCOMMIT: Final = (12, 10)
 """Volcano lets groups in up to 1.2 times what the cluster has."""
@@ -111,7 +112,7 @@ class GangScheduler:
         gang = [
             GangPod(key, task_of(pod), request_of(pod["spec"]), pod["spec"])
             for key, pod in waiting.items()
-            if not pod["spec"].get("schedulingGates")
+            if not pod["spec"].get("schedulingGates") and pod["spec"]["schedulerName"] == _NAME
         ]
         gang.sort(key=lambda each: (each.task, len(each.key), each.key))
         choices = domains(self._caches.hypernodes.items(), nodes, spec.get("networkTopology"))

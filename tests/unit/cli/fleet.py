@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
-from hyperjob.cli.kubectl.connection import Access
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS, PODS, VCJOBS
 from hyperjob_core.kube.transport import Params, Response
@@ -96,7 +95,7 @@ Run = Callable[..., Result]
 def runner(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs a command on this API server."""
 
-    fleet.serve(monkeypatch, Access)
+    fleet.serve(monkeypatch, Kube)
 
     def run(*words: str) -> Result:
         fleet.kube = Kube(fleet, namespace="ml")  # each command has an event loop of its own

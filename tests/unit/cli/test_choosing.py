@@ -68,6 +68,7 @@ def test_only_what_stands_and_has_not_ended_is_moved(
     ("words", "cluster", "said"),
     [
         ([], "north", "no sub-job to move is on cluster north: llm-trainer-0 on east"),
+        ([], "esat", 'on west; did you mean "east"\\?$'),
         (["data-0"], None, "no sub-job to move is on a cluster: no sub-job is on a cluster"),
         (["data", "trainer-0"], None, "have ended: llm-data-0, llm-data-1"),
     ],

@@ -72,6 +72,34 @@ def test_a_hyperjob_that_does_not_exist_fails_the_command_whatever_else_it_does(
     assert len(fleet.calls) == 2, "nothing is written for a state that is there"
 
 
+MISSPELT = {
+    "a HyperJob that is read": ["logs", "lm"],
+    "one of several that are read": ["get", "lm", "llm"],
+    "a HyperJob that is changed": ["suspend", "lm"],
+    "a HyperJob that moves": ["migrate", "lm", "--from", "east"],
+    "a HyperJob that is awaited": ["wait", "lm", "--for", "phase=Running"],
+}
+
+
+@pytest.mark.parametrize("words", MISSPELT.values(), ids=MISSPELT.keys())
+def test_a_name_that_is_misspelt_is_told_with_the_one_that_exists(
+    run: Run, words: list[str]
+) -> None:
+    missing = 'hyperjobs.training.volcano.sh "lm" not found; did you mean "llm"?'
+    assert missing in run(*words).stderr
+
+
+def test_a_hyperjob_of_another_namespace_is_told_with_it(run: Run) -> None:
+    assert '"llm" not found; there is one in namespace ml' in run("why", "llm", "-n", "nlp").stderr
+
+
+def test_a_misspelt_queue_is_told_with_the_one_that_exists(run: Run, fleet: Fleet) -> None:
+    fleet.put(QUEUES, queue())
+    assert 'queues.scheduling.volcano.sh "deafult" not found; did you mean "default"?' in (
+        run("queue", "close", "deafult").stderr
+    )
+
+
 def test_several_hyperjobs_are_a_list_and_one_is_an_object(run: Run) -> None:
     assert json.loads(run("suspend", "llm", "-o", "json").stdout)["kind"] == "HyperJob"
     several = yaml.safe_load(run("resume", "llm", "held", "-o", "yaml").stdout)

@@ -104,7 +104,45 @@ def test_a_vcjob_is_the_template_of_one_sub_job(tmp_path: Path):
     assert made["metadata"] == {"name": "bert", "namespace": "nlp", "labels": {"team": "a"}}
     spec = dict(VCJOB["spec"])
     assert made["spec"]["ttlSecondsAfterFinished"] == spec.pop("ttlSecondsAfterFinished")
-    assert made["spec"]["replicatedJobs"] == [{"name": "job", "replicas": 1, "templateSpec": spec}]
+    [group] = made["spec"]["replicatedJobs"]
+    assert (group["name"], group["replicas"], group["templateSpec"]) == ("job", 1, spec)
+
+
+def test_the_sub_job_of_a_vcjob_has_its_labels_and_annotations(tmp_path: Path):
+    annotations = {
+        "volcano.sh/preemptable": "true",
+        "sla-waiting-time": "1h",
+        "propagationpolicy.karmada.io/name": "bert",
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    }
+    metadata = {**VCJOB["metadata"], "annotations": annotations}
+    [group] = only(run("convert", tmp_path, {**VCJOB, "metadata": metadata}))["spec"][
+        "replicatedJobs"
+    ]
+    assert group["templateMetadata"] == {
+        "labels": {"team": "a"},
+        "annotations": {"volcano.sh/preemptable": "true", "sla-waiting-time": "1h"},
+    }
+
+
+def test_a_job_of_kueue_is_told_where_it_waits(tmp_path: Path):
+    job = deepcopy(JOB)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    job["spec"]["suspend"] = True
+    result = run("convert", tmp_path, job)
+    assert only(result)["spec"]["suspend"] is True
+    assert "Kueue admits no HyperJob: it waits in the Volcano Queue" in result.stderr
+    assert "stays suspended until it is resumed" in result.stderr
+
+
+def test_the_default_scheduler_of_a_job_becomes_that_of_volcano(tmp_path: Path):
+    job = deepcopy(JOB)
+    pod = job["spec"]["template"]["spec"]
+    pod["schedulerName"] = "default-scheduler"
+    [task] = only(run("convert", tmp_path, job))["spec"]["replicatedJobs"][0]["templateSpec"][
+        "tasks"
+    ]
+    assert "schedulerName" not in task["template"]["spec"]
 
 
 def test_a_kubernetes_job_is_a_task_whose_pods_know_their_index(tmp_path: Path):
@@ -177,6 +215,13 @@ REFUSED: dict[str, tuple[Object, Callable[[Object], object], str]] = {
         JOBSET,
         lambda o: o["spec"]["failurePolicy"].update(rules=[]),
         "spec.failurePolicy.rules: a HyperJob has nothing like it",
+    ),
+    "nodes for one Job alone": (
+        JOBSET,
+        lambda o: o["metadata"].update(
+            annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+        ),
+        "exclusive-topology]: a HyperJob keeps no other pods off its nodes",
     ),
     "host names of a JobSet": (
         JOBSET,

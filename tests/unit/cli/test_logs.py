@@ -148,6 +148,11 @@ REFUSED = {
     "an unknown container": (["-c", "x"], 1, "no pod has a container 'x'; there are main"),
     "ranks that pods lack": (["--rank", "1"], 1, "pods have ranks with the plugins env and jax"),
     "an unknown sub-job": (["--job", "x"], 1, "llm has no sub-job 'x'"),
+    "a misspelt cluster": (
+        ["--cluster", "esat"],
+        1,
+        'no sub-job of llm is on cluster esat; did you mean "east"?',
+    ),
     "a cluster without sub-jobs": (
         ["--cluster", "north"],
         3,

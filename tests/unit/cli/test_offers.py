@@ -121,7 +121,7 @@ def test_a_name_may_have_its_kind_as_kubectl_prints_it(text: str, name: str | No
 def test_a_name_may_follow_its_kind_as_for_kubectl(run: Run) -> None:
     alone, after = run("get", "llm", "-o", "name"), run("get", "hj", "llm", "-o", "name")
     assert (after.exit_code, after.stdout) == (0, alone.stdout)
-    assert "hyperjobs ml/hj not found" in run("get", "hj").stderr, "a HyperJob may be called so"
+    assert '"hj" not found' in run("get", "hj").stderr, "a HyperJob may be called so"
 
 
 def test_a_command_for_trainjobs_takes_their_names_too() -> None:
