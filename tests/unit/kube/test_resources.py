@@ -27,6 +27,8 @@ PATHS = {
     "SECRETS": "/api/v1/namespaces/n/secrets/x",
     "CONFIG_MAPS": "/api/v1/namespaces/n/configmaps/x",
     "PERSISTENT_VOLUME_CLAIMS": "/api/v1/namespaces/n/persistentvolumeclaims/x",
+    "DEVICE_CLASSES": "/apis/resource.k8s.io/v1/deviceclasses/x",
+    "RESOURCE_SLICES": "/apis/resource.k8s.io/v1/resourceslices/x",
     "RESOURCE_CLAIMS": "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/x",
     "RESOURCE_CLAIM_TEMPLATES": ("/apis/resource.k8s.io/v1/namespaces/n/resourceclaimtemplates/x"),
     "HYPERNODES": "/apis/topology.volcano.sh/v1alpha1/hypernodes/x",
