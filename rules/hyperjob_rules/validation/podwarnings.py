@@ -337,6 +337,14 @@ NEVER_FAILS = rule(
     "a policy reacts to failed pods, and the restartPolicy keeps the pods from failing",
     "set restartPolicy: Never, or remove the policy",
 )
+NEVER_COMPLETES = rule(
+    "X20.never-completes",
+    WARNING,
+    "never applies: with restartPolicy Always Kubernetes starts a container that has ended again,"
+    " and the pod does not complete",
+    "a policy reacts to completed pods, and the restartPolicy keeps the pods from completing",
+    "set restartPolicy OnFailure or Never for pods that end",
+)
 GATED = rule(
     "X20.scheduling-gates",
     WARNING,
@@ -454,7 +462,7 @@ def warn_of_task(task: Object, path: Path, report: Report) -> None:
 def warn_of_policies(
     policies: list[Object], tasks: list[Object], path: Path, report: Report
 ) -> None:
-    """Warn of the policies for failed pods, if the restartPolicy of all these tasks prevents them.
+    """Warn of the policies for ended pods, if the restartPolicy of all these tasks prevents them.
 
     A task without a restartPolicy has a warning of its own.
     """
@@ -467,6 +475,8 @@ def warn_of_policies(
         if policy.get("exitCode") or (events and events <= {"PodFailed", "TaskFailed"}):
             at = path.index(index).child(field if policy.get(field) else "events")
             report.warn(NEVER_FAILS, at, policy="/".join(sorted(found)))
+        elif found == {"Always"} and events == {"TaskCompleted"}:
+            report.warn(NEVER_COMPLETES, path.index(index).child(field))
 
 
 def _restart_policy(task: Object) -> str:
