@@ -15,6 +15,7 @@ from hyperjob import __version__
 from hyperjob.cli.kubectl.endings import ended_in_one_way
 from hyperjob.cli.kubectl.escaping import escaped
 from hyperjob.cli.kubectl.writing import written
+from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.hints import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -141,6 +142,7 @@ class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
 
     def main(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as click declares it
+        collect_rarely()
         with escaped():
             return super().main(*args, **more)
 
