@@ -23,14 +23,13 @@ from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import ClosedQueues, Memory, Priorities, Tombstones, Unplaced
 from hyperjob_controller.memory.refusals import Refusals
-from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.observe import Limits, Observer, Updater
 from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
+from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.guard import Guard
 from hyperjob_controller.wake.handlers import Handlers
@@ -122,7 +121,7 @@ class Manager:
         self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
         self.scrape = Scrape(
             lambda now: (
-                self.memory.capacity.clusters(now=now),
+                self.memory.reservations.clusters(now=now),
                 self.memory.reservations.reserved(now=now),
             ),
             meter=meter,
@@ -195,7 +194,7 @@ class Manager:
             client,
             self.queue,
             clusters=self.caches.clusters,
-            freed=lambda name: self.memory.wake_freed([name]),
+            freed=lambda name: self.memory.wake_freed([name], now=self._now()),
             shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
             turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
             now=self._now,
@@ -214,13 +213,9 @@ class Manager:
             binding=self.caches.binding_of,
             lag=self.options.lag,
             pods_of=lambda *pods: members.counted(*pods) if members else None,
-        )
-        capacity = Capacity(
-            self.caches.clusters,
-            reservations,
-            now=now,
             views=members.views if members is not None else lambda *_: views,
         )
+        self.caches.clusters.add_handler(reservations.follow)
         settings = Settings(
             most_in_flight=_IN_FLIGHT,
             lag=self.options.lag,
@@ -233,7 +228,7 @@ class Manager:
             self.caches,
             self.queue,
             settings,
-            capacity,
+            reservations,
             wall=self.wall,
             mode=lambda: self.mode.current,
             now=now,
@@ -242,7 +237,6 @@ class Manager:
         )
         return Memory(
             reservations=reservations,
-            capacity=capacity,
             admission=admission,
             unplaced=Unplaced(self.queue.add_after),
             refusals=Refusals(now=now),

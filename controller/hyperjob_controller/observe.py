@@ -166,14 +166,15 @@ class Observer:
 
     def observe(self, seen: Observed) -> Observed:
         """Return the observation with the decision of its queue and the clusters' free room."""
-        key, admission, capacity = seen.hyperjob.key, self._memory.admission, self._memory.capacity
+        key, memory = seen.hyperjob.key, self._memory
+        admission, reservations = memory.admission, memory.reservations
         verdict = admission.verdict(key)
         if verdict.undecided:  # the next round of the queue decides
-            return replace(seen, clusters=capacity.clusters(now=seen.now), verdict=verdict)
-        wait = capacity.changes_in(now=seen.now)
+            return replace(seen, clusters=reservations.clusters(now=seen.now), verdict=verdict)
+        wait = reservations.changes_in(now=seen.now)
         return replace(
             seen,
-            clusters=capacity.clusters(now=seen.now, promised=admission.reserved(key)),
+            clusters=reservations.clusters(now=seen.now, promised=admission.reserved(key)),
             verdict=verdict,
             ending=admission.ending(key) if seen.hyperjob.suspend else {},
             contended=admission.is_contended(key),

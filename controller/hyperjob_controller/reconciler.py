@@ -137,7 +137,7 @@ class Reconciler:
             self._memory.admission.rejoin(freed)
         if result.failures or result.stale:
             reservations.let_go(decided.actions)
-        self._memory.wake_freed()
+        self._memory.wake_freed(now=observed.now)
         self._meter.carried_out(hyperjob, result.done, now=observed.now)
         return result
 

@@ -13,11 +13,11 @@ from math import inf
 from typing import Final
 
 from hyperjob_controller.admission.aside import culprit, held_only
-from hyperjob_controller.admission.clustercapacity import ClusterCapacity
 from hyperjob_controller.admission.evicted import count_evicted
 from hyperjob_controller.admission.releases import Releases
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
 from hyperjob_controller.place import Place
+from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wall import Wall, first_error, void
 from hyperjob_controller.watchdog import LONGEST, SlowTurnError
 from hyperjob_core.api.meta import Object
@@ -61,7 +61,7 @@ class Admission:
         caches: Caches,
         queue: WorkQueue[str],
         settings: Settings,
-        capacity: ClusterCapacity,
+        reservations: Reservations,
         *,
         wall: Wall,
         mode: Callable[[], QueueAdmission],
@@ -75,7 +75,7 @@ class Admission:
 
         The engine refreshes at most `messages_per_second` stale messages.
         """
-        self._capacity = capacity
+        self._reservations = reservations
         self._pods_left = pods_left
         self._wall = wall
         self._dropped: set[str] = set()  # HyperJobs at which rounds failed again: not in the state
@@ -342,7 +342,7 @@ class Admission:
         """Return whether a round with these HyperJobs alone fails; it decides nothing."""
         now = self._now()
         trial = queue_state.new_state(self._settings, self._state.shares.confirmer)
-        clusters = self._capacity.clusters(now=now)
+        clusters = self._reservations.clusters(now=now)
         try:
             queue_state.set_queues(trial, self._queues.values())
             for key in keys:
@@ -382,7 +382,7 @@ class Admission:
         """Return the time until a round may admit a HyperJob without a change of an object."""
         waits = [next_change(self._state, now=now), self._releases.next_change(now=now)]
         if self._state.lines:
-            waits.append(self._capacity.changes_in(now=now))
+            waits.append(self._reservations.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _learn_all(self, learn: Callable[[str], object]) -> None:
@@ -411,7 +411,7 @@ class Admission:
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
         if not state.lines and not state.index.missing and not follows:
             return
-        clusters = self._capacity.clusters(now=now)
+        clusters = self._reservations.clusters(now=now)
         forecast_failed = partial(self._wall.failed, Place.FORECAST)
         decisions = schedule(
             state,

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.admission.engine import Admission
-from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.refusals import Refusals
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.reservations import Reservations
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import EventType
@@ -184,7 +183,6 @@ class Memory:
     """
 
     reservations: Reservations
-    capacity: Capacity
     admission: Admission
     unplaced: Unplaced
     refusals: Refusals
@@ -197,7 +195,7 @@ class Memory:
     def update(self, seen: Observed) -> None:
         """Take over the present objects of a HyperJob, which may change the order of its queue."""
         self.reservations.expire(now=seen.now)
-        self.wake_freed()
+        self.wake_freed(now=seen.now)
         uids = {job.uid for job in seen.jobs.values()}
         for binding in seen.bindings.values():
             if binding.apply_error and binding.job_uid in uids:
@@ -219,14 +217,14 @@ class Memory:
         else:
             self.unplaced.drop(key)
 
-    def wake_freed(self, clusters: Iterable[str] = ()) -> None:
+    def wake_freed(self, clusters: Iterable[str] = (), *, now: datetime) -> None:
         """Request a pass of the HyperJobs that fit into the free room of clusters.
 
         These are the clusters whose reservations have ended since the last call, and `clusters`.
         """
         for cluster in (*clusters, *self.reservations.take_freed()):
             self.admission.wake()
-            room = self.capacity.room(cluster)
+            room = self.reservations.room(cluster, now=now)
             if room is not None:
                 self.unplaced.wake(room)
 

@@ -121,7 +121,7 @@ class Handlers:
         """Update the reservations of a cluster of which the nodes are known now, or no more."""
         for key in self._memory.reservations.jobs_on(cluster) if self._begun else ():
             self._update(key)
-        self._memory.wake_freed([cluster])
+        self._memory.wake_freed([cluster], now=self._now())
 
     def faulty(self, resource: Resource, obj: Object, error: Exception) -> None:
         """Set aside the HyperJobs of an object whose event handler has failed."""
@@ -231,10 +231,10 @@ class Handlers:
             if kind is EventType.DELETED or _only_shrank(old, new):
                 self._memory.shrunk()
             else:
-                self._memory.wake_freed([name])
+                self._memory.wake_freed([name], now=self._now())
         if kind is EventType.MODIFIED and not _same(old, new, _COUNTED):
             self._memory.reservations.summarised(name, now=self._now())
-            self._memory.wake_freed()
+            self._memory.wake_freed(now=self._now())
         if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
             self._concern(name)
 
@@ -248,11 +248,11 @@ class Handlers:
     def _update_changed(self, job_key: str) -> None:
         """Update a reservation unless the pass that wrote the changed object has done it."""
         if self._memory.reservations.renew(job_key, now=self._now()):
-            self._memory.wake_freed()
+            self._memory.wake_freed(now=self._now())
 
     def _update(self, job_key: str) -> None:
         self._memory.reservations.update(job_key, now=self._now())
-        self._memory.wake_freed()
+        self._memory.wake_freed(now=self._now())
 
     def _claim_template(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
         """Request passes of the HyperJobs whose pods get devices by a ResourceClaimTemplate."""

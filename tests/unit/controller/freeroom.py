@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
@@ -117,13 +116,9 @@ class Fleet:
             binding=self.objects["bindings"].get,
             lag=LAG,
             pods_of=self.pods_of,
-        )
-        self.capacity = Capacity(
-            self.informer,  # type: ignore[arg-type]  # has what is used
-            self.reservations,
-            now=self.time,
             views=lambda *_: self.views if self.sees else {},
         )
+        self.informer.add_handler(self.reservations.follow)
         for raw in self.raw.values():
             self.informer.tell(EventType.ADDED, None, raw)
         self.state = new_state(Settings(lag=LAG))
@@ -262,7 +257,7 @@ class Fleet:
         self.reservations.update(key, now=self.time())
 
     def clusters(self) -> tuple[Cluster, ...]:
-        return self.capacity.clusters(now=self.time())
+        return self.reservations.clusters(now=self.time())
 
     def decide(self) -> None:
         decided = schedule(self.state, self.clusters(), now=self.time())

@@ -4,10 +4,9 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.memory.memory import Memory
-from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.observe import Limits, Observer
+from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueVerdict
@@ -45,18 +44,14 @@ class Rig:
             policy=lambda _: policy(cluster="a"),
             binding=lambda _: None,
             lag=LAG,
-        )
-        self.clusters = Clusters()
-        self.capacity = Capacity(
-            self.clusters,  # type: ignore[arg-type]  # has what is used
-            self.reservations,
-            now=lambda: NOW,
             views=lambda *_: self.views,
         )
+        self.clusters = Clusters()
+        self.clusters.add_handler(self.reservations.follow)
 
     def free(self, **promised: int) -> dict[str, int]:
         kept = {name: [request("other", gpus)] for name, gpus in promised.items()}
-        found = self.capacity.clusters(now=NOW, promised=kept)
+        found = self.reservations.clusters(now=NOW, promised=kept)
         return {each.name: each.free[GPU] // 10**9 for each in found}
 
 
@@ -69,7 +64,7 @@ def test_what_is_reserved_and_what_is_promised_to_others_is_not_free() -> None:
     rig.reservations.update(KEY, now=NOW)
     assert rig.free() == {"a": 10, "b": 16}
     assert rig.free(b=5) == {"a": 10, "b": 11}, "room that is promised to another HyperJob"
-    room = rig.capacity.room("a")
+    room = rig.reservations.room("a", now=NOW)
     assert room is not None
     assert room[GPU] == 10 * 10**9
 
@@ -80,10 +75,10 @@ def test_a_cluster_that_goes_or_becomes_unusable_has_no_room() -> None:
     down["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
     rig.clusters.tell(EventType.ADDED, None, there)
     rig.clusters.tell(EventType.MODIFIED, there, down)
-    assert rig.capacity.room("a") is None
+    assert rig.reservations.room("a", now=NOW) is None
     rig.clusters.tell(EventType.DELETED, down, None)
     assert rig.free() == {}
-    assert rig.capacity.room("a") is None
+    assert rig.reservations.room("a", now=NOW) is None
 
 
 def test_more_than_a_cluster_has_is_never_reserved() -> None:
@@ -136,7 +131,6 @@ def judge(rig: Rig, admission: Any) -> Any:
         unused,
         Memory(
             reservations=rig.reservations,
-            capacity=rig.capacity,
             admission=admission,
             unplaced=unused,
             refusals=unused,
@@ -160,8 +154,8 @@ def test_a_view_of_the_nodes_counts_at_once_what_the_summary_counts_later() -> N
     rig.jobs[KEY] = job(gpus=2)
     rig.reservations.update(KEY, now=NOW)
     assert rig.free() == {"a": 16}
-    room = rig.capacity.room("a")
+    room = rig.reservations.room("a", now=NOW)
     assert room is not None
     assert room[GPU] == 16 * 10**9
-    (found,) = rig.capacity.clusters(now=NOW)
+    (found,) = rig.reservations.clusters(now=NOW)
     assert found.allocatable[GPU] == 24 * 10**9

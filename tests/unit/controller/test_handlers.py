@@ -1,12 +1,12 @@
 import copy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from hyperjob_controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
 from hyperjob_controller.memory.memory import Memory, Unplaced
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.client import EventType
@@ -63,14 +63,13 @@ class Engine:
         pass
 
 
-class Room:
-    """Tells what every cluster has free."""
+class Books(Reservations):
+    """Reservations of clusters that all have the same left."""
 
-    def __init__(self, rig: "Rig") -> None:
-        self.rig = rig
+    left: Resources = parse_resources({GPU: "8"})
 
-    def room(self, cluster: str) -> Resources:
-        return self.rig.room
+    def room(self, cluster: str, *, now: datetime) -> Resources:
+        return self.left
 
 
 class Rig:
@@ -85,8 +84,7 @@ class Rig:
         self.queued: list[str] = []
         self.later: list[str] = []
         self.low: list[str] = []
-        self.room: dict[str, int] = parse_resources({GPU: "8"})
-        self.reservations = Reservations(
+        self.reservations = Books(
             hyperjob=self.hyperjob,
             job=self.job,
             policy=self.policy,
@@ -96,11 +94,9 @@ class Rig:
         self.pinned: Object | None = None
         self.settle: dict[str, float] = {}
         unused: Any = None
-        capacity: Any = Room(self)
         admission: Any = Engine()
         self.memory = Memory(
             reservations=self.reservations,
-            capacity=capacity,
             admission=admission,
             unplaced=Unplaced(self.add_after),
             refusals=unused,
@@ -412,7 +408,7 @@ def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:
     waiting(rig, "ns/big", 9)
     waiting(rig, "ns/mixed", 9, 8)
     waiting(rig, "ns/unknown")
-    rig.memory.wake_freed(["m"])
+    rig.memory.wake_freed(["m"], now=NOW)
     assert rig.queued == ["ns/mixed", "ns/unknown"]
     assert rig.later == ["ns/big"], "its message may have changed"
 

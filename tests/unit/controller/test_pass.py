@@ -18,9 +18,8 @@ from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory import memory
-from hyperjob_controller.memory.capacity import Capacity
-from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.options import Options
+from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.informer import Informer
@@ -33,6 +32,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     VCJOBS,
 )
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
@@ -41,7 +41,7 @@ from tests.unit.engine.builders import GPU, binding, group, hyperjob, vcjob_stat
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, Kube, MetricWrapperBase, Scrape, Parsed, Capacity)
+OTHERS = (Informer, Kube, MetricWrapperBase, Scrape, Parsed, Memo)
 
 
 def member(name: str, gpus: int) -> Object:

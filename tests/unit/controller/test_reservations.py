@@ -3,10 +3,13 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.memory.reservations import Reservations
+from hyperjob_controller.reservations import Reservations
+from hyperjob_core.kube.client import EventType
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import parse_resources
+from tests.unit.controller.test_pass import member
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -40,6 +43,12 @@ class Books:
             binding=self.bindings.get,
             lag=LAG,
         )
+        for name in "ab":
+            self.reservations.follow(EventType.ADDED, None, member(name, 10**6))
+
+    def on(self, name: str, now: datetime = NOW) -> Cluster:
+        """Return a cluster as passes see it."""
+        return {each.name: each for each in self.reservations.clusters(now=now)}[name]
 
     def held(self, now: datetime = NOW) -> dict[str, int]:
         return {
@@ -120,8 +129,7 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
 
 def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
-        books.reservations.expire(now=now)
-        found = {name: books.reservations.pods(name) for name in "ab"}
+        found = {name: books.on(name, now).reserved_pods for name in "ab"}
         return {
             name: sorted((group.request[GPU] // 10**9, group.number) for group in groups)
             for name, groups in found.items()
@@ -153,10 +161,10 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     pending = job(gpus=8, phase="Pending", pods={"pending": 8})
     books.update(jobs=pending, policies=policy())
     assert books.held() == {"a": 8}
-    assert books.reservations.next_change(now=NOW) == LAG
+    assert books.reservations.changes_in(now=NOW) == LAG
     assert books.held(NOW + LAG - timedelta(seconds=1)) == {"a": 8}
     assert books.held(NOW + LAG) == {}
-    assert books.reservations.next_change(now=NOW + LAG) is None
+    assert books.reservations.changes_in(now=NOW + LAG) is None
     assert books.reservations.take_freed() == ["a"]
     assert books.held(NOW) == {}, "it has been dropped"
 
@@ -168,11 +176,11 @@ def test_the_next_reservation_to_end_is_found_behind_one_that_has_ended(books: B
         books.policies[f"default/{name}"] = policy(name)
         books.reservations.update(f"default/{name}", now=NOW + timedelta(seconds=10 * seconds))
     second = timedelta(seconds=1)
-    assert books.reservations.next_change(now=NOW + LAG - second) == second
-    assert books.reservations.next_change(now=NOW + LAG + second) == 9 * second
+    assert books.reservations.changes_in(now=NOW + LAG - second) == second
+    assert books.reservations.changes_in(now=NOW + LAG + second) == 9 * second
     del books.jobs["default/hj-trainer-1"]
     books.reservations.update("default/hj-trainer-1", now=NOW + LAG)
-    assert books.reservations.next_change(now=NOW + LAG + second) == 19 * second
+    assert books.reservations.changes_in(now=NOW + LAG + second) == 19 * second
 
 
 def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_there(
@@ -185,7 +193,7 @@ def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_th
         assert books.held() == {"a": 8}
     books.reservations.summarised("a", now=NOW + timedelta(seconds=5))
     assert books.held() == {}
-    assert not books.reservations.settling("a").get(GPU)
+    assert not books.on("a").settling.get(GPU)
     assert books.reservations.take_freed() == ["a"]
     books.update(NOW + timedelta(seconds=6), jobs=job(gpus=8, phase="Running", pods={"running": 8}))
     assert books.held() == {}, "the summary goes on counting it"
@@ -262,7 +270,7 @@ def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
         books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
     books.update(jobs=None)
     assert books.reservations.reserved(now=NOW) == {}
-    assert [books.reservations.pods(name) for name in "ab"] == [(), ()]
+    assert [books.on(name).reserved_pods for name in "ab"] == [(), ()]
 
 
 def running(books: Books) -> None:
@@ -272,8 +280,7 @@ def running(books: Books) -> None:
 
 
 def ending(books: Books, now: datetime) -> int:
-    books.reservations.expire(now=now)
-    return books.reservations.ending("a").get(GPU, 0) // 10**9
+    return books.on("a", now).ending[""].get(GPU, 0) // 10**9
 
 
 def test_what_has_ended_is_in_the_summary_until_the_lag_is_over(books: Books) -> None:
@@ -281,10 +288,9 @@ def test_what_has_ended_is_in_the_summary_until_the_lag_is_over(books: Books) ->
     assert ending(books, NOW) == 0
     books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}))
     assert ending(books, NOW) == 8
-    assert books.reservations.ended_jobs("a") == [KEY]
-    assert books.reservations.next_change(now=NOW) == LAG
+    assert books.reservations.changes_in(now=NOW) == LAG
     assert ending(books, NOW + LAG) == 0
-    assert books.reservations.next_change(now=NOW + LAG) is None, "rounds would never rest"
+    assert books.reservations.changes_in(now=NOW + LAG) is None, "rounds would never rest"
     books.update(NOW + LAG, jobs=None)
     assert ending(books, NOW + LAG) == 0, "it has ended once"
 
@@ -318,12 +324,12 @@ def test_only_what_the_summary_may_count_already_settles() -> None:
     books = Books()
     books.update(jobs=job(), policies=policy(cluster="a"))
     assert books.held() == {"a": 8}
-    assert not books.reservations.settling("a").get(GPU)
+    assert not books.on("a").settling.get(GPU)
     running = vcjob_status("Running", {"running": 8}, since="2026-01-02T03:04:05Z")
     placed = binding(cluster="a", status=running)
     books.update(jobs={**job(), "status": running}, bindings=placed)
     assert books.held() == {"a": 8}
-    assert books.reservations.settling("a")[GPU] == 8 * 10**9
+    assert books.on("a").settling[GPU] == 8 * 10**9
 
 
 def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation() -> None:

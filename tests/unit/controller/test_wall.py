@@ -16,8 +16,8 @@ from hyperjob_controller import reconciler
 from hyperjob_controller.admission import engine
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.memory.memory import Memory
-from hyperjob_controller.memory.reservations import Reservations
 from hyperjob_controller.observe import Observer
+from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wall import Incidents
 from hyperjob_controller.write import Events, StatusWriter

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller import reconciler
+from hyperjob_controller import reconciler, reservations
 from hyperjob_controller.admission.engine import Admission
-from hyperjob_controller.memory import capacity
-from hyperjob_controller.memory.capacity import Capacity
 from hyperjob_controller.observe import Observer
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
+from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.watchdog import CUT, LONGEST, Of, SlowTurnError, Watchdog
 from hyperjob_core.virtualtime import VirtualLoop
@@ -294,7 +293,7 @@ def test_a_queue_round_that_is_slow_at_no_hyperjob_blames_none_and_rounds_rest(
 def test_a_cluster_at_which_the_handlers_are_slow_gets_nothing_new_and_is_tried_again(
     world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tried, seen = capacity.summarise, list[float](), list[tuple[float, set[str]]]()
+    real, tried, seen = reservations.summarise, list[float](), list[tuple[float, set[str]]]()
 
     def slow(raw: Any) -> Any:
         if raw["metadata"]["name"] == "a" and 60.0 < asyncio.get_running_loop().time() < 500.0:
@@ -302,15 +301,15 @@ def test_a_cluster_at_which_the_handlers_are_slow_gets_nothing_new_and_is_tried_
             cpu.spend(600.0)
         return real(raw)
 
-    of = Capacity.clusters
+    of = Reservations.clusters
 
-    def clusters(found: Capacity, **how: Any) -> Any:
+    def clusters(found: Reservations, **how: Any) -> Any:
         names = of(found, **how)
         seen.append((asyncio.get_running_loop().time(), {each.name for each in names}))
         return names
 
-    monkeypatch.setattr(capacity, "summarise", slow)
-    monkeypatch.setattr(Capacity, "clusters", clusters)
+    monkeypatch.setattr(reservations, "summarise", slow)
+    monkeypatch.setattr(Reservations, "clusters", clusters)
     world.play(hours=3)
     assert world.ended() == {f"j{number}" for number in range(6)}
     pauses = [after - before for before, after in pairwise(tried)]

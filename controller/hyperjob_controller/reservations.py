@@ -1,6 +1,7 @@
-"""What is promised on each cluster and not visible there, and what has ended and still is.
+"""The clusters less what is promised on each but not visible there, and what has ended but is.
 
-Invariants, after each call:
+A cluster is computed again when its status, its reservations or its nodes have changed, and is the
+same value until then. Invariants, after each call:
 
 - A sub-job has at most one reservation, from its creation, or the attempt of it, until its cluster
   shows its pods. The nodes of a member show them when all are there. A resourceSummary shows them
@@ -9,6 +10,8 @@ Invariants, after each call:
   by the same rule.
 - The sums of a cluster equal its reservations. `_replace` and `assumed` put and return these, and
   `_hold` alone changes the sums.
+- `clusters` returns what is left beside each reservation that holds at its time; where the nodes
+  are known, beside the pods of reservations that these do not show.
 
 After a restart they are computed from the informer caches; what has ended before is not known. A
 sub-job of an existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted.
@@ -18,20 +21,22 @@ A vcjob that merely has the labels of a HyperJob does not count.
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
-from hyperjob_controller.memory.sums import PodKind, count_pods
 from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_core.api.wire import at, mapping, string, string_map
+from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.members import MemberView, NodeWants
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.observed import Binding, ReportedStatus, grace_of
+from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
     controller_of,
     parse_binding,
@@ -39,12 +44,22 @@ from hyperjob_engine.model.parse import (
     pinned_clusters,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
-from hyperjob_engine.model.request import PodGroup
-from hyperjob_engine.placement.capacity import Reservation, is_complete, is_listed, reservation
-from hyperjob_engine.placement.ground import Ground, among
+from hyperjob_engine.model.request import Domain, Frozen, PlacementRequest, PodGroup
+from hyperjob_engine.placement.capacity import (
+    Reservation,
+    is_complete,
+    is_listed,
+    less,
+    promised_on,
+    reservation,
+    seen_by_nodes,
+    summarise,
+)
+from hyperjob_engine.placement.ground import Ground, among, ground_of
 from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole
 
 Lookup = Callable[[str], Object | None]
+_PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
 
 
 @dataclass(slots=True)
@@ -85,11 +100,13 @@ class Reservations:
         binding: Lookup,
         lag: timedelta,
         pods_of: Callable[[str, str], int | None] = lambda _cluster, _job: None,
+        views: Callable[[datetime, Collection[str]], Mapping[str, MemberView]] = lambda *_: {},
     ) -> None:
         """`hyperjob` takes the key of a HyperJob, the other look-ups that of a vcjob.
 
         `pods_of` returns the pods of a vcjob on the nodes of a cluster, or waiting for these, as
-        far as they count there already; None if the cluster's nodes are not known.
+        far as they count there already; None if the cluster's nodes are not known. `views` returns
+        the clusters whose nodes are known at a time, of these clusters, or of all without any.
         """
         self._hyperjob = hyperjob
         self._job = job
@@ -97,8 +114,13 @@ class Reservations:
         self._binding = binding
         self._lag = lag
         self._pods_of = pods_of
+        self._views = views
         self._freed: set[str] = set()  # the clusters with more room since `take_freed`
-        self._versions: Counter[str] = Counter()
+        self._shown: dict[str, Cluster] = {}  # by their status alone
+        # What is left of a cluster, by the view of its nodes; `_recompute` drops it. A pass leaves
+        # the room of others out of it as well, which is mostly that of the pass before.
+        self._left: dict[str, tuple[MemberView | None, Cluster]] = {}
+        self._lessened: dict[str, tuple[Cluster, list[PlacementRequest], Cluster]] = {}
         self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}  # every vcjob that counts
@@ -108,7 +130,7 @@ class Reservations:
         self._by_cluster: dict[str, dict[str, None]] = {}
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
-        self._pods: dict[str, Counter[PodKind]] = {}
+        self._pods: dict[str, Counter[_PodKind]] = {}
         self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
         # A heap of the ends of entries and of `_ended`. An item counts while it is the present one
         # of its key; the number keeps two items from being compared.
@@ -207,37 +229,78 @@ class Reservations:
         self.expire(now=now)
         return {cluster: dict(amounts) for cluster, amounts in self._sums.items() if amounts}
 
-    @property
-    def versions(self) -> Mapping[str, int]:
-        """Return a number per cluster that grows with each change of what is told of it here."""
-        return self._versions
+    def follow(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Follow a Cluster: its status is parsed once for each change."""
+        name = string(at(new or old, "metadata", "name"))
+        self._shown.pop(name, None)  # also after an exception: nothing is placed by an old status
+        self._recompute(name)
+        if kind is not EventType.DELETED and new is not None:
+            self._shown[name] = summarise(new)
 
-    def held_on(self, cluster: str) -> Resources:
-        """Return the reserved resources of a cluster."""
-        return dict(self._sums.get(cluster, {}))
+    def clusters(
+        self, *, now: datetime, promised: Mapping[str, Iterable[PlacementRequest]] | None = None
+    ) -> tuple[Cluster, ...]:
+        """Return the clusters with their free resources, minus the `promised` requests on each."""
+        self.expire(now=now)
+        views = self._views(now, ())
+        found = tuple(self._cluster(name, views.get(name)) for name in sorted(self._shown))
+        if not promised:
+            return found
+        return tuple(self._less(each, list(promised.get(each.name, ()))) for each in found)
 
-    def settling(self, cluster: str) -> Resources:
-        """Return the part of sub-jobs with all pods, which the summary may count already."""
-        return dict(self._settling.get(cluster, {}))
+    def room(self, cluster: str, *, now: datetime) -> Resources | None:
+        """Return the free resources of a cluster after reservations; None if it is not usable."""
+        shown = self._shown.get(cluster)
+        if shown is None or not shown.usable:
+            return None
+        return self._cluster(cluster, self._views(now, (cluster,)).get(cluster)).free
 
-    def ending(self, cluster: str) -> Resources:
-        """Return what the summary of a cluster may still count of sub-jobs that have ended."""
-        return total(each.demand for each in self._ended.get(cluster, {}).values())
+    def _cluster(self, name: str, view: MemberView | None) -> Cluster:
+        known = self._left.get(name)
+        if known is None or known[0] is not view:
+            known = self._left[name] = view, self._computed(self._shown[name], view)
+        return known[1]
 
-    def ended_jobs(self, cluster: str) -> list[str]:
-        """Return the ended vcjobs, as namespace/name, whose pods a cluster may still have."""
-        return list(self._ended.get(cluster, ()))
+    def _computed(self, shown: Cluster, view: MemberView | None) -> Cluster:
+        """Return a cluster as the reservations leave it."""
+        name = shown.name
+        ended = self._ended.get(name, {})
+        if view is None:
+            return promised_on(
+                shown,
+                self._sums.get(name, {}),
+                self._pods_on(name),
+                settling=dict(self._settling.get(name, {})),
+                ending={"": total(each.demand for each in ended.values())},
+            )
+        ground = ground_of(name, view)
+        pods = self._pods_on(name, ground)
+        demand = total(scale(each.request, each.number) for each in pods)
+        return promised_on(seen_by_nodes(shown, view), demand, pods, ending=ground.leaving(ended))
 
-    def pods(self, cluster: str, beyond: Ground | None = None) -> tuple[PodGroup, ...]:
+    def _pods_on(self, cluster: str, beyond: Ground | None = None) -> tuple[PodGroup, ...]:
         """Return the pods of the reservations of a cluster, without those that its nodes show."""
         kinds = Counter(self._pods.get(cluster, {}))
         if beyond is not None:
             for key in self._by_cluster.get(cluster, ()):
-                count_pods(kinds, among(self._entries[key].pods, beyond.pods_of(key)), -1)
+                _count_pods(kinds, among(self._entries[key].pods, beyond.pods_of(key)), -1)
         return tuple(PodGroup(dict(kind[0]), n, kind[1], kind[2]) for kind, n in kinds.items())
 
-    def next_change(self, *, now: datetime) -> timedelta | None:
-        """Return when the next item is dropped by time alone."""
+    def _less(self, cluster: Cluster, requests: list[PlacementRequest]) -> Cluster:
+        """Subtract the requests; mostly the last call has subtracted the same."""
+        if not requests:
+            return cluster
+        known = self._lessened.get(cluster.name)
+        if known is None or known[0] is not cluster or known[1] != requests:
+            known = self._lessened[cluster.name] = cluster, requests, less(cluster, requests)
+        return known[2]
+
+    def _recompute(self, cluster: str) -> None:
+        self._left.pop(cluster, None)
+        self._lessened.pop(cluster, None)
+
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        """Return the time until a cluster has other room without a change of an object."""
         self.expire(now=now)
         return self._due[0][0] - now if self._due else None
 
@@ -351,12 +414,12 @@ class Reservations:
             ended = _Ended(known.cluster, known.demand, gone, later(gone, self._lag))
             self._ended.setdefault(known.cluster, {})[key] = ended
             heapq.heappush(self._due, (ended.due, next(self._order), key, ended))
-            self._versions[known.cluster] += 1
+            self._recompute(known.cluster)
         known.reached = False
 
     def _forget(self, key: str, ended: _Ended) -> None:
         del self._ended[ended.cluster][key]
-        self._versions[ended.cluster] += 1
+        self._recompute(ended.cluster)
 
     def _is_reached(self, key: str, raw: Object) -> bool:
         """Return whether a member has a vcjob, or is about to get it."""
@@ -419,6 +482,15 @@ class Reservations:
 
     def _hold(self, cluster: str, demand: Resources, pods: tuple[PodGroup, ...], sign: int) -> None:
         """Take room of a cluster, or return it with sign -1."""
-        self._versions[cluster] += 1
+        self._recompute(cluster)
         accumulate(self._sums.setdefault(cluster, {}), demand, sign)
-        count_pods(self._pods.setdefault(cluster, Counter()), pods, sign)
+        _count_pods(self._pods.setdefault(cluster, Counter()), pods, sign)
+
+
+def _count_pods(sums: Counter[_PodKind], pods: Iterable[PodGroup], sign: int) -> None:
+    """Add pods to the numbers of each kind, or subtract them with sign -1."""
+    for group in pods:
+        kind = group.frozen, group.wants, group.domains
+        sums[kind] += sign * group.number
+        if not sums[kind]:
+            del sums[kind]
