@@ -329,7 +329,7 @@ class Reservations:
         self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
 
     def jobs_on(self, cluster: str) -> list[str]:
-        """Return the vcjobs that have room on a cluster."""
+        """Return the vcjobs that have room on a cluster, also those that it shows already."""
         return [key for key, known in self._known.items() if known.cluster == cluster]
 
     def reserves(self, key: str) -> bool:

@@ -120,7 +120,7 @@ class CauseReader:
             self._waiting.put_nowait((key, uid))
 
     def planned(self, observed: Observed, decided: Plan) -> None:
-        """Read the causes of the failures that a plan lists."""
+        """Read the causes of the failures that a plan lists; without any, keep what was read."""
         if decided.failed:
             self.ask(observed.hyperjob.key, decided.failed)
 

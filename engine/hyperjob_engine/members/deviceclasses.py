@@ -28,7 +28,9 @@ NOT_KNOWN: Final = -1
 _DEVICES: Final = 128
 """The most devices of a ResourceSlice and of a request, as in Kubernetes."""
 _ATTRIBUTES: Final = 32
+"""The most attributes of a device, as in Kubernetes."""
 _TEXT: Final = 64
+"""The longest text that is kept: a driver, or the value of an attribute, as in Kubernetes."""
 _REQUESTS: Final = 32
 _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*(["'])([^"'\\]+)\1""")
 _EQUAL: Final = re.compile(
@@ -97,6 +99,10 @@ def slice_fact(raw: Object) -> SliceFact:
 
 
 def _attributes(device: Object, driver: str) -> dict[str, str]:
+    """Return the text of each attribute by its full name, DOMAIN/NAME, and of "" the driver.
+
+    An attribute without a domain is the driver's own. A value is written as CEL writes it: true.
+    """
     found = {"": driver}
     for name, value in list(mapping(device.get("attributes")).items())[:_ATTRIBUTES]:
         text = next((each for each in mapping(value).values()), None)

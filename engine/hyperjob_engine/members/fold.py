@@ -373,10 +373,12 @@ class MemberFold:
             self._latest = when
 
     def _touch(self, node: str) -> None:
+        """Let the next view count a node again."""
         self._version += 1
         self._changed.add(node)
 
     def _touch_pod(self, key: str) -> None:
+        """Count the node of a pod again: its claims hold other devices."""
         pod = self._pods.get(key)
         if pod is not None and pod.held is not None:
             self._touch(pod.held.node)

@@ -39,7 +39,11 @@ class Unfit:
 
 
 def items_of(groups: Iterable[PodGroup]) -> Counter[Item]:
-    """Return the numbers of pods by kind, and of those with domains by block."""
+    """Return the numbers of pods by kind, and of those with domains by block.
+
+    Groups with the same outer domain, by tier and key, are in the same blocks: a block has `each`
+    pods of each of these groups, of which all have the same number of blocks.
+    """
     found: Counter[Item] = Counter()
     domains: dict[tuple[int, str], list[PodGroup]] = {}
     for group in groups:

@@ -94,6 +94,7 @@ def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> 
 
 
 def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
+    """Answer `unfit` by the cheapest way that is certain: sums, then counts, then filled nodes."""
     numbers, others = kinds_of(wanted), kinds_of(held)
     if (found := _overfull(ground, numbers, others)) is not None:
         return found
@@ -105,7 +106,8 @@ def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int])
     if _is_safe(fill):
         return None
     tries = [fill(*each) for each in product(_CHOICES, _ORDERS)]
-    # Where no end of other pods makes room in every order, the gang would wait in vain.
+    # Some order of pods has no room, and another may have: the gang waits for the end of others,
+    # unless it would wait in vain, because nodes without any other pod have no safe room either.
     if all(tries) or _is_safe(_filling(ground.vacated(Vacating.ALL), wanted, {})):
         return next(filter(None, tries))
     return None

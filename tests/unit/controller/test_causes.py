@@ -340,6 +340,8 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
         assert await world.ask(FAILED) == {"u1": OOM}
         world.reader.ask(KEY, [FAILED])
         assert world.reader.causes(KEY) == {"u1": OOM}
+        world.reader.planned(observed(), plan(observed()))
+        assert world.reader.causes(KEY) == {"u1": OOM}, "the plan has no failure"
         world.reader.forget(KEY)
         assert world.reader.causes(KEY) == {}
     ((call, params),) = members.calls

@@ -89,6 +89,11 @@ NEWER = {"name": "n1", "generation": 2}
 ON_N2 = {**EIGHT[0], "nodeName": "n2"}
 OF_ONE = "device.attributes['gpu.example.com'].uuid == 'u1'"
 MIXED = [*EIGHT[:2], device(8, type="mig"), device(9, type="mig"), device(10, type="mig")]
+PLAIN = {**EIGHT[0], "attributes": {"mig": {"bool": False}, "rack.io/row": {"int": 4}}}
+SPLIT = {**PLAIN, "attributes": {"mig": {"bool": True}, "rack.io/row": {"int": 5}}}
+BY_DRIVER = 'device.driver == "gpu.example.com" && '
+IS_SPLIT = BY_DRIVER + 'device.attributes["gpu.example.com"].mig == true'
+IN_ROW = BY_DRIVER + 'device.attributes["rack.io"].row == 4'
 TAINTED = [{**EIGHT[0], "taints": [{"key": "broken", "effect": "NoSchedule"}]}, EIGHT[1]]
 
 
@@ -103,6 +108,9 @@ TAINTED = [{**EIGHT[0], "taints": [{"key": "broken", "effect": "NoSchedule"}]}, 
         ([published("s", EIGHT)], OF_GPUS.replace('"gpu"', '"mig"'), [None, None]),
         ([published("s", EIGHT)], OF_GPUS + f" && {OF_ONE}", [8, None]),
         ([published("s", TAINTED)], OF_GPUS, [1, None]),
+        # An attribute is of the driver unless it names another domain.
+        ([published("s", [PLAIN, SPLIT, SPLIT])], IS_SPLIT, [2, None]),
+        ([published("s", [PLAIN, SPLIT, SPLIT])], IN_ROW, [1, None]),
         ([published("old", EIGHT), published("s", EIGHT[:4], pool=NEWER)], OF_GPUS, [4, None]),
         ([published("s", [ON_N2], on="")], OF_GPUS, [None, 1]),
         # On which nodes these devices are, no one can say: the class is not known.
@@ -115,6 +123,15 @@ def test_a_node_has_the_devices_of_a_class_that_its_slices_list(
     slices: list[Object], expression: str, on_nodes: list[int | None]
 ) -> None:
     assert free(member(slices, [of_class("gpu.example.com", expression)])) == on_nodes
+
+
+def test_of_a_slice_that_is_made_to_fill_the_memory_a_bounded_part_is_kept() -> None:
+    texts = {f"a{number}": {"string": "x" * 10**4} for number in range(10**3)}
+    far = {"y" * 10**4: {"string": "x"}, **texts}
+    (found,) = slice_fact(published("s", [{"name": "d", "attributes": far}])).devices
+    kept = [text for pair in found[1] for text in pair if text is not None]
+    assert len(found[1]) <= 33
+    assert max(map(len, kept)) <= 128
 
 
 def placed(view: MemberView, demand: Mapping[str, int], *, promised: int = 0) -> list[str]:
