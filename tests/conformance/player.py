@@ -70,7 +70,10 @@ def normal(value: Any) -> Any:
 
 
 class Player:
-    """Plays steps in order, with one kubectl cache and one connection."""
+    """Plays steps in order, with one kubectl cache, and a new connection after each kubectl.
+
+    An API server closes a connection that rests as long as kubectl takes on a busy machine.
+    """
 
     def __init__(self, kubeconfig: Path, kubectl: Path, cache: Path) -> None:
         self._kubectl = [str(kubectl), "--kubeconfig", str(kubeconfig)]
@@ -87,6 +90,7 @@ class Player:
         self._connection.close()
 
     def _run(self, do: dict[str, Any]) -> dict[str, Any]:
+        self._connection.close()
         arguments = [str(HERE / a) if a == "crd.yaml" else a for a in do["kubectl"]]
         done = subprocess.run(
             [*self._kubectl, "--cache-dir", str(self._cache), *arguments],
