@@ -40,7 +40,8 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     free, matched = _sum(ready, resource), _sum(matching, resource)
     demand = _demand(wants)
     has = f"has {amount_text(resource, free.free)} free on {_nodes(free.some)}"
-    texts = [f"{has}, {_cause(found, resource, free, matched if demand else free)}"]
+    cause = _cause(found, resource, free, matched if demand else free)
+    texts = [f"{has}, {cause}" if free.some else f"has no {resource} free"]
     if demand:
         verb = "matches" if matched.nodes == 1 else "match"
         amount = amount_only(resource, matched.free)

@@ -16,6 +16,7 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.capacity import promised_on, seen_by_nodes
+from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import NANO
 from tests.unit.engine.builders import cluster
@@ -134,13 +135,23 @@ def test_of_a_slice_that_is_made_to_fill_the_memory_a_bounded_part_is_kept() -> 
     assert max(map(len, kept)) <= 128
 
 
+def of_one_pod(demand: Mapping[str, int]) -> PlacementRequest:
+    demand = {"pods": NANO, **{name: number * NANO for name, number in demand.items()}}
+    return PlacementRequest(name="a", group="g", demand=demand, pods=(PodGroup(demand, 1),))
+
+
 def placed(view: MemberView, demand: Mapping[str, int], *, promised: int = 0) -> list[str]:
     """Return the clusters with room for a sub-job of one pod of a demand."""
-    demand = {"pods": NANO, **{name: number * NANO for name, number in demand.items()}}
-    request = PlacementRequest(name="a", group="g", demand=demand, pods=(PodGroup(demand, 1),))
+    request = of_one_pod(demand)
     seen = seen_by_nodes(cluster("east", gpus=0), view)
-    held = {name: amount * promised for name, amount in demand.items()}
+    held = {name: amount * promised for name, amount in request.demand.items()}
     return Room([promised_on(seen, held)]).options(request)
+
+
+def test_a_cluster_without_devices_of_a_class_is_told_so() -> None:
+    seen = seen_by_nodes(cluster("east", gpus=0), member([], CLASSES))
+    (told,) = place([of_one_pod({GPUS: 2})], Room([seen])).unplaced.values()
+    assert told.text == f"needs 2 {GPUS}: east has no {GPUS} free"
 
 
 CLASSES = [of_class("gpu.example.com", OF_GPUS)]
