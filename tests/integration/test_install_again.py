@@ -160,9 +160,7 @@ def replace_definition(plane: ControlPlane) -> None:
     definition = yaml.safe_load(crd.read_text())
     (version,) = definition["spec"]["versions"]
     del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["quorum"]
-    plane.kubectl("delete", "crd", "hyperjobs.training.volcano.sh")
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(definition))
-    plane.kubectl("wait", "--for=condition=Established", "-f", str(crd), "--timeout=30s")
+    plane.kubectl("replace", "-f", "-", stdin=json.dumps(definition))
     plane.kubectl("delete", "queue", "default")
 
 
