@@ -287,9 +287,11 @@ class Track:
     def patience(self) -> timedelta:
         """Return for how long the program may make no step.
 
-        A pause that was longer than usual before may come again.
+        A pause that was longer than usual before may come again. After the last step, which a loop
+        over a range counts as one less, a program evaluates, saves and ends.
         """
-        if self.usual is None:
+        is_last = self.steps is not None and self.last[0] >= self.steps - 1
+        if self.usual is None or is_last:
             return _FIRST_PATIENCE
         return max(_LEAST_PATIENCE, _PATIENCE * self.usual, _LONGEST * self.longest)
 

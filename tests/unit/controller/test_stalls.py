@@ -70,6 +70,14 @@ CASES: dict[str, tuple[Sequence[tuple[float, bytes]], bool]] = {
         [(40, said(35, phase="save")), (99, line(98, 31)), (140, b""), (150, b"")],
         True,
     ),
+    "it has made its last step, and ends slowly": (
+        [(32, said(31, step=31, steps=32)), (80, b""), (90, b"")],
+        False,
+    ),
+    "it does not end after its last step": (
+        [(32, said(31, step=31, steps=32)), (640, b""), (660, b"")],
+        True,
+    ),
     "its stacks stay": ([(52, stacks(50)), (62, stacks(60))], True),
     "its stacks stay, those of one process elsewhere than those of another": (
         [
