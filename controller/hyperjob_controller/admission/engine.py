@@ -98,6 +98,7 @@ class Admission:
         self._queues: dict[str, Queue] = {}  # as the cache has them
         self._queues_changed = False  # since the state had them
         caches.queues.add_handler(self._queue_changed)
+        caches.hyperjobs.add_handler(lambda _, __, new: self._state.past.note(new or {}))
         self.reset()
 
     def __str__(self) -> str:
@@ -125,11 +126,11 @@ class Admission:
         return {pods.name: pods.until for pods in self._state.ending if pods.key == key}
 
     def _empty(self, mode: QueueAdmission) -> None:
-        """Begin with an empty state, except for the pods of stopped sub-jobs."""
+        """Begin with an empty state, except for pods of stopped sub-jobs and completed runs."""
         self._torn = False
         self._rejoining.clear()
-        ending = self._state.ending
-        self._state = queue_state.new_state(self._settings, self._confirmer(mode))
+        ending, past = self._state.ending, self._state.past
+        self._state = queue_state.new_state(self._settings, self._confirmer(mode), past)
         for pods in ending:  # no object shows them
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()

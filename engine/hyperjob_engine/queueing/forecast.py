@@ -2,9 +2,10 @@
 
 The expected ends of running HyperJobs give the time at which the head of a line has room. An end
 comes from the first of these that is known: the steps left and the speed that the program reports,
-`templateSpec.runningEstimate`, the default of the queue, `activeDeadlineSeconds`, which also bounds
-the others. A HyperJob without any of them counts as endless. No decision depends on an expected
-end: no HyperJob waits longer for a wrong one.
+`templateSpec.runningEstimate`, the default of the queue, what earlier runs took that were longer
+than it has run by now, `activeDeadlineSeconds`, which also bounds the others. A HyperJob without
+any of them counts as endless. No decision depends on an expected end: none waits longer for a
+wrong one.
 """
 
 from bisect import insort
@@ -19,61 +20,69 @@ from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.headroom import holds
-from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
-from hyperjob_engine.queueing.workload import Entry, ExpectedEnd, Pending, PlacementNeeds
+from hyperjob_engine.queueing.workload import (
+    Entry,
+    ExpectedEnd,
+    Pending,
+    PlacementNeeds,
+    QueuedHyperJob,
+)
 from hyperjob_engine.resources import Resources, fits, total
 
 _MOST_TRIALS: Final = 4000
 """The most trials of a forecast, each of one kind of HyperJob after one end: some 100 us each."""
 
 
-def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
-    """Return how long a HyperJob runs by its own estimate, or by the default of its queues."""
-    if entry.unit.estimate is not None:
-        return entry.unit.estimate
-    queues = {part.queue for part in entry.unit.parts}
-    defaults = [tree.queues[name].estimate for name in sorted(queues) if name in tree.queues]
-    known = [each for each in defaults if each is not None]
-    return max(known) if known and len(known) == len(queues) else None
+def running_time(
+    state: QueueState, unit: QueuedHyperJob, ran: timedelta = timedelta()
+) -> tuple[timedelta, str] | None:
+    """Return how long a HyperJob that has `ran` so long is expected to run, and the source."""
+    if unit.estimate is not None:
+        return unit.estimate, "its estimate"
+    queues, known = {part.queue for part in unit.parts}, state.usage.tree.queues
+    defaults = [known[name].estimate for name in queues if name in known]
+    estimates = [each for each in defaults if each is not None]
+    if estimates and len(estimates) == len(queues):
+        return max(estimates), "the estimate of its queue"
+    return state.past.expect(unit.template, min(queues), ran)
 
 
-def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
+def end_of(state: QueueState, key: str, *, now: datetime) -> ExpectedEnd | None:
     """Return when a HyperJob that holds a share ends; None if nothing says it.
 
     A HyperJob that does not run yet counts from now. A HyperJob beyond its estimate is overdue and
     ends now at the earliest.
     """
-    if entry.end is not None and entry.end.at > now and not entry.unit.ends:
-        return entry.end
+    entry = state.entries[key]
     unit, since = entry.unit, timestamp(entry.unit.since)
-    estimate, by_steps = estimate_of(entry, tree), timestamp(unit.ends) if since else None
+    if not entry.holding:
+        return None
+    begin, by_steps = since or now, timestamp(unit.ends) if since else None
     known = [] if by_steps is None or by_steps <= now else [(by_steps, "its progress")]
-    if estimate is not None and not known:
-        own = unit.estimate is not None
-        by = "its estimate" if own else "the estimate of its queue"
-        known.append((later(since or now, estimate), by))
+    if not known and (found := running_time(state, unit, now - begin)) is not None:
+        known.append((later(begin, found[0]), found[1]))
     if unit.limit is not None:
-        known.append((later(since or now, unit.limit), "its activeDeadlineSeconds"))
-    if not known or not entry.holding:
+        known.append((later(begin, unit.limit), "its activeDeadlineSeconds"))
+    if not known:
         return None
     at, by = min(known)
     end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now, by=by)
-    if since is not None and unit.estimate is not None and by_steps is None:
-        entry.end = end  # valid until the HyperJob or its holding changes
+    if since is not None and by_steps is None:
+        entry.end = end  # valid until the HyperJob, its holding or the Queues change
     return end
 
 
 def ends(state: QueueState, *, now: datetime) -> list[ExpectedEnd]:
     """Return the expected ends of the HyperJobs that hold a share, the soonest first."""
-    tree, clusters = state.usage.tree, state.last.open.clusters
-    known = []
+    clusters, known = state.last.open.clusters, []
+    for_all = state.usage.tree.estimates or state.past.known
     for key in state.index.holders:
-        entry = state.entries[key]
-        unit = entry.unit
-        if tree.estimates or unit.ends or unit.estimate is not None or unit.limit is not None:
-            with working_on(key):
-                end = end_of(key, entry, tree, now=now)
+        unit, end = state.entries[key].unit, state.entries[key].end
+        if for_all or unit.ends or unit.estimate is not None or unit.limit is not None:
+            if end is None or end.at <= now or unit.ends:
+                with working_on(key):
+                    end = end_of(state, key, now=now)
             if end is not None:
                 known.append(end)
     ending = [(cluster.name, total(cluster.ending.values())) for cluster in clusters.values()]
@@ -197,10 +206,13 @@ def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
         for key, entry, frees in starting:
             if last is not None and last.key:
                 found[key] = Start(last.at, last.key, by=last.by)
-            estimate = estimate_of(entry, state.usage.tree) or entry.unit.limit
-            if estimate is not None:
-                until = later(last.at if last is not None else now, estimate)
-                end = ExpectedEnd(until, key, frees, by="its estimate")
+            took, by = running_time(state, entry.unit) or (
+                entry.unit.limit,
+                "its activeDeadlineSeconds",
+            )
+            if took is not None:
+                until = later(last.at if last is not None else now, took)
+                end = ExpectedEnd(until, key, frees, by=by)
                 insort(coming, end, lo=position, key=lambda end: (end.at, end.key))
         if position == len(coming) or len(starting) == len(waiting):
             return found

@@ -3,10 +3,9 @@
 A Queue that takes no jobs stays in the tree: its present usage counts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Final, NamedTuple
 
 from hyperjob_core.api.duration import nanoseconds
@@ -122,18 +121,6 @@ def _above(text: str, *, is_closed: bool = False) -> QueueTrouble:
     return QueueTrouble(text, f"takes no jobs: {text}", is_closed)
 
 
-def _in_circle(queue: str) -> str:
-    return f"the parents of queue {queue} form a cycle"
-
-
-def _without_parent(parent: str, queue: str) -> str:
-    return f"queue {parent}, a parent of queue {queue}, does not exist"
-
-
-def _too_deep(queue: str) -> str:
-    return f"queue {queue} is more than {MOST_LEVELS} levels below queue root"
-
-
 class Tree:
     """All queues below `root`, which need not exist as an object.
 
@@ -146,7 +133,7 @@ class Tree:
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
-        self._troubles: dict[str, Callable[[str], str]] = {}
+        self._troubles: dict[str, str] = {}
         self.children: dict[str, list[str]] = {name: [] for name in self.queues}
         for name in sorted(self.queues):
             self._find_path(name)
@@ -195,7 +182,7 @@ class Tree:
         if name == ROOT:
             return _trouble(name, "takes no jobs itself; name one of its children")
         if name in self._troubles:
-            return _above(self._troubles[name](name))
+            return _above(self._troubles[name].format(name))
         for each in reversed(self._paths[name]):
             state = self.queues[each].state
             if state not in _OPEN:
@@ -217,12 +204,12 @@ class Tree:
         if wrong is not None:
             above = above[:-1]
         elif name in below:
-            wrong = _in_circle
+            wrong = "the parents of queue {} form a cycle"
         elif name not in self.queues:
-            wrong = partial(_without_parent, name)
+            wrong = f"queue {name}, a parent of queue {{}}, does not exist"
         for each in reversed(below):
             if wrong is None and len(above) > MOST_LEVELS:
-                wrong = _too_deep
+                wrong = f"queue {{}} is more than {MOST_LEVELS} levels below queue {ROOT}"
             self._paths[each] = (*above, each)
             if wrong is None:
                 above = self._paths[each]

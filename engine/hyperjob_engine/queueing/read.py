@@ -3,9 +3,11 @@
 A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import blake2s
 from typing import Final
 
 from hyperjob_core.api.choices import DeadlineMode
@@ -101,8 +103,19 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         ends=string(mapping(hyperjob.status.get("training")).get("estimatedCompletionTime")),
         estimate=_estimate(hyperjob),
         limit=_limit(hyperjob),
+        template=template_of(hyperjob),
         grace=_grace(children),
     )
+
+
+def template_of(hyperjob: HyperJob) -> str:
+    """Return a hash of a HyperJob's namespace and templates, without names: its runs are alike."""
+    parts = [
+        (each.replicas, each.split, queue_of(each.template), each.template.get("tasks"))
+        for each in hyperjob.replicated_jobs
+    ]
+    text = json.dumps((hyperjob.namespace, parts), sort_keys=True, default=str)
+    return blake2s(text.encode(), digest_size=8).hexdigest()
 
 
 def _parts(

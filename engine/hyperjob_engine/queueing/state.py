@@ -30,6 +30,7 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
 from hyperjob_engine.queueing.lines import Lines
+from hyperjob_engine.queueing.pastruns import PastRuns
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
@@ -184,7 +185,7 @@ class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
     `held` has the demand of all sub-jobs with a share on each cluster. `ending` are the pods of
-    stopped sub-jobs by end, `later` are expected starts behind heads.
+    stopped sub-jobs by end, `later` are expected starts behind heads. `past` are completed runs.
     """
 
     settings: Settings
@@ -200,6 +201,7 @@ class QueueState:
     last: LastRound = field(default_factory=LastRound)
     later: Mapping[str, Start] = field(default_factory=dict)
     forecast_at: datetime | None = None
+    past: PastRuns = field(default_factory=PastRuns)
     answers: Answers = field(default_factory=Answers)
     messages: Messages = field(default_factory=Messages)
     shapes: Shapes = field(default_factory=Shapes)
@@ -215,15 +217,19 @@ class QueueState:
         return sum(self.index.in_flight.values())
 
 
-def new_state(settings: Settings, confirmer: Confirmer | None = None) -> QueueState:
+def new_state(
+    settings: Settings, confirmer: Confirmer | None = None, past: PastRuns | None = None
+) -> QueueState:
     """Return a state without HyperJobs; `confirmer` chooses the queues, by default the Queues."""
-    return QueueState(settings, Shares(confirmer or BuiltinQueues()))
+    return QueueState(settings, Shares(confirmer or BuiltinQueues()), past=past or PastRuns())
 
 
 def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
     """Replace all queues; before the first call the engine admits no HyperJob."""
     state.known = True
     state.shares.set_queues(queues)
+    for entry in state.entries.values():
+        entry.end = None  # it may come from the estimate of a Queue
     state.lines.take_back()
     state.answers.changes += 1
     _count_all(state)

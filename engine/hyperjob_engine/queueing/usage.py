@@ -8,6 +8,8 @@ import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf
 from typing import NamedTuple
 
 from hyperjob_engine.model.observed import Cluster
@@ -17,33 +19,11 @@ from hyperjob_engine.queueing.workload import QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
 
-class Ratio:  # noqa: PLW1641 - ratios are compared and never hashed
-    """An exact ratio of two amounts, which may be of any size; a `whole` of 0 is above all others.
-
-    Ratios are compared crosswise and never divided: an amount may exceed what a float can hold.
-    """
-
-    __slots__ = ("part", "whole")
-
-    def __init__(self, part: int, whole: int) -> None:
-        self.part = part
-        self.whole = whole
-
-    def __lt__(self, other: "Ratio") -> bool:
-        return self.part * other.whole < other.part * self.whole
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ratio) and self.part * other.whole == other.part * self.whole
-
-    def __repr__(self) -> str:
-        return f"{self.part}/{self.whole}"
-
-
 class _Rank(NamedTuple):
     """The sort key of a queue among its siblings, and the leaf below it that would be served."""
 
     urgency: int  # the negated priority
-    share: Ratio
+    share: Fraction | float
     name: str
     leaf: str
 
@@ -284,8 +264,11 @@ class QueueUsage:
         priority = known.priority if known is not None else 0
         return _Rank(-priority, self._share(queue, demand), queue, leaf)
 
-    def _share(self, queue: str, demand: Resources) -> Ratio:
-        """Return the largest ratio of usage to entitled amount of a queue, over all resources."""
+    def _share(self, queue: str, demand: Resources) -> Fraction | float:
+        """Return the largest ratio of usage to entitled amount of a queue, over all resources.
+
+        It is exact: an amount may exceed what a float can hold.
+        """
         entitled, used = self.tree.entitled, self._used[queue]
         part, whole = 0, 1
         for name in used if not demand else {*used, *demand}:
@@ -294,7 +277,7 @@ class QueueUsage:
                 most = 2 * max(0, entitled(name).get(queue, 0))
                 if amount * whole > part * most:
                     part, whole = amount, most
-        return Ratio(part, whole)
+        return Fraction(part, whole) if whole else inf
 
 
 @dataclass(slots=True)

@@ -62,7 +62,8 @@ class QueuedHyperJob:
     matters only to the choice of HyperJobs that make way. `saves` is the time between checkpoints
     that its program is expected to save. `again`: it ran and made way for another HyperJob.
     `ends` is when it ends by the steps and the speed that its program reports. `estimate` is its
-    estimated running time, and `limit` the longest that it may run.
+    estimated running time, and `limit` the longest that it may run. `template` is a hash of its
+    templates.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     """
 
@@ -85,6 +86,7 @@ class QueuedHyperJob:
     ends: str = field(default="", compare=False)
     estimate: timedelta | None = None
     limit: timedelta | None = None
+    template: str = ""
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
 
     @property

@@ -20,6 +20,7 @@ _LONGEST: Final = 7 * _DAY
 _LONGEST_PART: Final = (
     0.25  # share of the time of arrivals: longer jobs would run mostly after the arrivals
 )
+_ALIKE: Final = 0.9  # share of the variance of durations that runs of one template have in common
 _NIGHT: Final = 0.4  # arrivals at midnight relative to noon
 
 
@@ -69,6 +70,8 @@ class Demand:
     urgent: float = 0.0
     """Share of jobs with the PriorityClass `urgent`."""
     estimates: Estimates = field(default_factory=Estimates)
+    recurring: float = 0.0
+    """Share of jobs that run the template of an earlier one of their size again."""
 
 
 def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[JobNumbers]:
@@ -82,6 +85,8 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     sizes = {size: share for size, share in shape.sizes.items() if size <= largest} or {1: 1.0}
     chosen = draw.choices(list(sizes), list(sizes.values()), k=demand.jobs)
     raw = [draw.lognormvariate(0.0, shape.sigma) for _ in chosen]
+    templates = _templates(random.Random(f"templates {seed}"), chosen, demand.recurring)
+    raw = [_of_template(raw[own], raw[first]) for own, first in enumerate(templates)]
     longest = min(_LONGEST, _LONGEST_PART * demand.days * _DAY)
     whole = accelerators * demand.days * _DAY
     _check_load(demand, whole=whole, asked=sum(chosen), longest=longest)
@@ -95,14 +100,30 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
             arrival=round(arrival, 3),
             duration=round(duration, 3),
             gpus=gpus,
+            template=f"t{template}",
             queue=draw.choices(names, shares)[0],
             priority="urgent" if draw.random() < demand.urgent else "",
             estimate=_estimate(draw, duration, demand.estimates),
         )
-        for number, (arrival, duration, gpus) in enumerate(
-            zip(arrivals, durations, chosen, strict=True), start=1
+        for number, (arrival, duration, gpus, template) in enumerate(
+            zip(arrivals, durations, chosen, templates, strict=True), start=1
         )
     ]
+
+
+def _templates(draw: random.Random, sizes: Sequence[int], recurring: float) -> list[int]:
+    """Return the first job of the template of each; what ran more often runs again more often."""
+    runs: dict[int, list[int]] = {}
+    for number, size in enumerate(sizes):
+        earlier = runs.setdefault(size, [])
+        again = bool(earlier) and draw.random() < recurring
+        earlier.append(draw.choice(earlier) if again else number)
+    return [runs[size].pop(0) for size in sizes]
+
+
+def _of_template(own: float, first: float) -> float:
+    """Return the duration of a run, near that of the first one of its template."""
+    return own if own == first else first**_ALIKE**0.5 * own ** (1 - _ALIKE) ** 0.5
 
 
 def _check_load(demand: Demand, *, whole: float, asked: int, longest: float) -> None:

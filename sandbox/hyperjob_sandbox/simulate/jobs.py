@@ -15,7 +15,11 @@ _PER_POD = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNumbers:
-    """A job as numbers; `arrival`, `duration` and `estimate` are in seconds."""
+    """A job as numbers; `arrival`, `duration` and `estimate` are in seconds.
+
+    Jobs with the same `template`, size, queue and namespace are runs of one template; by default
+    each has its own.
+    """
 
     name: str
     arrival: float
@@ -25,6 +29,7 @@ class JobNumbers:
     namespace: str = "default"
     priority: str = ""
     estimate: float | None = None
+    template: str = ""
 
 
 def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 1800.0) -> Submission:
@@ -37,7 +42,7 @@ def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 180
     request = {_ACCELERATOR: str(each)} if each else {"cpu": "1"}
     container: Object = {
         "name": "main",
-        "image": "simulated",
+        "image": f"simulated:{job.template or job.name}",
         "resources": {"requests": request, "limits": request},
     }
     task: Object = {

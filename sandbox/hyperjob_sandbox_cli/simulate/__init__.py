@@ -222,6 +222,7 @@ def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> 
         queues=given.queues or known or {"default": 1.0},
         urgent=given.urgent,
         estimates=given.estimates,
+        recurring=given.recurring,
     )
     largest = sum(sorted(sizes.values())[-given.max_domains :])
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)

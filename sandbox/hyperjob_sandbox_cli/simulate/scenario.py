@@ -24,8 +24,8 @@ class ScenarioFile(ScenarioPart):
     """A scenario file; without a file every field has its default.
 
     `queues` has the share of the generated jobs that go to each queue, `urgent` the share with a
-    high priority, `max_domains` the most clusters of a generated or traced job, and
-    `checkpoint_minutes` the time between two checkpoints.
+    high priority, `recurring` that of runs of an earlier one's template, `max_domains` the most
+    clusters of a generated or traced job, and `checkpoint_minutes` the time between checkpoints.
     """
 
     shape: Literal["philly", "helios", "llm"] = "llm"
@@ -33,6 +33,7 @@ class ScenarioFile(ScenarioPart):
         default_factory=dict
     )
     urgent: Share = 0.0
+    recurring: Share = 0.0
     estimates: Estimates = Estimates()
     max_domains: Annotated[int, Field(ge=1)] = 4
     checkpoint_minutes: Amount = 30.0

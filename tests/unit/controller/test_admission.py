@@ -13,6 +13,8 @@ from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.queueing.read import template_of
 from hyperjob_engine.queueing.state import Settings
 from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.reasons.reason import Reason
@@ -147,6 +149,28 @@ async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> No
         verdict = admission.verdict("default/waits")
     assert not verdict.admitted
     assert verdict.reason is Reason.QUEUE_LIMIT_REACHED
+
+
+async def test_a_new_leader_learns_what_completed_hyperjobs_took() -> None:
+    def ended(number: int, hours: float, phase: str = "Completed") -> Object:
+        times = {"productive": round(hours * 3_600_000)}
+        status = {
+            "state": {"phase": phase, "lastTransitionTime": f"2026-01-02T0{number}:00:00Z"},
+            "goodput": {"milliseconds": times},
+        }
+        made = hyperjob(group(replicas=1, gpus=8), name=f"j{number}", status=status)
+        return {**made, "metadata": {**made["metadata"], "uid": f"u{number}"}}
+
+    template = template_of(parse_hyperjob(ended(0, 1)))
+    server = ApiServer()
+    server.put(QUEUES, {"metadata": {"name": "default"}})
+    for each in (ended(1, 2), ended(2, 5), ended(3, 9, "Failed")):
+        server.put(HYPERJOBS, each)
+    async with leading(server, Free(8)) as (admission, _):
+        expected = admission.state.past.expect(template, "default", timedelta())
+        assert expected == (timedelta(hours=5), "2 earlier runs of its template")
+        admission.reset()
+        assert admission.state.past.expect(template, "default", timedelta()) == expected
 
 
 async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(

@@ -17,11 +17,11 @@ from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, forecasts, start_of
 from hyperjob_engine.queueing.messages import message_facts, stale_messages
-from hyperjob_engine.queueing.queues import ESTIMATE, Tree, parse_queue
+from hyperjob_engine.queueing.queues import ESTIMATE, parse_queue
 from hyperjob_engine.queueing.round import begin
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import subtract
 from tests.unit.engine.builders import GPU, NOW, hyperjob, observed
@@ -418,11 +418,12 @@ def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
 def test_an_end_by_the_estimate_of_a_queue_moves_with_that_estimate(
     own: timedelta | None, minutes: int
 ) -> None:
-    made = replace(unit("j", 8), since=rfc3339(NOW), estimate=own)
-    entry = Entry(made)
-    entry.hold({part.name: (part, "a") for part in made.parts})
+    made = Estimating(gpus={"a": 16})
+    made.submit(replace(unit("j", 8), estimate=own))
     for default in ("20m", "40m"):
         raw = {"metadata": {"name": "default", "annotations": {ESTIMATE: default}}}
-        end = end_of(made.key, entry, Tree([parse_queue(raw)], {}), now=NOW)
+        made.set_queues(parse_queue(raw))
+        made.settle()
+        end = end_of(made.state, "ns/j", now=NOW)
         assert end is not None
     assert end.at == NOW + timedelta(minutes=minutes)

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from dataclasses import replace
+from math import log
+from statistics import stdev
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.simulate.generate import SHAPES, Demand, Estimates, generate
-from hyperjob_sandbox.simulate.jobs import divide
+from hyperjob_sandbox.simulate.jobs import JobNumbers, divide
 from hyperjob_sandbox.simulate.workload import WorkloadError
 
 DAY = 86400.0
@@ -52,6 +54,29 @@ def test_queues_priorities_and_estimates_have_their_shares() -> None:
     assert min(ratios) >= 1 / 3.01
     assert min(ratios) < 0.5
     assert 2 < max(ratios) <= 3.01 or max(ratios) <= 1 / min(job.duration for job in jobs)
+
+
+def test_runs_of_one_template_take_similar_times_and_all_are_as_spread_as_without() -> None:
+    def drawn(recurring: float) -> list[JobNumbers]:
+        demand = Demand(jobs=4000, days=7, load=0.8, recurring=recurring)
+        return generate(demand, accelerators=1024, largest=512, seed=1)
+
+    def spread(jobs: list[JobNumbers]) -> float:
+        return stdev(log(job.duration) for job in jobs)
+
+    first: dict[str, JobNumbers] = {}
+    often, never = drawn(0.7), drawn(0.0)
+    again = [
+        (first[job.template], job)
+        for job in often
+        if first.setdefault(job.template, job) is not job
+    ]
+    assert len(again) == pytest.approx(0.7 * 4000, rel=0.1)
+    assert all(one.gpus == other.gpus for one, other in again)
+    apart = stdev(log(one.duration / other.duration) for one, other in again)
+    assert apart < 0.5 * spread(never)
+    assert spread(often) == pytest.approx(spread(never), rel=0.15)
+    assert len({job.template for job in never}) == 4000
 
 
 def test_a_load_that_the_jobs_cannot_be_is_refused_with_the_load_and_the_number_that_can() -> None:
