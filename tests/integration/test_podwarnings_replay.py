@@ -1,0 +1,75 @@
+"""The corpus of pod templates as dry-run PodTemplates: a real API server warns as admission does.
+
+Runs where KUBEBUILDER_ASSETS names a kube-apiserver.
+"""
+
+import json
+import os
+import re
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.integration.test_podtemplate_replay import TEMPLATE, template_of
+from tests.support.controlplane import ControlPlane
+from tests.unit.rules.test_validation_corpus import CASES, Case
+
+pytestmark = pytest.mark.skipif(
+    "KUBEBUILDER_ASSETS" not in os.environ, reason="only a real API server knows its own warnings"
+)
+DIFFERENCES: Final = {
+    "affinity of all kinds": "a preferred label that no node can have is no warning of ours",
+    "pods of a split that are too many together": "Kubernetes takes 1Ei for a fraction",
+    "files from several sources": "a source of nothing is no warning of ours",
+    "a trust bundle without a name, and one with two": "a source of nothing is none of ours",
+}
+QUOTED: Final = re.compile(r'299 - ("(?:[^"\\]|\\.)*")')
+
+
+def warned(control_plane: ControlPlane, template: dict[str, Any]) -> set[str] | None:
+    """Return the warnings of the API server about a template; None where it refuses it."""
+    config = yaml.safe_load(control_plane.kubeconfig.read_text(encoding="utf-8"))
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    context = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    context.load_cert_chain(user["client-certificate"], user["client-key"])
+    url = f"{cluster['server']}/api/v1/namespaces/default/podtemplates?dryRun=All"
+    body = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "a"}}
+    sent = json.dumps({**body, "template": template}).encode()
+    request = urllib.request.Request(url, sent, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            found = answer.headers.get_all("Warning") or []
+    except urllib.error.HTTPError:
+        return None
+    texts = [json.loads(quoted) for one in found for quoted in QUOTED.findall(one)]
+    return {text.replace("template.", "") for text in texts if "unknown field" not in text}
+
+
+def own(case: Case) -> set[str]:
+    """Return our warnings of that kind, without the place of the template."""
+    remarks = [one for one in case.judge().remarks if one.rule.id.startswith("X21.")]
+    return {one.text.replace(TEMPLATE, "").replace("storageos:", "storageOS:") for one in remarks}
+
+
+def test_a_real_api_server_warns_of_the_pods_as_admission_does(control_plane: ControlPlane) -> None:
+    surprises: dict[str, Any] = {}
+    compared, differing = 0, set()
+    for case in CASES:
+        template = template_of(case) if case.update is None else None
+        theirs = warned(control_plane, template) if template is not None else None
+        if theirs is None:
+            continue
+        ours = own(case)
+        compared += bool(ours)
+        title = case.name.partition(": ")[2]
+        if ours != theirs and title in DIFFERENCES:
+            differing.add(title)
+        elif ours != theirs:
+            surprises[case.name] = {"only ours": ours - theirs, "only theirs": theirs - ours}
+    assert surprises == {}
+    assert compared > 5
+    assert DIFFERENCES.keys() == differing, "these agree by now: remove them from the list"
