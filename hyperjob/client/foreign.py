@@ -117,6 +117,9 @@ def _job(content: Object, made: Conversion) -> None:
     for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "suspend"):
         made.take(spec, name, into=made.spec)
         spec.pop(name, None)
+    if not at(spec, "template", "spec", "restartPolicy"):
+        where = path.child("template", "spec", "restartPolicy")
+        made.refuse(where, "must be OnFailure or Never, as in every Kubernetes Job")
     template = _of_job(spec, path, made)
     made.spec["replicatedJobs"] = [{"name": "job", "replicas": 1, "templateSpec": template}]
 

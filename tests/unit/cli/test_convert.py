@@ -206,6 +206,11 @@ REFUSED: dict[str, tuple[Object, Callable[[Object], object], str]] = {
         lambda o: o["spec"].update(backoffLimit=4),
         "spec.backoffLimit: must be 0 or left out",
     ),
+    "what Kubernetes refuses": (
+        JOB,
+        lambda o: o["spec"]["template"]["spec"].pop("restartPolicy"),
+        "spec.template.spec.restartPolicy: must be OnFailure or Never",
+    ),
     "a failure policy of pods": (
         JOB,
         lambda o: o["spec"].update(podFailurePolicy={}),
