@@ -1,15 +1,12 @@
 """What e2e/kind/up.sh tells Helm is taken by the chart, and arrives in the processes."""
 
-import os
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.helm import MAJORS, one, template, unpack
-
-UP = Path(__file__).resolve().parents[2] / "e2e/kind/up.sh"
+from tests.support.kindmachine import Machine
 
 
 @pytest.mark.parametrize("major", MAJORS)
@@ -17,15 +14,9 @@ UP = Path(__file__).resolve().parents[2] / "e2e/kind/up.sh"
 def test_the_chart_takes_the_values(
     tmp_path: Path, major: str, volcano_global: str, admission: str
 ) -> None:
-    printed = subprocess.run(
-        ["/bin/bash", UP, "--dry-run"],
-        env={"PATH": os.defpath, "VOLCANO_GLOBAL": volcano_global},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout.splitlines()
-    (line,) = [each for each in printed if each.startswith("+ helm upgrade --install")]
+    code, output, calls = Machine(tmp_path / "machine").run("up.sh", VOLCANO_GLOBAL=volcano_global)
+    assert code == 0, output
+    (line,) = [each for each in calls if each.startswith("helm upgrade --install")]
     words = shlex.split(line)
     values = [word for at, word in enumerate(words) if word == "--set" or words[at - 1] == "--set"]
     objects = template(unpack(major, tmp_path), None, *values)

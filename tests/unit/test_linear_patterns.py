@@ -39,6 +39,10 @@ GIVEN = {
 """Patterns that a user of the SDK gives for the user's own process."""
 
 
+LOCALS = {"engine/hyperjob_engine/devices.py": ("rows", "DEVICES")}
+"""Names in patterns that a function makes, and the value that its module passes for them."""
+
+
 def _is_given(path: Path, call: ast.Call) -> bool:
     return (str(path.relative_to(ROOT)), ast.unparse(call.args[0])) in GIVEN
 
@@ -60,6 +64,8 @@ def _uses() -> Iterator[Use]:
         for call in calls:
             name = call.func.attr
             known = dict(vars(module))
+            if names := LOCALS.get(str(path.relative_to(ROOT))):
+                known[names[0]] = known[names[1]]
             if _is_given(path, call):
                 continue
             pattern = eval(ast.unparse(call.args[0]), known)

@@ -32,9 +32,9 @@ _ATTRIBUTES: Final = 32
 _TEXT: Final = 64
 """The longest text that is kept: a driver, or the value of an attribute, as in Kubernetes."""
 _REQUESTS: Final = 32
-_DRIVER: Final = re.compile(r"""device\.driver\s*==\s*(["'])([^"'\\]+)\1""")
+_DRIVER: Final = re.compile(r"""device\.driver\s*==\s*["']([^"'\\]+)["']""")
 _EQUAL: Final = re.compile(
-    r"""device\.attributes\[(["'])([^"'\\]+)\1\]\.(\w+)\s*==\s*(["'][^"'\\]*["']|\w+)"""
+    r"""device\.attributes\[["']([^"'\\]+)["']\]\.(\w+)\s*==\s*(["'][^"'\\]*["']|\w+)"""
 )
 _REPELLING: Final = ("NoSchedule", "NoExecute")
 
@@ -121,9 +121,9 @@ def class_fact(raw: Object) -> ClassFact:
             continue
         for term in expression.split("&&"):
             if driver := _DRIVER.fullmatch(term.strip(" ()\n")):
-                conditions.append(("", driver[2][:_TEXT]))
+                conditions.append(("", driver[1][:_TEXT]))
             elif equal := _EQUAL.fullmatch(term.strip(" ()\n")):
-                conditions.append((f"{equal[2]}/{equal[3]}", equal[4].strip("\"'")[:_TEXT]))
+                conditions.append((f"{equal[1]}/{equal[2]}", equal[3].strip("\"'")[:_TEXT]))
     return ClassFact(string(at(raw, "metadata", "name")), tuple(conditions))
 
 
