@@ -54,6 +54,10 @@ async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(
     await training.moves_from_a_lost_cluster(scenario, plain, interval=10, times=times)
 
 
+async def test_a_training_goes_on_in_two_small_clusters_when_its_large_one_is_lost(scenario, plain):
+    await training.takes_another_alternative(scenario, plain, interval=10)
+
+
 async def test_no_step_is_lost_in_planned_stops(scenario, plain):
     times = int(os.environ.get("HYPERJOB_E2E_STOPS", "2"))
     await training.stops_without_loss(scenario, plain, times)

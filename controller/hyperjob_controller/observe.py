@@ -39,7 +39,9 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.stalls import Hang
+from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.model.waits import WaitShare
+from hyperjob_engine.queueing.verdict import choice_in
 
 _PARSED: Final = 1024
 """The parsed HyperJobs in memory: each needs ten times the memory of another parsed object."""
@@ -106,6 +108,7 @@ class Observer:
         now = self._now()
         (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
         hyperjob = with_devices(hyperjob, self._caches.claim_templates.get)
+        hyperjob = choosing(hyperjob, choice_in(self._memory.admission.state, key))
         owner, names = (hyperjob.name, hyperjob.uid), _wanted(hyperjob)
         of_job = partial(parse_job, owner=hyperjob)
         jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)

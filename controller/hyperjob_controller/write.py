@@ -149,6 +149,8 @@ def _awaits_bindings(observed: Observed, status: Object) -> bool:
         return False
     if at(status, "state", "phase") != Phase.STARTING:
         return False
+    if status.get("alternatives") != observed.hyperjob.status.get("alternatives"):
+        return False  # no sub-job is created before the status has its alternatives
     jobs = objects(status.get("jobs"))
     if any(job.get("reason") != Reason.DISPATCHING for job in jobs):
         return False

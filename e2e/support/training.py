@@ -190,6 +190,58 @@ async def moves_from_a_lost_cluster(
     assert processes_of(scenario) == []
 
 
+async def takes_another_alternative(
+    scenario: Scenario, documents: list[Object], *, interval: int
+) -> None:
+    """Lose the cluster of a training: it goes on from its checkpoint in the two of another shape.
+
+    It has one sub-job in the first alternative, and two in the second.
+    """
+    first, *others = list(scenario.world.members)
+    made = training(documents, **ENDLESS, SCENARIO=scenario.namespace)
+    name, (group,) = made[-1]["metadata"]["name"], made[-1]["spec"]["replicatedJobs"]
+    group |= {
+        "clusterPolicy": "Required",
+        "clusterNames": [first],
+        "alternatives": [
+            {"name": "large", "replicas": 1},
+            {"name": "small", "replicas": 2, "clusterNames": others},
+        ],
+    }
+    await scenario.apply(*made)
+    await _saves_again(scenario)
+    found = await scenario.until(
+        HYPERJOBS, name, lambda now: bool(_speeds_of(now or {})), what="at a measured speed"
+    )
+    assert set(_speeds_of(found)) == {"trainer=large"}
+    assert set(clusters_of(found).values()) == {first}
+    assert alternatives_of(found) == {"trainer": ("large", "FirstWithRoom")}
+    async with unreachable(scenario, first):
+        kill(scenario, f"{name}-trainer-0")
+        found = await scenario.until(
+            HYPERJOBS, name, partial(_runs_without, first), what=f"Running without {first}"
+        )
+        begun = await _begun(scenario, 1, without=first)
+    assert set(clusters_of(found).values()) == set(others)
+    assert alternatives_of(found) == {"trainer": ("small", "FirstWithRoom")}
+    assert begun.start > 0, begun
+    assert 0 <= begun.lost <= interval, begun
+    await scenario.kubectl("delete", "hyperjob", name)
+    await scenario.until_members_have(0)
+    assert processes_of(scenario) == []
+
+
+def alternatives_of(hyperjob: Object) -> dict[str, tuple[str, str]]:
+    """Return the alternative of each replicatedJob, with the reason of its choice."""
+    found = hyperjob["status"]["alternatives"]
+    return {each["replicatedJob"]: (each["name"], each["reason"]) for each in found}
+
+
+def _speeds_of(hyperjob: Object) -> dict[str, str]:
+    found = (hyperjob.get("status") or {}).get("speeds") or ()
+    return {each["alternatives"]: each["stepsPerSecond"] for each in found}
+
+
 def _runs_without(member: str, found: Object | None) -> bool:
     return (
         found is not None

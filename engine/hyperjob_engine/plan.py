@@ -32,7 +32,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plugins.hook import withdrawing
-from hyperjob_engine.status.derive import derive, derive_refusal
+from hyperjob_engine.status.derive import derive, derive_refusal, is_recorded
 from hyperjob_engine.status.jobs import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
 from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
@@ -237,11 +237,12 @@ def _finished_plan(draft: Draft) -> Plan:
         gang=draft.back_off.record,
     )
     status = derive(observed, outlooks)
+    recorded = is_recorded(observed)
     return Plan(
-        actions=() if unopened(observed) else tuple(draft.actions),
+        actions=() if unopened(observed) or not recorded else tuple(draft.actions),
         status=status,
         events=status_events(observed.hyperjob.status, status),
-        requeue_after=requeue_after(draft),
+        requeue_after=requeue_after(draft) if recorded else AT_ONCE,
         waits_for_capacity=draft.is_short,
         needs=needs(draft),
         questions=draft.split.questions,

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hyperjob_core.api import table
+from hyperjob_core.api.alternatives import with_alternative
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.status import ExpectedStart, JobStatus
+from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
 from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_core.text import printable
@@ -25,7 +26,7 @@ class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
-    also before the controller has made any.
+    also before the controller has made any. `alternative` names theirs, if they have one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Group:
     whole: int
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
+    alternative: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -195,13 +197,16 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
         string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))
     }
     result = []
-    for item in objects(spec.get("replicatedJobs")):
+    taken = table.read_all(AlternativeStatus, status.get("alternatives"))
+    chosen = {each.replicated_job: each.name for each in taken}
+    for written in objects(spec.get("replicatedJobs")):
+        item = with_alternative(written, chosen.get(string(written.get("name"))))
         name, template = string(item.get("name")), mapping(item.get("templateSpec"))
         tasks = objects(template.get("tasks"))
         pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
         demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
-        chosen = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
-        size = demand.get(chosen, 0) // NANO
+        counted = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
+        size = demand.get(counted, 0) // NANO
         split = integer(at(item, "splitPolicy", "accelerators"))
         counters = reported.get(name, {})
         result.append(
@@ -209,11 +214,12 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 name=name,
                 queue=string(template.get("queue")) or "default",
                 priority_class=string(template.get("priorityClassName")),
-                accelerator=chosen,
+                accelerator=counted,
                 size=size,
                 whole=size * _replicas(item) if split is None else split,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 tasks=tuple(string(task.get("name")) for task in tasks),
+                alternative=chosen.get(name, ""),
             )
         )
     return tuple(result)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, get_type_hints
 
+from hyperjob.sdk.alternatives import alternatives_of, clusters_of
 from hyperjob.sdk.packages import names_of, requirements_of
 from hyperjob.sdk.parameters import require_types
 from hyperjob.sdk.program import (
@@ -79,6 +80,7 @@ class TrainerOptions(TypedDict, total=False):
     grace_seconds: int | None
     time_limit: int | str | None
     pod_template: Mapping[str, Any] | None
+    alternatives: Sequence[Mapping[str, Any]]
 
 
 _TYPES: Final = {key: kind for key, kind in get_type_hints(TrainerOptions).items() if key != "args"}
@@ -117,6 +119,7 @@ def trainer(
     grace_seconds: int | None = None,
     time_limit: int | str | None = None,
     pod_template: Mapping[str, Any] | None = None,
+    alternatives: Sequence[Mapping[str, Any]] = (),
     _machine: Machine | None = None,
 ) -> Object:
     """Return the HyperJob of a training, without a request to an API server.
@@ -153,12 +156,16 @@ def trainer(
     - `time_limit`: run time after which the HyperJob stops and fails, in seconds or as in "2h".
     - `pod_template`: a pod template in Kubernetes' form, whose values replace those above; the
       container of the training is `trainer`.
+    - `alternatives`: shapes in order of preference, of which the controller takes one, as in
+      [{"name": "h100"}, {"name": "a100", "clusters": ["east", "west"], "replicas": 4}]; each may
+      change clusters, replicas, gpus, accelerator, cpu, memory, image, env and node_selector, and
+      may have an `estimate` of its running time such as "8h".
 
     Raise SourceError where the program cannot be put into a HyperJob, and ValueError for a value
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
     require_types(_TYPES, locals())
-    number = _number_of_clusters(clusters, replicas)
+    number = clusters_of(clusters, replicas)
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
@@ -193,20 +200,32 @@ def trainer(
     pod: Object = {"restartPolicy": "Never", "containers": [container], **optional}
     workers = merged({"spec": pod}, pod_template or {})
     template = _sub_job(workers, replicas // number, queue=queue, priority_class=priority_class)
+    usual: Object = {"clusters": clusters, "replicas": replicas, "gpus": gpus, "cpu": cpu}
+    usual |= {"accelerator": accelerator, "memory": memory}
+    shapes, most = alternatives_of(alternatives, usual)
     spec: Object = {
-        "maxDomains": number,
+        "maxDomains": most,
         "plugins": _plugins(framework, _machine),
         "failurePolicy": {"maxRestarts": max_restarts},
-        "replicatedJobs": [_group(template, number, clusters)],
+        "replicatedJobs": [_group(template, number, clusters, shapes)],
         **_given(quorum=quorum),
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
-    name = name or f"{made.title}-{secrets.token_hex(3)}"
+    metadata = _metadata(name or _title(made.title), namespace, labels, args)
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _title(program: str) -> str:
+    return f"{program}-{secrets.token_hex(3)}"
+
+
+def _metadata(
+    name: str, namespace: str | None, labels: Mapping[str, str] | None, args: Args
+) -> Object:
     notes = _given(**{ARGUMENTS: _arguments(args)})
     given = _given(namespace=namespace, labels=dict(labels or {}), annotations=notes)
-    metadata = {"name": name, **given}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+    return {"name": name, **given}
 
 
 def _arguments(args: Args) -> str:
@@ -232,12 +251,14 @@ def _plugins(framework: Framework, machine: Machine | None) -> Object:
     return plugins
 
 
-def _group(template: Object, number: int, clusters: int | Sequence[str]) -> Object:
+def _group(
+    template: Object, number: int, clusters: int | Sequence[str], alternatives: list[Object]
+) -> Object:
     """Return the replicatedJob with a sub-job for each cluster, on named clusters alone if any."""
     group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
     if not isinstance(clusters, int):
         group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
-    return group
+    return group | _given(alternatives=alternatives)
 
 
 def _sub_job(
@@ -266,20 +287,6 @@ def with_its_parameters(method: _C) -> _C:
     method.__signature__ = own.replace(parameters=[first, *public])  # type: ignore[attr-defined]
     method.__doc__ = f"{(method.__doc__ or '').rstrip()}\n{described}"
     return method
-
-
-def _number_of_clusters(clusters: int | Sequence[str], replicas: int) -> int:
-    """Return the number of clusters; raise ValueError."""
-    if isinstance(clusters, int):
-        require_whole("clusters", clusters, least=1)
-    require_whole("replicas", replicas, least=1)
-    number = clusters if isinstance(clusters, int) else len(clusters)
-    if number < 1 or replicas % number:
-        raise ValueError(
-            f"replicas ({replicas}) must be a positive multiple of the clusters ({number}): all"
-            " clusters get the same number of pods"
-        )
-    return number
 
 
 def _variables(variables: Mapping[str, str | Object]) -> list[Object]:

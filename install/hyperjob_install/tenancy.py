@@ -44,7 +44,9 @@ _CLASSES: Final = (
     f" ? {_TASK_CLASSES} : '')).join(',').split(',').filter(n, n != '')"
 )
 _CLUSTERS: Final = (
-    f"{_JOBS}.map(j, has(j.clusterNames) ? j.clusterNames.join(',') : '')"
+    f"{_JOBS}.map(j, (has(j.clusterNames) ? j.clusterNames.join(',') : '') + ','"
+    " + (has(j.alternatives) ? j.alternatives.map(a, has(a.clusterNames)"
+    " ? a.clusterNames.join(',') : '').join(',') : ''))"
     ".join(',').split(',').filter(n, n != '')"
 )
 _BOUND_TO_CLUSTERS: Final = (

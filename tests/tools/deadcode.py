@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vulture import Vulture
 
-from hyperjob_core.api import batch, status, stops, training, v1alpha1
+from hyperjob_core.api import alternatives, batch, status, stops, training, v1alpha1
 from hyperjob_core.api.model import ObjectMeta, OwnerReference
 from tests.support.rooms import PACKAGES
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 def _wire_names() -> Iterator[str]:
     """Yield the fields and values of the wire types, which the definition and clients read."""
-    for module in (batch, status, stops, training, v1alpha1):
+    for module in (alternatives, batch, status, stops, training, v1alpha1):
         for kind in vars(module).values():
             yield from getattr(kind, "model_fields", ())
             yield from getattr(kind, "__dataclass_fields__", ())

@@ -17,7 +17,7 @@ def held_only(workload: QueuedHyperJob | None) -> QueuedHyperJob | None:
     parts = tuple(part for part in workload.parts if part.name in workload.held)
     if not parts:
         return None
-    return replace(workload, minimum=0, parts=parts, preempts=False, estimate=None)
+    return replace(workload, minimum=0, parts=parts, preempts=False, estimate=None, variants=())
 
 
 async def culprit(keys: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> str | None:

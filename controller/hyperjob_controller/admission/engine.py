@@ -29,14 +29,15 @@ from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, Qu
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.read import unit_of, unit_of_remains
 from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import HyperJobFault, Settings
 from hyperjob_engine.queueing.stopped import PodsLeft, from_text, to_text
-from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.verdict import is_contended, verdict_of
 from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
 
 log = logging.getLogger(__name__)
@@ -218,7 +219,7 @@ class Admission:
 
     def is_contended(self, key: str) -> bool:
         """Return whether another HyperJob waits that could use the resources of this one."""
-        return queue_state.is_contended(self._state, key)
+        return is_contended(self._state, key)
 
     def reserved(self, key: str) -> Mapping[str, Sequence[PlacementRequest]]:
         """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""

@@ -36,7 +36,7 @@ def stored(raw: Object) -> Object:
     A task without a name gets one, which is its key in the list, and an amount such as `cpu: 0.5`
     becomes text.
     """
-    return _edit_templates(raw, _storable)
+    return _edit_templates(raw, _storable, _storable_alternatives)
 
 
 def completed(raw: Object) -> Object:
@@ -46,7 +46,7 @@ def completed(raw: Object) -> Object:
 
 def complete_template(spec: Object) -> Object:
     """Return a vcjob template with its defaults."""
-    spec = _edit_items(_with_names(spec), "tasks", _complete_task)
+    spec = _edit_items(with_names(spec), "tasks", _complete_task)
     added: Object = {}
     if _is_blank(spec.get("queue")):
         added["queue"] = _QUEUE
@@ -87,11 +87,15 @@ def _complete_job(job: Object) -> Object:
     return {**job, **added} if added else job
 
 
+def _storable_alternatives(job: Object) -> Object:
+    return _edit_items(job, "alternatives", lambda each: _edit(each, "templateSpec", _storable))
+
+
 def _storable(spec: Object) -> Object:
-    return _edit_items(_with_names(spec), "tasks", _with_texts)
+    return _edit_items(with_names(spec), "tasks", _with_texts)
 
 
-def _with_names(spec: Object) -> Object:
+def with_names(spec: Object) -> Object:
     """Return a template whose nameless tasks have the names that Volcano gives them."""
     tasks = spec.get("tasks")
     if not isinstance(tasks, list):

@@ -48,3 +48,8 @@ Duration = Annotated[str, Field(json_schema_extra={"format": "duration"})]
 
 PodTemplate = Annotated[Object, Field(json_schema_extra=kubernetes_type(POD_TEMPLATE))]
 VolumeClaim = Annotated[Object, Field(json_schema_extra=kubernetes_type(CLAIM))]
+Quantity = Annotated[
+    object,
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN}),
+]
+"""An amount of a resource, a number or a text."""

@@ -327,6 +327,24 @@ class ClaimStatus(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlternativeStatus(Table):
+    """The alternative that the sub-jobs of a replicated job have."""
+
+    replicated_job: str = described("Name of the replicated job.")
+    name: str = described("Name of the alternative.")
+    reason: str = described("Reason of the choice, one CamelCase word.", default="")
+    message: str = described("Message about the reason, for people.", default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSpeed(Table):
+    """The speed of the program with one alternative of each replicated job."""
+
+    alternatives: str = described("The alternatives, such as `trainer=a100`.")
+    steps_per_second: str = described("Steps that the program made in a second.", default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedStart(Table):
     """The expected start of a waiting HyperJob, if the expected ends of other HyperJobs hold."""
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from hyperjob_core.api.alternatives import Alternative, SplitPolicy
 from hyperjob_core.api.batch import JobSpec
 from hyperjob_core.api.choices import (
     ClusterPolicy,
@@ -17,16 +18,22 @@ from hyperjob_core.api.choices import (
     FailedPhase,
     FailurePolicyAction,
     OnNoProgress,
-    SplitMode,
     SuccessOperator,
 )
-from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
-from hyperjob_core.api.markers import LABEL_PATTERN, SUBDOMAIN_PATTERN, atomic_list, list_map, rules
+from hyperjob_core.api.limits import MAX_ALTERNATIVES, MAX_REPLICATED_JOBS, MAX_SUB_JOBS
+from hyperjob_core.api.markers import (
+    LABEL_PATTERN,
+    SUBDOMAIN_PATTERN,
+    atomic_list,
+    list_map,
+    rules,
+)
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.model import Bool, Condition, Count, Int32, Model, ObjectMeta
 from hyperjob_core.api.names import API_VERSION, KIND
 from hyperjob_core.api.plugins import PLUGINS
 from hyperjob_core.api.status import (
+    AlternativeStatus,
     ClaimStatus,
     ClusterStatus,
     ExpectedStart,
@@ -34,31 +41,12 @@ from hyperjob_core.api.status import (
     HandledRequests,
     HyperJobState,
     JobStatus,
+    MeasuredSpeed,
     ReplicatedJobStatus,
 )
 from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopStatus
 from hyperjob_core.api.table import COUNT, INT64, TIME, Table, described, keyed
 from hyperjob_core.api.training import GoodputStatus, StallStatus, TrainingStatus
-
-
-class SplitPolicy(Model):
-    """How accelerators are shared out over the sub-jobs of a replicated job."""
-
-    mode: SplitMode | None = Field(
-        default=None,
-        description="static: the sub-jobs share the accelerators equally. auto: the controller"
-        " decides number and size of the sub-jobs by the free resources of the clusters.",
-    )
-    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = Field(
-        default=None,
-        description="Exact number of accelerators of all sub-jobs together.",
-    )
-    accelerator_type: str | None = Field(
-        default=None,
-        description="Resource name of the accelerator, as the pods request it.",
-        min_length=1,
-        max_length=316,
-    )
 
 
 class DependsOn(Model):
@@ -141,6 +129,15 @@ class ReplicatedJob(Model):
         default=None,
         description="Whether clusterNames is a preference or the only clusters allowed; Preferred"
         " if unset.",
+    )
+    alternatives: tuple[Alternative, ...] | None = Field(
+        default=None,
+        description="Shapes of the sub-jobs in order of preference, such as one for each kind of"
+        " accelerator, each as changes of the other fields. The controller takes one of them for"
+        " all sub-jobs: the one with the earliest expected end if all have a speed or an estimate,"
+        " else the first with room. After all sub-jobs have stopped it may take another one.",
+        max_length=MAX_ALTERNATIVES,
+        json_schema_extra=list_map("name"),
     )
     depends_on: tuple[DependsOn, ...] | None = Field(
         default=None,
@@ -351,6 +348,14 @@ class HyperJobStatus(Table):
     jobs: tuple[JobStatus, ...] = described("The sub-jobs.", keyed("name"), default=())
     clusters: tuple[ClusterStatus, ...] = described(
         "The clusters in use.", keyed("name"), default=()
+    )
+    alternatives: tuple[AlternativeStatus, ...] = described(
+        "The alternative of each replicated job that has some.", keyed("replicatedJob"), default=()
+    )
+    speeds: tuple[MeasuredSpeed, ...] = described(
+        "The speeds that the program had with different alternatives.",
+        keyed("alternatives"),
+        default=(),
     )
     persistent_volume_claims: tuple[ClaimStatus, ...] = described(
         "The PersistentVolumeClaims that sub-jobs have used.", keyed("name"), default=()

@@ -45,12 +45,16 @@ def with_devices(hyperjob: HyperJob, look_up: Callable[[str], Object | None]) ->
     """
     if not any(claim_templates_of(each.template) for each in hyperjob.replicated_jobs):
         return hyperjob
-    marked = (_marked(each, hyperjob.namespace, look_up) for each in hyperjob.replicated_jobs)
+    mark = partial(_marked, namespace=hyperjob.namespace, look_up=look_up)
+    marked = (
+        replace(mark(each), options=tuple(map(mark, each.options)))
+        for each in hyperjob.replicated_jobs
+    )
     return replace(hyperjob, replicated_jobs=tuple(marked))
 
 
 def _marked(
-    group: ReplicatedJob, namespace: str, look_up: Callable[[str], Object | None]
+    group: ReplicatedJob, *, namespace: str, look_up: Callable[[str], Object | None]
 ) -> ReplicatedJob:
     marks = []
     for task in objects(group.template.get("tasks")):

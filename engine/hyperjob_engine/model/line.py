@@ -29,6 +29,14 @@ OUTSIDE: Final = frozenset({WaitCode.NEVER, WaitCode.LIMIT_OF_GANG})
 """The rules of HyperJobs that can never run as clusters and Queues are: they are in no line."""
 
 
+class Chosen(enum.StrEnum):
+    """Why a HyperJob has its alternatives."""
+
+    EARLIEST_END = "EarliestEnd"
+    FIRST_WITH_ROOM = "FirstWithRoom"
+    FIRST = "FirstInOrder"  # none has room
+
+
 class MessageFacts(NamedTuple):
     """The parts of a waiting HyperJob's message whose change is written to its status.
 

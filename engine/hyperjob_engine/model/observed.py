@@ -25,7 +25,7 @@ from hyperjob_core.api.stops import StopStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
-from hyperjob_engine.model.line import MessageFacts, Wait
+from hyperjob_engine.model.line import Chosen, MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.request import ClosedQueue, PodGroup
 from hyperjob_engine.model.stalls import Hang
@@ -125,7 +125,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
-    """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it."""
+    """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
+
+    `options` are its alternatives in order of preference, and `alternative` names its own.
+    """
 
     name: str
     replicas: int
@@ -136,6 +139,8 @@ class ReplicatedJob:
     required: bool = False
     split: SplitPolicy | None = None
     depends_on: tuple[Dependency, ...] = ()
+    alternative: str = ""
+    options: tuple["ReplicatedJob", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +408,8 @@ class QueueVerdict:
     preempted: str = ""
     """Why the HyperJob makes way for another one of its queue, which; empty if it does not."""
     message_facts: MessageFacts | None = None
+    chosen: Chosen | None = None
+    """Why the HyperJob has its alternatives; None if no round has chosen them."""
 
     @property
     def message(self) -> str:

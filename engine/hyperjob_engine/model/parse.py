@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api import table
+from hyperjob_core.api.alternatives import applied
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.choices import (
     DeadlineMode,
@@ -31,7 +32,7 @@ from hyperjob_core.api.names import (
     WORLD,
 )
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.status import GangStatus, JobStatus
+from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
 from hyperjob_core.api.stops import StopStatus
 from hyperjob_core.api.wire import (
     at,
@@ -83,7 +84,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         deleting=metadata.get("deletionTimestamp") is not None,
         created=string(metadata.get("creationTimestamp")),
         replicated_jobs=tuple(
-            _replicated_job(item)
+            _chosen(item, status)
             for item in objects(spec.get("replicatedJobs"))
             if string(item.get("name"))
         ),
@@ -294,6 +295,23 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
     if labels.get(LABEL_HYPERJOB) == owner.name:
         return Ownership.ORPHAN, ""
     return Ownership.FOREIGN, ""
+
+
+def _chosen(raw: Object, status: Object) -> ReplicatedJob:
+    """Parse a replicatedJob with the alternative that the status has, or with its first one."""
+    found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
+    if not found:
+        return _replicated_job(raw)
+    names = {
+        each.replicated_job: each.name
+        for each in table.read_all(AlternativeStatus, status.get("alternatives"))
+    }
+    options = tuple(
+        replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
+    )
+    wanted = names.get(options[0].name)
+    chosen = next((each for each in options if each.alternative == wanted), options[0])
+    return replace(chosen, options=options)
 
 
 def _replicated_job(raw: Object) -> ReplicatedJob:

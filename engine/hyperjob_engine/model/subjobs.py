@@ -3,22 +3,30 @@
 A child is a sub-job's vcjob, PropagationPolicy and ResourceBinding, and its entry in `status.jobs`.
 Karmada empties the status of a vcjob when an apply fails. The child then keeps the phase that its
 entry in `status.jobs` records, until a cluster reports a newer one.
+
+A choice names an alternative for each replicatedJob that has some. A HyperJob with a choice has
+ordinary replicatedJobs: no other step knows that there are alternatives.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from itertools import islice, product
+from math import inf
+from typing import Final, TypeAlias
 
+from hyperjob_core.api import table
+from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.status import JobStatus, MeasuredSpeed
 from hyperjob_core.api.wire import string
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import (
     Binding,
+    HyperJob,
     Job,
     Observed,
     Ownership,
@@ -28,6 +36,9 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup
 from hyperjob_engine.resources import PODS, Resources
+
+Choice: TypeAlias = tuple[tuple[str, str], ...]
+"""(replicatedJob, alternative), in the order of the spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,3 +250,48 @@ def child_of(observed: Observed, name: str) -> Child:
         left_behind=left_behind,
         stranger=stranger,
     )
+
+
+def choice_of(hyperjob: HyperJob) -> Choice:
+    """Return the alternatives that the replicatedJobs have; empty without any."""
+    return tuple((each.name, each.alternative) for each in hyperjob.replicated_jobs if each.options)
+
+
+def choices(hyperjob: HyperJob) -> Sequence[Choice]:
+    """Return all choices in order of preference; those of the first replicatedJob change last."""
+    groups = [each for each in hyperjob.replicated_jobs if each.options]
+    names = ([option.alternative for option in each.options] for each in groups)
+    combinations = islice(product(*names), MAX_COMBINATIONS)
+    return [tuple(zip((g.name for g in groups), each, strict=True)) for each in combinations]
+
+
+def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
+    """Return a HyperJob with these alternatives; an unknown one changes nothing."""
+    if choice == choice_of(hyperjob):
+        return hyperjob
+    wanted: Mapping[str, str] = dict(choice)
+    groups = []
+    for group in hyperjob.replicated_jobs:
+        named = (each for each in group.options if each.alternative == wanted.get(group.name))
+        option = next(named, group)
+        groups.append(replace(option, options=group.options))
+    return replace(hyperjob, replicated_jobs=tuple(groups))
+
+
+def choice_text(choice: Choice) -> str:
+    """Return a choice as the status has it."""
+    return ",".join(f"{group}={name}" for group, name in choice)
+
+
+def speeds_of(status: Object) -> dict[str, float]:
+    """Return the steps per second that the program had, by the text of the choice."""
+    found = table.read_all(MeasuredSpeed, status.get("speeds"))
+    return {each.alternatives: speed for each in found if (speed := _positive(each)) is not None}
+
+
+def _positive(measured: MeasuredSpeed) -> float | None:
+    try:
+        speed = float(measured.steps_per_second)
+    except ValueError:
+        return None
+    return speed if 0 < speed < inf else None

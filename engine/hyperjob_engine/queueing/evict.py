@@ -362,3 +362,15 @@ class _Trial:
         for part, cluster in entry.holding.values():
             self.usage.count(part, sign)
             self._room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)
+
+
+def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
+    """Return the time until a HyperJob may be admitted without a change of an object."""
+    if not state.lines:
+        return None
+    moment = may_evict_from(state, now=now)
+    evictions = [moment] if moment is not None and moment > now else []
+    rests = (state.entries[key].rests_until for key in state.index.resting)
+    ending = state.ending[0].until if state.ending else None
+    times = [*evictions, ending, *rests]
+    return min((max(each - now, timedelta()) for each in times if each), default=None)

@@ -15,7 +15,7 @@ from hyperjob_core.api.duration import micro_time, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import mapping, rfc3339, string
+from hyperjob_core.api.wire import count, mapping, rfc3339, string
 from hyperjob_engine.expansion.auto import is_auto, part_of, pieces
 from hyperjob_engine.expansion.expand import (
     SpecError,
@@ -39,7 +39,19 @@ from hyperjob_engine.model.observed import (
     grace_of,
 )
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
-from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of, queue_of
+from hyperjob_engine.model.subjobs import (
+    Child,
+    Group,
+    SubJob,
+    child_of,
+    choice_of,
+    choice_text,
+    choices,
+    choosing,
+    closed_queue_of,
+    queue_of,
+    speeds_of,
+)
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
 from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob, has_made_way
@@ -51,6 +63,21 @@ _LEAST_GRACE: Final = 2
 
 def unit_of(observed: Observed) -> QueuedHyperJob | None:
     """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
+
+    While it holds nothing it may have any of its alternatives.
+    """
+    unit, hyperjob = _unit_of(observed), observed.hyperjob
+    if unit is None or not unit.choice or unit.held or unit.ended:
+        return unit
+    if any(record.admitted for record in hyperjob.records.values()):
+        return unit
+    others = (replace(observed, hyperjob=choosing(hyperjob, each)) for each in choices(hyperjob))
+    variants = tuple(each for each in map(_unit_of, others) if each is not None and each.parts)
+    return replace(unit, variants=variants) if len(variants) > 1 else unit
+
+
+def _unit_of(observed: Observed) -> QueuedHyperJob | None:
+    """Return a HyperJob with its present alternatives for the queue engine.
 
     It has no sub-job whose dependencies are not met, nor one of a gang that backs off, nor a
     missing one during an outage that has lasted. In an outage the engine remembers the HyperJob.
@@ -105,6 +132,8 @@ def unit_of(observed: Observed) -> QueuedHyperJob | None:
         limit=_limit(hyperjob),
         template=template_of(hyperjob),
         grace=_grace(children),
+        choice=choice_of(hyperjob),
+        remaining=remaining(hyperjob),
     )
 
 
@@ -247,6 +276,23 @@ def _estimate(hyperjob: HyperJob) -> timedelta | None:
     found = [estimate(group.template.get("runningEstimate")) for group in hyperjob.replicated_jobs]
     known = [each for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else None
+
+
+def remaining(hyperjob: HyperJob) -> timedelta | None:
+    """Return the running time that is left with the present alternatives; None if it is not known.
+
+    The speed that the program had with them counts, else the estimate of their running time.
+    """
+    choice, training = choice_of(hyperjob), mapping(hyperjob.status.get("training"))
+    if not choice:
+        return None
+    step, steps = count(training.get("step")), count(training.get("steps"))
+    left = max(0, steps - step)
+    speed = speeds_of(hyperjob.status).get(choice_text(choice), 0.0)
+    if steps and speed:
+        return timedelta(seconds=left / speed)
+    whole = _estimate(hyperjob)
+    return whole if whole is None or not steps else whole * (left / steps)
 
 
 def _is_held(child: Child) -> bool:

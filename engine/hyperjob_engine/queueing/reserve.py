@@ -1,17 +1,73 @@
-"""The reservations of admitted sub-jobs that do not exist yet, for each cluster.
+"""The begin of a round: the reservations of admitted sub-jobs that do not exist yet, by cluster.
 
 A sub-job holds its reservation from its admission until the free amounts of its cluster exclude it.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
+from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.headroom import keep, wants
-from hyperjob_engine.queueing.state import QueueState, working_on
+from hyperjob_engine.queueing.headroom import eventual_of, keep, wants
+from hyperjob_engine.queueing.state import (
+    LastRound,
+    QueueState,
+    end_pods,
+    end_rests,
+    renew_shares,
+    working_on,
+)
+from hyperjob_engine.queueing.stopped import PodsLeft
 from hyperjob_engine.queueing.workload import Entry
 from hyperjob_engine.resources import Resources
+
+
+def begin(
+    state: QueueState,
+    clusters: Sequence[Cluster],
+    *,
+    now: datetime,
+    pods_left: PodsLeft = lambda _cluster, _job: None,
+) -> None:
+    """Let the state follow the time and the clusters; the blocks of the last round stay.
+
+    The order matters: ends of rests and pods change lines and usage, which new shares count. Then
+    `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
+    that it leaves equal, `room` also loses what is kept for a head during the round.
+    """
+    end_rests(state, now=now)
+    end_pods(state, pods_left, now=now)
+    renew_shares(state, clusters)
+    state.usage.forget_claims()
+    usable = [cluster for cluster in clusters if cluster.usable]
+    eventual = {each.name: eventual_of(each, state.held.get(each.name, {})) for each in usable}
+    layouts = {each.name: each.view.layout for each in usable if each.view is not None}
+    if (eventual, layouts) != state.answers.basis:
+        state.answers.basis = eventual, layouts
+        state.answers.could.clear()
+        state.answers.wants.clear()
+    empty = {
+        each.name: (each.allocatable, each.trouble, each.view.layout if each.view else None)
+        for each in clusters
+    }
+    if empty != state.answers.empty:
+        state.lines.changed.update(state.lines.queues())  # what can never run is another one now
+        state.answers.empty = empty
+        state.answers.changes += 1
+        state.answers.never.clear()
+        state.lines.take_back()
+    room = Room(clusters)
+    reserve(state, room, eventual)
+    state.messages.numbers |= state.last.open.sum != room.sum
+    state.last = LastRound(
+        at=now,
+        room=room,
+        open=room.copy(),
+        eventual=eventual,
+        blocks=state.last.blocks,
+    )
 
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:

@@ -14,7 +14,7 @@ make way for heads of lines (`_lead`, `_evict`).
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,7 +22,6 @@ from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
@@ -34,6 +33,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
+from hyperjob_engine.queueing.choose import Option, best
 from hyperjob_engine.queueing.evict import (
     Holders,
     evict,
@@ -43,17 +43,14 @@ from hyperjob_engine.queueing.evict import (
     victims_for,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
-from hyperjob_engine.queueing.headroom import could_hold, eventual_of, keep, wants
-from hyperjob_engine.queueing.reserve import reserve
+from hyperjob_engine.queueing.headroom import could_hold, keep, wants
+from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
-    LastRound,
     QueueState,
     admit,
-    end_pods,
-    end_rests,
+    choose,
     exceeds,
-    renew_shares,
     working_on,
 )
 from hyperjob_engine.queueing.stopped import PodsLeft
@@ -61,6 +58,7 @@ from hyperjob_engine.queueing.workload import (
     OrderInQueue,
     Pending,
     PlacementNeeds,
+    QueuedHyperJob,
     QueuedSubJob,
     Shape,
     Turn,
@@ -123,64 +121,6 @@ def schedule(
         state.later = {}
         faulty(error)
     return decisions
-
-
-def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
-    """Return the time until a HyperJob may be admitted without a change of an object."""
-    if not state.lines:
-        return None
-    moment = may_evict_from(state, now=now)
-    evictions = [moment] if moment is not None and moment > now else []
-    rests = (state.entries[key].rests_until for key in state.index.resting)
-    ending = state.ending[0].until if state.ending else None
-    times = [*evictions, ending, *rests]
-    return min((max(each - now, timedelta()) for each in times if each), default=None)
-
-
-def begin(
-    state: QueueState,
-    clusters: Sequence[Cluster],
-    *,
-    now: datetime,
-    pods_left: PodsLeft = lambda _cluster, _job: None,
-) -> None:
-    """Let the state follow the time and the clusters; the blocks of the last round stay.
-
-    The order matters: ends of rests and pods change lines and usage, which new shares count. Then
-    `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
-    that it leaves equal, `room` also loses what is kept for a head during the round.
-    """
-    end_rests(state, now=now)
-    end_pods(state, pods_left, now=now)
-    renew_shares(state, clusters)
-    state.usage.forget_claims()
-    usable = [cluster for cluster in clusters if cluster.usable]
-    eventual = {each.name: eventual_of(each, state.held.get(each.name, {})) for each in usable}
-    layouts = {each.name: each.view.layout for each in usable if each.view is not None}
-    if (eventual, layouts) != state.answers.basis:
-        state.answers.basis = eventual, layouts
-        state.answers.could.clear()
-        state.answers.wants.clear()
-    empty = {
-        each.name: (each.allocatable, each.trouble, each.view.layout if each.view else None)
-        for each in clusters
-    }
-    if empty != state.answers.empty:
-        state.lines.changed.update(state.lines.queues())  # what can never run is another one now
-        state.answers.empty = empty
-        state.answers.changes += 1
-        state.answers.never.clear()
-        state.lines.take_back()
-    room = Room(clusters)
-    reserve(state, room, eventual)
-    state.messages.numbers |= state.last.open.sum != room.sum
-    state.last = LastRound(
-        at=now,
-        room=room,
-        open=room.copy(),
-        eventual=eventual,
-        blocks=state.last.blocks,
-    )
 
 
 @dataclass(slots=True)
@@ -294,6 +234,8 @@ class _Round:
 
     def _consider(self, waiting: Pending, firsts: list[OrderInQueue]) -> bool:
         """Admit a HyperJob, or let it lead its line if no other one does."""
+        if waiting.shape.rivals:
+            waiting = self._choose(waiting, firsts)
         verdict = self._nominate(waiting)
         if isinstance(verdict, Grant):
             self._admit(waiting, verdict, firsts)
@@ -302,6 +244,41 @@ class _Round:
         if waiting.queue not in self.led:
             self._lead(waiting, verdict)
         return False
+
+    def _choose(self, waiting: Pending, firsts: list[OrderInQueue]) -> Pending:
+        """Let a HyperJob that holds nothing wait with the best of its alternatives."""
+        state, key, queue = self.state, waiting.order.key, waiting.queue
+        unit = state.entries[key].unit
+        variants = [replace(each, variants=unit.variants) for each in unit.variants]
+        trials = [state.shapes.pending(each) for each in variants]
+        timed = all(each.remaining is not None for each in variants)
+        place, why = best(
+            [self._option(*each, timed=timed) for each in zip(variants, trials, strict=True)]
+        )
+        choose(state, variants[place], why, now=self.now)
+        # Those of the shape that it leaves are candidates too: they choose as it does.
+        if trials[place].shape is not waiting.shape:
+            following = state.lines.first(queue, waiting.shape)
+            if following is not None:
+                heapq.heappush(firsts, following)
+        return trials[place]
+
+    def _option(self, unit: QueuedHyperJob, trial: Pending, *, timed: bool) -> Option:
+        """Return what this round knows of a HyperJob with other alternatives."""
+        room = isinstance(self._nominate(trial), Grant)
+        starts = self.now if room else None
+        if timed and not room:
+            start = self._timeline().earliest(trial)
+            starts = start.at if start is not None and not start.overdue else None
+        gang = gang_of(trial.parts, trial.shape.needs, self.state.usage)
+        possible = room or self._will_go(gang, trial)
+        return Option(room=room, possible=possible, starts=starts, remaining=unit.remaining)
+
+    def _timeline(self) -> CapacityTimeline:
+        """Return what becomes free, by the expected ends of those that hold a share."""
+        if self.timeline is None:
+            self.timeline = CapacityTimeline(self.state.last.open, ends(self.state, now=self.now))
+        return self.timeline
 
     def _block_all(self, queue: str, firsts: list[OrderInQueue]) -> None:
         """Block every shape behind the head of a Queue with `dequeueStrategy: fifo`."""
@@ -457,10 +434,7 @@ class _Round:
 
     def _expect(self, waiting: Pending) -> None:
         """Compute the expected start of a head."""
-        if self.timeline is None:
-            coming = ends(self.state, now=self.now)
-            self.timeline = CapacityTimeline(self.state.last.open, coming)
-        start = self.timeline.earliest(waiting)
+        start = self._timeline().earliest(waiting)
         if start is not None and start.after:
             self.state.last.starts[waiting.order.key] = start
 

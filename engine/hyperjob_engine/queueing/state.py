@@ -24,7 +24,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from hyperjob_core.api.duration import doubled, later
-from hyperjob_engine.model.line import Start, WaitCode
+from hyperjob_engine.model.line import Chosen, Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
@@ -44,6 +44,7 @@ from hyperjob_engine.queueing.workload import (
     Shape,
     Shapes,
     Turn,
+    in_its_choice,
 )
 from hyperjob_engine.resources import Resources, accumulate
 
@@ -254,7 +255,7 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         _replace(state, entry, QueuedHyperJob(key=key, minimum=0, parts=()), now)
         del state.entries[key]
         return True
-    workload = state.shares.confirmer.unit(workload)
+    workload = in_its_choice(entry, workload, state.shares.confirmer.unit)
     if entry is None:
         empty = QueuedHyperJob(key=key, minimum=0, parts=())
         entry = state.entries[key] = Entry(empty)
@@ -265,6 +266,13 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         entry.rests_until, entry.rests = None, 0
     _replace(state, entry, workload, now)
     return True
+
+
+def choose(state: QueueState, unit: QueuedHyperJob, chosen: Chosen, *, now: datetime) -> None:
+    """Let a HyperJob that holds nothing have other alternatives."""
+    (entry := state.entries[unit.key]).chosen = chosen
+    if unit.choice != entry.unit.choice:
+        _replace(state, entry, unit, now)
 
 
 def admit(state: QueueState, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
@@ -359,26 +367,6 @@ def exceeds(state: QueueState, waiting: Pending) -> bool:
         known = len(gang_of(waiting.parts, needs, state.usage)) < needs.needed
         answers.exceeds[waiting.shape] = known
     return known
-
-
-def is_contended(state: QueueState, key: str) -> bool:
-    """Return whether another HyperJob waits that could use the resources of this one.
-
-    A HyperJob in a closed queue does not count, nor a HyperJob that can never have room.
-    """
-    return any(other != key for other in state.index.resting) or any(
-        state.answers.could.get(shape.needs, True)
-        and _may_use(state.last.blocks.get((queue, shape)))
-        and any(order.key != key for order in orders[:2])
-        for queue, shape, orders in state.lines.groups()
-    )
-
-
-def _may_use(block: Block | None) -> bool:
-    if block is None:
-        return True
-    over = block.limit is not None and not block.limit.ever
-    return block.code is not WaitCode.NOT_OPEN and not over
 
 
 def _count_all(state: QueueState) -> None:

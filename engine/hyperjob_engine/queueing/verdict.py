@@ -13,6 +13,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, roughly, step
 from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.model.subjobs import Choice, choice_text
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
@@ -75,6 +76,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             admitted=admitted(state, key),
             reclaimed_for=reclaimed_for,
             preempted=preempted,
+            chosen=entry.chosen if entry is not None else None,
         )
     waiting = entry.waiting
     block = block_of(state, entry)
@@ -103,7 +105,34 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         preempted=preempted,
         message_facts=message_facts(state, entry, wait.place),
         unplaced=unplaced,
+        chosen=entry.chosen,
     )
+
+
+def is_contended(state: QueueState, key: str) -> bool:
+    """Return whether another HyperJob waits that could use the resources of this one.
+
+    A HyperJob in a closed queue does not count, nor a HyperJob that can never have room.
+    """
+    return any(other != key for other in state.index.resting) or any(
+        state.answers.could.get(shape.needs, True)
+        and _may_use(state.last.blocks.get((queue, shape)))
+        and any(order.key != key for order in orders[:2])
+        for queue, shape, orders in state.lines.groups()
+    )
+
+
+def _may_use(block: Block | None) -> bool:
+    if block is None:
+        return True
+    over = block.limit is not None and not block.limit.ever
+    return block.code is not WaitCode.NOT_OPEN and not over
+
+
+def choice_in(state: QueueState, key: str) -> Choice:
+    """Return the alternatives that a round has chosen for a HyperJob; empty if none has."""
+    entry = state.entries.get(key)
+    return entry.unit.choice if entry is not None else ()
 
 
 def _are_closed(shortages: Collection[Shortage]) -> bool:
@@ -141,6 +170,8 @@ def _wait_of(
     if code in OUTSIDE:
         place, text = 0, f"{why}; it is in no line until a cluster or a Queue changes"
     preempts, reclaims_from = _make_way(state, key)
+    if entry.unit.variants:
+        text = f"{text}; of its alternatives this is about {choice_text(entry.unit.choice)}"
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")

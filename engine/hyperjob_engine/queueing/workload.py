@@ -3,16 +3,17 @@
 The values hold no template, to save memory: ten thousand HyperJobs may wait.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.status import JobStatus
-from hyperjob_engine.model.line import MessageFacts
+from hyperjob_engine.model.line import Chosen, MessageFacts
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, total
 
@@ -65,6 +66,8 @@ class QueuedHyperJob:
     estimated running time, and `limit` the longest that it may run. `template` is a hash of its
     templates.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
+    `choice` are its alternatives, and `remaining` is the running time that is left with them.
+    `variants` are the HyperJob with each choice that a round may take, the present one among them.
     """
 
     key: str
@@ -88,6 +91,9 @@ class QueuedHyperJob:
     limit: timedelta | None = None
     template: str = ""
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
+    choice: Choice = ()
+    remaining: timedelta | None = None
+    variants: tuple["QueuedHyperJob", ...] = ()
 
     @property
     def order(self) -> OrderInQueue:
@@ -127,12 +133,19 @@ class PlacementNeeds:
     alike: bool = False
 
 
+Rivals: TypeAlias = tuple[tuple[PlacementNeeds, timedelta | None], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Shape:
-    """The needs of a waiting HyperJob on clusters, and the queues that must admit it."""
+    """The needs of a waiting HyperJob on clusters, and the queues that must admit it.
+
+    `rivals` are the needs of all choices of alternatives that it has, with their remaining time.
+    """
 
     needs: PlacementNeeds
     queues: tuple[str, ...]
+    rivals: Rivals = ()
 
 
 class Shapes:
@@ -154,7 +167,30 @@ class Shapes:
 
         `promised` are the clusters of granted sub-jobs that do not exist yet.
         """
-        clusters = {**(promised or {}), **unit.clusters}
+        needs = self._needs_of(unit, waiting, needed, {**(promised or {}), **unit.clusters})
+        queues = tuple(part.queue for part in waiting)
+        rivals = tuple(
+            (self._needs_of(each, each.parts, each.minimum, {}), each.remaining)
+            for each in unit.variants
+        )
+        shape = self._shapes.get((needs, queues, rivals))
+        if shape is None:
+            shape = Shape(needs=needs, queues=queues, rivals=rivals)
+            self._shapes[needs, queues, rivals] = shape
+        return shape
+
+    def pending(self, unit: QueuedHyperJob) -> "Pending":
+        """Return how a HyperJob that holds nothing waits."""
+        shape = self.of(unit, unit.parts, needed=unit.minimum)
+        return Pending(unit.parts, shape, unit.parts[0].queue, unit.order)
+
+    def _needs_of(
+        self,
+        unit: QueuedHyperJob,
+        waiting: Sequence[QueuedSubJob],
+        needed: int,
+        clusters: Mapping[str, str],
+    ) -> PlacementNeeds:
         names = {part.name for part in waiting}
         standing = tuple(
             sorted(
@@ -175,11 +211,7 @@ class Shapes:
                 floor=_floor(waiting, max(1, needed)),
                 alike=len(set(kinds)) == 1,
             )
-        queues = tuple(part.queue for part in waiting)
-        shape = self._shapes.get((needs, queues))
-        if shape is None:
-            shape = self._shapes[needs, queues] = Shape(needs=needs, queues=queues)
-        return shape
+        return needs
 
 
 def _floor(waiting: Sequence[QueuedSubJob], number: int) -> Resources:
@@ -250,7 +282,8 @@ class Entry:
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
     queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
     known, frees `frees` on each cluster. `written` are the facts of the message in its status
-    since `written_at`; `refreshes` counts updates of the numbers only.
+    since `written_at`; `refreshes` counts updates of the numbers only. `chosen` is why it has its
+    alternatives.
     """
 
     unit: QueuedHyperJob
@@ -267,6 +300,7 @@ class Entry:
     written: MessageFacts | None = None
     written_at: datetime | None = None
     refreshes: int = 0
+    chosen: Chosen | None = None
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Record the sub-jobs that hold a share, with their clusters."""
@@ -305,3 +339,17 @@ class Entry:
         longest = _LAST_REFRESH if near else _LAST_FAR_REFRESH
         pause = doubled(_FIRST_REFRESH, self.refreshes, longest)
         return max(timedelta(), self.written_at + pause - now)
+
+
+def in_its_choice(
+    entry: Entry | None,
+    workload: QueuedHyperJob,
+    queued: Callable[[QueuedHyperJob], QueuedHyperJob],
+) -> QueuedHyperJob:
+    """Return a HyperJob in its queues, with the alternatives that a round has chosen, if any."""
+    if not workload.variants:
+        return queued(workload)
+    variants = tuple(map(queued, workload.variants))
+    choice = (entry.unit.choice if entry is not None else ()) or workload.choice
+    found = next((each for each in variants if each.choice == choice), variants[0])
+    return replace(found, variants=variants)

@@ -4,7 +4,7 @@ Every pass computes the whole status. From the old status it carries on times an
 states, the number of restarts, the handled requests, the records of stops and the goodput account.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -13,12 +13,14 @@ from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_ADMITTED
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.status import ExpectedStart, JobStatus
+from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
 from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed, QueueVerdict
+from hyperjob_engine.model.subjobs import choice_of, choice_text, speeds_of
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stop import stop_text
 from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
@@ -39,6 +41,13 @@ _STOPPED: Final = frozenset(
     }
 )
 _TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+_STEADY: Final = 0.05
+"""The part by which a speed must differ from the one in the status to be written again."""
+_MESSAGES: Final[Mapping[Chosen, str]] = {
+    Chosen.EARLIEST_END: "it is expected to end first, by its expected start and its speed",
+    Chosen.FIRST_WITH_ROOM: "it is the first in order that had room",
+    Chosen.FIRST: "no alternative had room, and it is the first in order that can have some",
+}
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -97,6 +106,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["training"] = training if moves else without_end(training, stalled=stalled)
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
+    status |= _alternatives(observed, training, state.phase)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
@@ -254,3 +264,53 @@ def _joined(names: Sequence[str]) -> str:
     shown = ",".join(names[:_CLUSTERS_SHOWN])
     hidden = len(names) - _CLUSTERS_SHOWN
     return f"{shown},+{hidden}" if hidden > 0 else shown
+
+
+def is_recorded(observed: Observed) -> bool:
+    """Return whether the status has the present alternatives: else no sub-job is created yet.
+
+    A controller that is killed in between would give later sub-jobs other alternatives.
+    """
+    hyperjob = observed.hyperjob
+    return dict(choice_of(hyperjob)) == {name: each.name for name, each in _had(hyperjob.status)}
+
+
+def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> Object:
+    """Return the fields of the alternatives; none for a HyperJob that has and had none."""
+    old, choice = observed.hyperjob.status, choice_of(observed.hyperjob)
+    if not choice and "alternatives" not in old:
+        return {}
+    known, verdict = dict(_had(old)), observed.verdict
+    chosen = verdict.chosen if verdict is not None else None
+    entries = []
+    for group, name in choice:
+        before = known.get(group)
+        entry = before if before is not None and before.name == name else None
+        if chosen is not None or entry is None:
+            why = Chosen.FIRST if chosen is None else chosen
+            entry = AlternativeStatus(
+                replicated_job=group, name=name, reason=why, message=_MESSAGES[why]
+            )
+        entries.append(table.write(entry))
+    found: Object = {"alternatives": entries}
+    speed = string(mapping(training).get("stepsPerSecond"))
+    if choice and phase is Phase.RUNNING and speed:
+        found["speeds"] = _speeds(old, choice_text(choice), speed)
+    return found
+
+
+def _speeds(old: Object, text: str, speed: str) -> list[Object]:
+    """Return the speeds with that of the present alternatives, if it has changed much."""
+    known = speeds_of(old)
+    measured, before = float(speed), known.get(text)
+    if before is None or abs(measured - before) > _STEADY * before:
+        known[text] = measured
+    return [
+        table.write(MeasuredSpeed(alternatives=name, steps_per_second=f"{each:.3g}"))
+        for name, each in sorted(known.items())
+    ]
+
+
+def _had(status: Object) -> list[tuple[str, AlternativeStatus]]:
+    found = table.read_all(AlternativeStatus, status.get("alternatives"))
+    return [(each.replicated_job, each) for each in found]

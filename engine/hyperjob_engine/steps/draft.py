@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from hyperjob_engine.expansion.auto import Split
 from hyperjob_engine.gang.gang import PinnedPlace, RejectionCheck, Review, is_through
@@ -53,6 +54,7 @@ class Draft:
     outdated: frozenset[str] = frozenset()
     opening: frozenset[str] = frozenset()
     back_off: GangBackOff = field(default_factory=GangBackOff)
+    chooses_again: timedelta | None = None  # in how long it gives its share back; None: it does not
 
     @property
     def minimum(self) -> int:
@@ -143,7 +145,7 @@ class Draft:
         verdict = self.observed.verdict
         if verdict is None or child.name not in verdict.admitted or child.is_terminal:
             return False
-        if self.observed.hyperjob.suspend:
+        if self.observed.hyperjob.suspend or self.chooses_again == timedelta():
             return False
         recorded = child.record is not None and child.record.admitted
         if backs_off(self.observed) or gives_back(self.observed):

@@ -11,8 +11,11 @@ The scaling step: the sub-jobs of the spec, and the deletion of all other existi
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.expansion.auto import Split
 from hyperjob_engine.expansion.expand import sub_jobs
 from hyperjob_engine.expansion.members import members_of, unwanted
@@ -29,13 +32,17 @@ from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.silence import count_silent
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
-from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
+from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, choices, closed_queue_of
 from hyperjob_engine.placement.place import fits_never, place
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.plugins.hook import set_up
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources
 from hyperjob_engine.steps.draft import Draft
+
+_NO_ROOM: Final = Reason.INSUFFICIENT_CAPACITY
+_PATIENCE: Final = timedelta(minutes=1)
+"""How long a HyperJob waits for room with its alternatives, before it may take others."""
 
 
 def place_missing(draft: Draft) -> None:
@@ -64,6 +71,7 @@ def place_missing(draft: Draft) -> None:
         minimum=draft.needed,
         max_domains=observed.hyperjob.max_domains,
     )
+    draft.chooses_again = _chooses_again(draft)
     for name, cluster in draft.placement.assigned.items():
         sub_job, child = unplaced[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
@@ -73,6 +81,31 @@ def place_missing(draft: Draft) -> None:
             _creation(observed, sub_job, child, cluster, gated=draft.is_gated, overflow=overflow)
         )
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
+
+
+def _chooses_again(draft: Draft) -> timedelta | None:
+    """Return in how long a HyperJob without room gives its share back, to take other alternatives.
+
+    None: it has no others, or any of its sub-jobs exists, has ended, is not admitted or has room.
+    It waits `_PATIENCE` for room in clusters that can hold it; other HyperJobs may soon leave them.
+    """
+    observed, waiting = draft.observed, draft.split.waiting
+    short = {name for name, each in waiting.items() if each.reason is _NO_ROOM}
+    without = [sub_job for sub_job, _ in draft.missing.values() if sub_job.group.name in short]
+    unplaced = len(draft.placement.unplaced) + len(without)
+    if len(choices(observed.hyperjob)) < 2 or unplaced < len(draft.children):
+        return None
+    usable = Room(tuple(each for each in observed.clusters if each.usable))
+    if fits_never(
+        draft.sought,
+        usable,
+        minimum=max(1, draft.needed),
+        max_domains=observed.hyperjob.max_domains,
+    ):
+        return timedelta()
+    times = (timestamp(each.last_transition_time) for each in observed.hyperjob.records.values())
+    since = max(filter(None, times), default=observed.now)
+    return max(timedelta(), since + _PATIENCE - observed.now)
 
 
 def review_pinned(draft: Draft) -> None:

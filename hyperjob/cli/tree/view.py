@@ -64,6 +64,9 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     jobs = [job for job in summary.jobs if job.replicated_job == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
+    taken = next((each.alternative for each in summary.groups if each.name == name), "")
+    if taken:
+        head.append(f"  alternative {taken}")
     reasons = once([_remark(job) for job in jobs])
     children = [
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))

@@ -5,7 +5,7 @@ right types throughout and complete templates, and no rule checks a type.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic_core import ValidationError
@@ -15,6 +15,7 @@ from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
 from hyperjob_rules.validation import shape_errors
+from hyperjob_rules.validation.alternatives import validate_alternatives
 from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.hyperjob import validate_hyperjob
@@ -32,6 +33,9 @@ class TypedObject:
     """An object with the right types, and the paths whose types were wrong before."""
 
     checked: Object
+    """With complete templates."""
+    written: Object = field(default_factory=dict)
+    """As its author wrote it."""
     broken: frozenset[str] = frozenset()
     """The paths of values with a wrong shape: further errors at or below them are useless."""
     doubtful: frozenset[str] = frozenset()
@@ -69,7 +73,7 @@ def validate_create(
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Return the report with all errors in a HyperJob and all warnings about it."""
     report = Report()
-    shape = check_structure(completed(raw), report, strict=strict)
+    shape = check_structure(raw, report, strict=strict)
     report.checked = shape.checked
     return inspect_checked(shape, report, context=context)
 
@@ -77,9 +81,17 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
 def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> Report:
     """Return the same for a HyperJob after the check of its shape, whose report continues."""
     found = Report()
+
+    def judge(hyperjob: Object, to: Report) -> None:
+        validate_hyperjob(hyperjob, to, most_grace=context.max_grace_seconds)
+        warn_references(hyperjob, to, context=context)
+
     with suppress(EnoughError):
-        validate_hyperjob(shape.checked, found, most_grace=context.max_grace_seconds)
-        warn_references(shape.checked, found, context=context)
+        judge(shape.checked, found)
+        jobs = (shape.checked.get("spec") or {}).get("replicatedJobs") or ()
+        whole = not shape.broken and not found.refusals
+        if whole and any(job.get("alternatives") for job in jobs):
+            validate_alternatives(shape.written, found, report, judge)
     if found.refusals or found.remarks:
         report.take(
             found,
@@ -91,11 +103,12 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject:
     """Validate a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
+    whole = completed(raw)
     try:
-        hyperjob_shape().validate_python(raw)
+        hyperjob_shape().validate_python(whole)
     except ValidationError as error:
-        return _broken(raw, error, report, strict=strict)
-    return TypedObject(raw)
+        return replace(_broken(whole, error, report, strict=strict), written=raw)
+    return TypedObject(whole, written=raw)
 
 
 def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> TypedObject:

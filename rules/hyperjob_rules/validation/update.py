@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.choices import DeadlineMode, OnNoProgress, SuccessOperator
-from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -156,8 +155,8 @@ def inspect_update(
         report.take(inspect(new, context=context, strict=False))
         return report
     told_before, told_after = Report(), Report()
-    shape_before = check_structure(completed(old), told_before, strict=False)
-    shape_after = check_structure(completed(new), told_after, strict=False)
+    shape_before = check_structure(old, told_before, strict=False)
+    shape_after = check_structure(new, told_after, strict=False)
     before, after = shape_before.checked, shape_after.checked
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
     old_spec = _in_order_of(new_spec, old_spec)

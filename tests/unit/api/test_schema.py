@@ -159,6 +159,8 @@ def _compare_type(annotation: Any, metadata: list[Any], node: Schema, at: str) -
         return found if node["type"] == "string" else [*found, f"{at}: not a string"]
     if annotation is bool:
         return [] if node["type"] == "boolean" else [f"{at}: not a boolean"]
+    if annotation is object:
+        return [] if node.get("x-kubernetes-int-or-string") else [f"{at}: no amount"]
     assert annotation is int, (at, annotation)
     limits = LIMITS.get(node.get("format", ""), (None, None))
     wanted = {"minimum": bounds.get("ge"), "maximum": bounds.get("le")}

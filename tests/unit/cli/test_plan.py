@@ -288,6 +288,29 @@ def test_the_examples_are_planned():
             assert result.exit_code == (3 if path.name == "queue.yaml" else 0), result.output
 
 
+@pytest.mark.parametrize("admission", ["none", "builtin", "volcano-global"])
+def test_a_plan_takes_the_alternative_that_can_run(tmp_path: Path, admission: str):
+    """The order decides with room in both, then what the first HyperJob leaves, then what is."""
+    alternatives = [
+        {"name": "one", "replicas": 1},
+        {"name": "two", "replicas": 2, "clusterNames": ["b", "c"]},
+    ]
+    jobs = [
+        job(name, gpus=16, clusterNames=["a"], clusterPolicy="Required", alternatives=alternatives)
+        for name in ("first", "second", "third")
+    ]
+    clusters = tmp_path / "clusters.yaml"
+    nodes = [{"count": 2, "allocatable": {"cpu": 9, GPU: 8}}]
+    clusters.write_text(yaml.safe_dump({"clusters": [{"name": n, "nodes": nodes} for n in "abc"]}))
+    found = judged(run(tmp_path, *jobs, clusters=clusters, admission=admission))
+    assert [(each["verdict"], [piece["cluster"] for piece in each["jobs"]]) for each in found] == [
+        ("Fits", ["a"]),
+        ("Fits", ["b", "c"]),
+        ("Waits", [""]),
+    ]
+    assert "of its alternatives this is about trainer=one" in found[2]["message"]
+
+
 def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_path: Path):
     queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "q"}}
     wrong = job("wrong") | {"apiVersion": "training.volcano.sh/v1"}

@@ -136,6 +136,26 @@ def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
     ]
 
 
+def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> None:
+    container = {"name": "main", "resources": {"limits": {"example.com/npu": 8}}}
+    tasks = [{"name": "worker", "template": {"spec": {"containers": [container]}}}]
+    obj = hyperjob(
+        "Running",
+        sub_job(phase="Running", accelerators=16),
+        alternatives=[{"replicatedJob": "trainer", "name": "npu"}],
+    )
+    obj["spec"]["replicatedJobs"][0]["alternatives"] = [
+        {"name": "gpu"},
+        {"name": "npu", "replicas": 1, "templateSpec": {"tasks": tasks}},
+    ]
+    assert plain(tree.lines(read(obj), {}, {}))[1:] == [
+        "└─ trainer  1 sub-job  alternative npu",
+        "   └─ llm-trainer-0  Running  16 example.com/npu",
+    ]
+    (group,) = read(obj).groups
+    assert (group.accelerator, group.size, group.whole) == ("example.com/npu", 16, 16)
+
+
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
     job = read(hyperjob("Running", sub_job(phase="Running", cluster="east", running=1))).jobs[0]
     assert pod_counts(job, None) == {"running": 1, "pending": 1}

@@ -24,22 +24,22 @@ from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
+from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import parse_queue
 from hyperjob_engine.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import (
     QueueState,
     Settings,
-    is_contended,
     new_state,
     requeue,
     set_queues,
     update,
 )
-from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.verdict import is_contended, verdict_of
 from hyperjob_engine.resources import Resources
 from hyperjob_rules.stamp import stamp
 from tests.unit.engine.builders import GPU, Object, binding, cluster, vcjob_status

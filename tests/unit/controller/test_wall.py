@@ -24,6 +24,7 @@ from hyperjob_controller.write import Events, StatusWriter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_engine.queueing import reserve
 from hyperjob_engine.queueing import round as rounds
 from hyperjob_engine.queueing import state as queue_state
 from hyperjob_engine.queueing.forecast import CapacityTimeline
@@ -53,7 +54,7 @@ STAGES: tuple[tuple[Any, str], ...] = (
     (engine, "stale_messages"),
     (engine, "next_change"),
     (rounds, "try_to_admit"),
-    (rounds, "reserve"),
+    (reserve, "reserve"),
     (rounds, "admit"),
     (rounds, "ends"),
     (rounds, "renew_forecast"),

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.queueing.confirm import bounded
+from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.queues import Queue, Tree
-from hyperjob_engine.queueing.round import begin, next_change
+from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import count_ending, update
 from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.queueing.usage import QueueUsage

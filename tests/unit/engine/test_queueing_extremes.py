@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.duration import LATEST, later, seconds
 from hyperjob_engine.queueing import round as rounds
+from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue, Tree, estimate, parse_queue
-from hyperjob_engine.queueing.round import next_change
 from hyperjob_engine.queueing.state import HyperJobFault
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob

@@ -18,7 +18,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, forecasts, start_of
 from hyperjob_engine.queueing.messages import message_facts, stale_messages
 from hyperjob_engine.queueing.queues import ESTIMATE, parse_queue
-from hyperjob_engine.queueing.round import begin
+from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob

@@ -11,7 +11,7 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdic
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.state import is_contended
+from hyperjob_engine.queueing.verdict import is_contended
 from hyperjob_engine.reasons.reason import Reason
 from tests.unit.engine.builders import (
     NOW,

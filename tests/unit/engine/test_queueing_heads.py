@@ -13,8 +13,8 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing import headroom
 from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
 from hyperjob_engine.queueing.evict import evict, preempted_since
-from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import begin, schedule
+from hyperjob_engine.queueing.reserve import begin, reserved
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
 from hyperjob_engine.resources import total
 from tests.unit.engine.builders import GPU, NOW, cluster

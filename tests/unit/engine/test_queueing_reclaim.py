@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.evict import evict, evicted_for
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.round import begin, schedule
+from hyperjob_engine.queueing.reserve import begin
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import requeue
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU

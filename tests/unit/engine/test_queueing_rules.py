@@ -7,10 +7,11 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.admit import is_guaranteed
+from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import next_change, schedule
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue
 from hyperjob_engine.queueing.verdict import share_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob

@@ -59,6 +59,11 @@ CASES = {
         [{"clusterNames": ["x", "y"]}, {}, {"clusterNames": ["y"]}],
         ["x", "y"],
     ),
+    "clusters of alternatives": (
+        "clusters",
+        [{"clusterNames": ["x"], "alternatives": [{"clusterNames": ["y", "x"]}, {}]}],
+        ["x", "y"],
+    ),
 }
 
 

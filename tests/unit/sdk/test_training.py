@@ -13,6 +13,7 @@ import pytest
 from hyperjob.sdk import Client, SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
 from hyperjob.sdk.training import TrainerOptions
+from hyperjob_core.api.alternatives import applied
 from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_rules.validation.create import validate_create
 
@@ -257,6 +258,44 @@ def test_pods_are_spread_evenly_over_the_clusters() -> None:
     assert (group["clusterNames"], made["spec"]["maxDomains"]) == (["a", "b"], 2)
 
 
+def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
+    made = trainer(
+        trains,
+        args={"steps": 1},
+        clusters=["a"],
+        replicas=4,
+        gpus=8,
+        cpu=16,
+        alternatives=[
+            {"name": "fast", "estimate": "6h"},
+            {
+                "name": "wide",
+                "clusters": ["b", "c"],
+                "accelerator": "example.com/npu",
+                "image": "training-image:npu",
+                "env": {"BACKEND": "hccl"},
+                "node_selector": {"pool": "npu"},
+            },
+        ],
+    )
+    assert validate_create(made).errors == ()
+    assert made["spec"]["maxDomains"] == 2, "of the widest"
+    (group,) = made["spec"]["replicatedJobs"]
+    assert (group["replicas"], group["clusterNames"]) == (1, ["a"])
+    fast, wide = (applied(group, each) for each in group["alternatives"])
+    assert fast["templateSpec"]["runningEstimate"] == "6h"
+    del fast["templateSpec"]["runningEstimate"]
+    assert fast == {key: each for key, each in group.items() if key != "alternatives"}
+    assert (wide["replicas"], wide["clusterNames"]) == (2, ["b", "c"])
+    (task,) = wide["templateSpec"]["tasks"]
+    pod = task["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (task["replicas"], pod["nodeSelector"]) == (2, {"pool": "npu"})
+    assert container["image"] == "training-image:npu"
+    assert container["resources"]["limits"] == {"cpu": "16", "example.com/npu": "8"}
+    assert {"name": "BACKEND", "value": "hccl"} in container["env"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -268,6 +307,10 @@ def test_pods_are_spread_evenly_over_the_clusters() -> None:
         ({"framework": "torchrun"}, "needs torch, and the default image has only Python"),
         ({"framework": "jax", "image": "python:3.13"}, "needs jax, and image 'python:3.13' has"),
         ({"volumes": {"data": "claim"}}, "the mount path 'data' must be absolute"),
+        ({"alternatives": [{"gpus": 1}]}, "it has no name; an alternative has a name, and may"),
+        ({"alternatives": [{"name": "a", "gpu": 1}]}, "it has gpu; an alternative has a name"),
+        ({"alternatives": [{"name": "a", "clusters": 2}]}, "multiple of the clusters"),
+        ({"alternatives": [{"name": "a", "gpus": "8"}]}, "gpus='8': expected a whole number"),
         ({"tolerations": ["a=b:Never"]}, "is not key, key=value or key=value:effect"),
     ],
 )

@@ -1,0 +1,205 @@
+"""The alternatives of a replicatedJob: its sub-jobs for another kind of accelerator. Pure.
+
+An alternative changes a few fields of the template as its author wrote it, before any default: a
+number of pods that is left out then follows from the changed one.
+"""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from hyperjob_core.api.choices import SplitMode
+from hyperjob_core.api.defaults import with_names
+from hyperjob_core.api.limits import MAX_SUB_JOBS
+from hyperjob_core.api.markers import LABEL_PATTERN, Duration, Quantity, atomic_list, list_map
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.model import Count, Int32, Model
+from hyperjob_core.api.wire import mapping, objects
+
+
+class SplitPolicy(Model):
+    """How accelerators are shared out over the sub-jobs of a replicated job."""
+
+    mode: SplitMode | None = Field(
+        default=None,
+        description="static: the sub-jobs share the accelerators equally. auto: the controller"
+        " decides number and size of the sub-jobs by the free resources of the clusters.",
+    )
+    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = Field(
+        default=None,
+        description="Exact number of accelerators of all sub-jobs together.",
+    )
+    accelerator_type: str | None = Field(
+        default=None,
+        description="Resource name of the accelerator, as the pods request it.",
+        min_length=1,
+        max_length=316,
+    )
+
+
+class OverlaidVariable(Model):
+    """A variable of a container in one alternative."""
+
+    name: str = Field(description="Name of the variable.", min_length=1, max_length=1024)
+    value: str | None = Field(default=None, description="Value of the variable.")
+
+
+class OverlaidResources(Model):
+    """The resources of a container in one alternative."""
+
+    limits: dict[str, Quantity] | None = Field(
+        default=None, description="Limits by the name of the resource."
+    )
+    requests: dict[str, Quantity] | None = Field(
+        default=None, description="Requests by the name of the resource; the limits if unset."
+    )
+
+
+class OverlaidContainer(Model):
+    """What one alternative changes in a container."""
+
+    name: str = Field(description="Name of a container of the task.", min_length=1, max_length=63)
+    image: str | None = Field(default=None, description="Image, instead of the template's.")
+    command: tuple[str, ...] | None = Field(
+        default=None,
+        description="Command, instead of the template's.",
+        json_schema_extra=atomic_list(),
+    )
+    args: tuple[str, ...] | None = Field(
+        default=None,
+        description="Arguments, instead of the template's.",
+        json_schema_extra=atomic_list(),
+    )
+    env: tuple[OverlaidVariable, ...] | None = Field(
+        default=None,
+        description="Variables, which replace those of the same name.",
+        json_schema_extra=list_map("name"),
+    )
+    resources: OverlaidResources | None = Field(
+        default=None, description="Requests and limits, instead of all of the template's."
+    )
+
+
+class OverlaidPod(Model):
+    """What one alternative changes in the pods of a task."""
+
+    node_selector: dict[str, str] | None = Field(
+        default=None, description="Labels of nodes, in addition to the template's."
+    )
+    containers: tuple[OverlaidContainer, ...] | None = Field(
+        default=None,
+        description="What changes in containers.",
+        json_schema_extra=list_map("name"),
+    )
+
+
+class OverlaidPodTemplate(Model):
+    """What one alternative changes in the pod template of a task."""
+
+    spec: OverlaidPod | None = Field(default=None, description="What changes in the pods.")
+
+
+class OverlaidTask(Model):
+    """What one alternative changes in a task."""
+
+    name: str = Field(description="Name of a task of the template.", min_length=1, max_length=63)
+    replicas: Count | None = Field(default=None, description="Number of pods.")
+    min_available: Count | None = Field(
+        default=None, description="Fewest pods of the task that must start together."
+    )
+    template: OverlaidPodTemplate | None = Field(
+        default=None, description="What changes in the pods."
+    )
+
+
+class OverlaidJobSpec(Model):
+    """What one alternative changes in the template."""
+
+    min_available: Count | None = Field(
+        default=None, description="Fewest pods that must start together."
+    )
+    running_estimate: Duration | None = Field(
+        default=None, description="Running time that the user estimates with this alternative."
+    )
+    tasks: tuple[OverlaidTask, ...] | None = Field(
+        default=None, description="What changes in tasks.", json_schema_extra=list_map("name")
+    )
+
+
+class Alternative(Model):
+    """The sub-jobs of a replicated job in another shape, such as on another accelerator."""
+
+    name: str = Field(
+        description="Name of the alternative, unique in the replicated job.",
+        min_length=1,
+        max_length=63,
+        pattern=LABEL_PATTERN,
+    )
+    replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] | None = Field(
+        default=None, description="Number of sub-jobs, instead of that of the replicated job."
+    )
+    cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
+        default=None,
+        description="Clusters, instead of those of the replicated job.",
+        min_length=1,
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+    split_policy: SplitPolicy | None = Field(
+        default=None, description="Split policy, instead of that of the replicated job."
+    )
+    template_spec: OverlaidJobSpec | None = Field(
+        default=None, description="What changes in the template."
+    )
+
+
+OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
+_NAMED: Final = frozenset({"tasks", "containers"})
+"""Lists whose items an alternative changes by name."""
+
+
+def applied(job: Object, alternative: Object) -> Object:
+    """Return a replicatedJob as one of its alternatives has it: an ordinary one.
+
+    Maps merge, tasks and containers merge by name, and a variable replaces the one of its name. All
+    else is replaced: `resources` too, because the accelerator of the template must not stay.
+    """
+    made = {name: value for name, value in job.items() if name != "alternatives"}
+    given = {name: alternative.get(name) for name in OF_JOB}
+    made |= {name: value for name, value in given.items() if value is not None}
+    overlay = mapping(alternative.get("templateSpec"))
+    if overlay:
+        made["templateSpec"] = _merged(with_names(mapping(job.get("templateSpec"))), overlay)
+    return made
+
+
+def with_alternative(job: Object, name: str | None) -> Object:
+    """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
+    found = objects(job.get("alternatives"))
+    named = next((each for each in found if each.get("name") == name), None)
+    alternative = named if named is not None else next(iter(found), None)
+    return job if alternative is None else applied(job, alternative)
+
+
+def _merged(old: Object, new: Object) -> Object:
+    made = dict(old)
+    for name, value in new.items():
+        before = old.get(name)
+        if value is None:
+            continue
+        if name in _NAMED and isinstance(value, list):
+            made[name] = _merged_items(objects(before), objects(value))
+        elif name == "env" and isinstance(value, list):
+            by_name = {each.get("name"): each for each in (*objects(before), *objects(value))}
+            made[name] = list(by_name.values())
+        elif isinstance(value, dict) and isinstance(before, dict) and name != "resources":
+            made[name] = _merged(before, value)
+        else:
+            made[name] = value
+    return made
+
+
+def _merged_items(old: list[Object], new: list[Object]) -> list[Object]:
+    """Return the items of a list with the changes of those with the same name, in their order."""
+    changes = {each.get("name"): each for each in new}
+    return [_merged(each, changes.get(each.get("name"), {})) for each in old]

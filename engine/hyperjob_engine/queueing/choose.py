@@ -1,0 +1,44 @@
+"""The choice among the alternatives of a HyperJob, from when each could start and how long it runs.
+
+The order of preference decides, unless all have a remaining time: then the earliest expected end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hyperjob_core.api.duration import later
+from hyperjob_engine.model.line import Chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One choice of alternatives: `starts` is now if it has `room`, and None if nothing says it.
+
+    `possible`: it has room at least after the end of all HyperJobs. `remaining` is the running time
+    that is left.
+    """
+
+    room: bool
+    possible: bool
+    starts: datetime | None
+    remaining: timedelta | None
+
+
+def best(options: Sequence[Option]) -> tuple[int, Chosen]:
+    """Return which option to take, and why; of equal ones the earlier, of impossible the first."""
+    able = [place for place, each in enumerate(options) if each.possible]
+    ends: list[tuple[datetime, int]] = []
+    for place in able:
+        starts, remaining = options[place].starts, options[place].remaining
+        if remaining is None:
+            ends.clear()
+            break
+        if starts is not None:
+            ends.append((later(starts, remaining), place))
+    if ends and len(able) > 1:
+        return min(ends)[1], Chosen.EARLIEST_END
+    with_room = [place for place in able if options[place].room]
+    if with_room:
+        return with_room[0], Chosen.FIRST_WITH_ROOM
+    return next(iter(able), 0), Chosen.FIRST

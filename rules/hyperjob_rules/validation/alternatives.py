@@ -1,0 +1,197 @@
+"""Validation of the alternatives of replicatedJobs: each by the rules of the HyperJob that has it.
+
+What such a HyperJob lacks is reported at the alternative. The HyperJob as it is written has no
+error: without its alternatives each error would be reported again for each of them.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from math import prod
+from typing import Final
+
+from hyperjob_core.api.alternatives import applied
+from hyperjob_core.api.defaults import completed, with_names
+from hyperjob_core.api.field import SPEC, Path
+from hyperjob_core.api.limits import MAX_COMBINATIONS
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, mapping, objects, string
+from hyperjob_rules.validation.rules import (
+    DUPLICATE,
+    INVALID,
+    NOT_FOUND,
+    EnoughError,
+    Report,
+    RuleWarning,
+    Violation,
+    rule,
+)
+
+NAME_TWICE = rule(
+    "X22.name-twice",
+    DUPLICATE,
+    "",
+    "two alternatives of a replicatedJob have the same name",
+    "rename one of them",
+)
+TOO_MANY = rule(
+    "X22.too-many",
+    INVALID,
+    f"must be at most {MAX_COMBINATIONS} combinations of the alternatives of all replicatedJobs",
+    "the queue tries each combination of alternatives, and these are too many",
+    "give fewer replicatedJobs alternatives",
+)
+NO_TASK = rule(
+    "X22.task",
+    NOT_FOUND,
+    "{hint}",
+    "an alternative changes a task that the template lacks",
+    "correct the name",
+)
+NO_CONTAINER = rule(
+    "X22.container",
+    NOT_FOUND,
+    "{hint}",
+    "an alternative changes a container that the task lacks",
+    "correct the name",
+)
+_JOBS: Final = SPEC.child("replicatedJobs")
+_JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
+_ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
+
+Judge = Callable[[Object, Report], None]
+
+
+def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge: Judge) -> None:
+    """Validate all alternatives of a HyperJob as its author wrote it, whose shape is valid.
+
+    `judge` reports what a HyperJob without alternatives lacks; `known` has the warnings about this
+    one, which has no error.
+    """
+    spec = mapping(hyperjob.get("spec"))
+    jobs = objects(spec.get("replicatedJobs"))
+    many = prod(len(each.get("alternatives") or ()) or 1 for each in jobs)
+    if many > MAX_COMBINATIONS:
+        report.add(TOO_MANY, _JOBS, many)
+        return
+    for index, job in enumerate(jobs):
+        seen: set[str] = set()
+        for place, alternative in enumerate(_alternatives(job)):
+            path, name = _path(index, place), string(alternative.get("name"))
+            if name in seen:
+                report.add(NAME_TWICE, path.child("name"), name)
+            seen.add(name)
+            _validate_names(job, alternative, path.child("templateSpec", "tasks"), report)
+    for place in range(max(len(_alternatives(job)) for job in jobs)):
+        _validate_place(hyperjob, jobs, place, known, report, judge)
+
+
+def _validate_place(
+    hyperjob: Object, jobs: list[Object], place: int, known: Report, report: Report, judge: Judge
+) -> None:
+    """Validate the HyperJob in which each replicatedJob has the alternative at one place.
+
+    One after the other the time would grow with the square of the number of replicatedJobs.
+    """
+    trial, moves = [], {}
+    for index, job in enumerate(jobs):
+        alternative = next(islice(_alternatives(job), place, None), None)
+        trial.append(job if alternative is None else applied(job, alternative))
+        if alternative is not None:
+            old = str(_JOBS.index(index))
+            moves[old] = _Move(job, alternative, old, str(_path(index, place)))
+    found = Report()
+    with suppress(EnoughError):
+        spec = {**mapping(hyperjob.get("spec")), "replicatedJobs": trial}
+        judge(completed({**hyperjob, "spec": spec}), found)
+    first = next(iter(moves.values()))
+    for each in found.refusals:
+        move = moves.get(_job_of(each.error.field), first)
+        report.refuse(each.rule, move.refusal(each).error)
+    texts = {each.text for each in known.remarks}
+    for remark in found.remarks:
+        if remark.text not in texts:
+            move = moves.get(_job_of(remark.text), first)
+            report.remarks.append(RuleWarning(remark.rule, move.text(remark.text)))
+
+
+def _alternatives(job: Object) -> list[Object]:
+    return objects(job.get("alternatives"))
+
+
+def _path(index: int, place: int) -> Path:
+    return _JOBS.index(index).child("alternatives").index(place)
+
+
+def _job_of(text: str) -> str:
+    """Return the path of the replicatedJob with which a field begins; empty for another field."""
+    found = _JOB.match(text)
+    return "" if found is None else found[0]
+
+
+def _validate_names(job: Object, alternative: Object, path: Path, report: Report) -> None:
+    """Refuse tasks and containers that the template does not have."""
+    tasks = {string(each.get("name")): each for each in _tasks(job)}
+    for index, task in enumerate(objects(at(alternative, "templateSpec", "tasks"))):
+        name, where = string(task.get("name")), path.index(index)
+        if name not in tasks:
+            report.missing(NO_TASK, where.child("name"), name, tasks)
+            continue
+        known = {string(each.get("name")) for each in _containers(tasks[name])}
+        below = where.child("template", "spec", "containers")
+        for number, container in enumerate(_containers(task)):
+            inner = string(container.get("name"))
+            if inner not in known:
+                report.missing(NO_CONTAINER, below.index(number).child("name"), inner, known)
+
+
+def _tasks(job: Object) -> list[Object]:
+    return objects(with_names(mapping(job.get("templateSpec"))).get("tasks"))
+
+
+def _containers(task: Object) -> list[Object]:
+    return objects(at(task, "template", "spec", "containers"))
+
+
+class _Move:
+    """Moves what is found in a HyperJob with an alternative to the alternative's own fields."""
+
+    def __init__(self, job: Object, alternative: Object, old: str, new: str) -> None:
+        self._job, self._alternative, self._old, self._new = job, alternative, old, new
+
+    def refusal(self, found: Violation) -> Violation:
+        """Return the error at the alternative."""
+        error, (path, rest) = found.error, self._path(found.error.field)
+        detail = ": ".join(each for each in (rest, error.detail) if each)
+        return replace(found, error=replace(error, field=path, detail=detail))
+
+    def text(self, warning: str) -> str:
+        """Return the warning at the alternative."""
+        field, _, text = warning.partition(": ")
+        path, rest = self._path(field)
+        return ": ".join(each for each in (path, rest, text) if each)
+
+    def _path(self, field: str) -> tuple[str, str]:
+        """Return the field of the alternative, or the alternative and the field elsewhere."""
+        below = field.removeprefix(self._old)
+        if below == field or not below.startswith("."):
+            return self._new, field
+        try:
+            items = self._items(below)
+            return self._new + _ITEM.sub(lambda _: next(items), below), ""
+        except (LookupError, ValueError):
+            return self._new, field
+
+    def _items(self, below: str) -> Iterator[str]:
+        """Yield the steps of tasks and containers, by their places in the alternative."""
+        found = []
+        have = _tasks(self._job)
+        given = objects(at(self._alternative, "templateSpec", "tasks"))
+        for kind, number in _ITEM.findall(below):
+            item = have[int(number)]
+            place = [each.get("name") for each in given].index(item.get("name"))
+            found.append(f".{kind}[{place}]")
+            have, given = _containers(item), _containers(given[place])
+        return iter(found)
