@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hyperjob_core.api import table
-from hyperjob_core.api.alternatives import with_alternative
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
+from hyperjob_core.api.overlay import with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus

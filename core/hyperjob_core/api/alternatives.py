@@ -1,20 +1,13 @@
-"""The alternatives of a replicatedJob: its sub-jobs for another kind of accelerator. Pure.
+"""The schema of the alternatives of a replicatedJob: its sub-jobs for another accelerator."""
 
-An alternative changes a few fields of the template as its author wrote it, before any default: a
-number of pods that is left out then follows from the changed one.
-"""
-
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
 from hyperjob_core.api.choices import SplitMode
-from hyperjob_core.api.defaults import with_names
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.markers import LABEL_PATTERN, Duration, Quantity, atomic_list, list_map
-from hyperjob_core.api.meta import Object
 from hyperjob_core.api.model import Count, Int32, Model
-from hyperjob_core.api.wire import mapping, objects
 
 
 class SplitPolicy(Model):
@@ -151,55 +144,3 @@ class Alternative(Model):
     template_spec: OverlaidJobSpec | None = Field(
         default=None, description="What changes in the template."
     )
-
-
-OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
-_NAMED: Final = frozenset({"tasks", "containers"})
-"""Lists whose items an alternative changes by name."""
-
-
-def applied(job: Object, alternative: Object) -> Object:
-    """Return a replicatedJob as one of its alternatives has it: an ordinary one.
-
-    Maps merge, tasks and containers merge by name, and a variable replaces the one of its name. All
-    else is replaced: `resources` too, because the accelerator of the template must not stay.
-    """
-    made = {name: value for name, value in job.items() if name != "alternatives"}
-    given = {name: alternative.get(name) for name in OF_JOB}
-    made |= {name: value for name, value in given.items() if value is not None}
-    overlay = mapping(alternative.get("templateSpec"))
-    if overlay:
-        made["templateSpec"] = _merged(with_names(mapping(job.get("templateSpec"))), overlay)
-    return made
-
-
-def with_alternative(job: Object, name: str | None) -> Object:
-    """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
-    found = objects(job.get("alternatives"))
-    named = next((each for each in found if each.get("name") == name), None)
-    alternative = named if named is not None else next(iter(found), None)
-    return job if alternative is None else applied(job, alternative)
-
-
-def _merged(old: Object, new: Object) -> Object:
-    made = dict(old)
-    for name, value in new.items():
-        before = old.get(name)
-        if value is None:
-            continue
-        if name in _NAMED and isinstance(value, list):
-            made[name] = _merged_items(objects(before), objects(value))
-        elif name == "env" and isinstance(value, list):
-            by_name = {each.get("name"): each for each in (*objects(before), *objects(value))}
-            made[name] = list(by_name.values())
-        elif isinstance(value, dict) and isinstance(before, dict) and name != "resources":
-            made[name] = _merged(before, value)
-        else:
-            made[name] = value
-    return made
-
-
-def _merged_items(old: list[Object], new: list[Object]) -> list[Object]:
-    """Return the items of a list with the changes of those with the same name, in their order."""
-    changes = {each.get("name"): each for each in new}
-    return [_merged(each, changes.get(each.get("name"), {})) for each in old]

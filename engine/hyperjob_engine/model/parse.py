@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api import table
-from hyperjob_core.api.alternatives import applied
 from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.choices import (
     DeadlineMode,
@@ -31,6 +30,7 @@ from hyperjob_core.api.names import (
     VCJOB_KIND,
     WORLD,
 )
+from hyperjob_core.api.overlay import applied
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
 from hyperjob_core.api.stops import StopStatus

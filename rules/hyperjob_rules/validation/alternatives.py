@@ -12,11 +12,11 @@ from itertools import islice
 from math import prod
 from typing import Final
 
-from hyperjob_core.api.alternatives import applied
 from hyperjob_core.api.defaults import completed, with_names
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import applied
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
     DUPLICATE,

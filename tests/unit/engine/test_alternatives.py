@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.api.alternatives import applied
+from hyperjob_core.api.overlay import applied
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, QueueVerdict

@@ -13,8 +13,8 @@ import pytest
 from hyperjob.sdk import Client, SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
 from hyperjob.sdk.training import TrainerOptions
-from hyperjob_core.api.alternatives import applied
 from hyperjob_core.api.names import ARGUMENTS
+from hyperjob_core.api.overlay import applied
 from hyperjob_rules.validation.create import validate_create
 
 SCALE = 2
