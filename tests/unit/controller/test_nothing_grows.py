@@ -17,6 +17,7 @@ BOUNDED = {
     "_bindings._known": 1024,
     "recorder._series": 4096,
     "recorder._buckets": 4096,
+    "past._runs": 4096,
     "._young": 8192,
     "._old": 8192,
 }
