@@ -27,8 +27,8 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.queueing import confirm
 from hyperjob_engine.queueing import state as queue_state
-from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue, parse_queue
@@ -136,14 +136,14 @@ class Admission:
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
 
-    def _confirmer(self, mode: QueueAdmission) -> Confirmer:
+    def _confirmer(self, mode: QueueAdmission) -> confirm.Confirmer:
         match mode:
             case QueueAdmission.NONE:
-                return NoConfirmation()
+                return confirm.NoConfirmation()
             case QueueAdmission.BUILTIN:
-                return BuiltinQueues()
+                return confirm.BuiltinQueues()
             case QueueAdmission.VOLCANO_GLOBAL:
-                return VolcanoGlobal(self._releases.others)
+                return confirm.VolcanoGlobal(self._releases.others)
 
     @property
     def state(self) -> queue_state.QueueState:
@@ -473,9 +473,12 @@ class Admission:
             self._queue.add(key)
 
     def queue_closed(self, name: str) -> None:
-        """Request a pass of the HyperJobs of a Queue that a cluster has closed or opened."""
+        """Request a pass of the HyperJobs of a Queue that a cluster has closed or opened.
+
+        Without queue admission all wait in one line, whatever their Queues are.
+        """
         for key, entry in self._state.entries.items():
-            if any(part.queue == name for part in entry.unit.parts):
+            if any(part.queue in (name, confirm.IMPLICIT) for part in entry.unit.parts):
                 self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:

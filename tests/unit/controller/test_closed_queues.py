@@ -12,6 +12,13 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Handler
 from hyperjob_core.kube.memory import MemoryServer
+from hyperjob_core.kube.resources import (
+    CLUSTER_RESOURCE_BINDINGS,
+    CLUSTERS,
+    HYPERJOBS,
+    QUEUES,
+    VCJOBS,
+)
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
@@ -24,6 +31,9 @@ from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.resources import parse_resources
+from tests.support.apiserver import ApiServer
+from tests.unit.controller.test_pass import member as cluster_of
+from tests.unit.controller.test_pass import named, reason, running, until
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -129,6 +139,24 @@ def test_a_hyperjob_learns_of_its_own_queues_only_and_is_told_once_for_each_chan
     feed.tell(EventType.DELETED, bound("Closed", "Open"), None)
     assert queues.of(mine) == {}
     assert told == [RESEARCH, RESEARCH]
+
+
+@pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.BUILTIN])
+async def test_what_waits_for_a_closed_queue_starts_as_soon_as_it_is_open(
+    admission: QueueAdmission,
+) -> None:
+    server = ApiServer()
+    server.put(CLUSTERS, cluster_of("a", 100))
+    server.put(
+        QUEUES, {"metadata": {"name": RESEARCH}, "spec": {"weight": 1}, "status": {"state": "Open"}}
+    )
+    server.put(CLUSTER_RESOURCE_BINDINGS, bound("Closed"))
+    one = group(replicas=1, templateSpec=template(task(replicas=1), queue=RESEARCH))
+    async with running(server, admission):
+        server.put(HYPERJOBS, named("hj", one))
+        await until(lambda: reason(server) == "QueueNotOpen")
+        server.put(CLUSTER_RESOURCE_BINDINGS, bound("Open"))
+        await until(lambda: server.items(VCJOBS))
 
 
 def look(
