@@ -401,6 +401,10 @@ class Members:
             try:
                 await member.run()
             except Exception as error:  # noqa: BLE001 - the wall
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    # A TaskGroup of Python 3.11 that ends by an error forgets the cancellation.
+                    raise asyncio.CancelledError from error
                 first = first_error(error)
                 if isinstance(first, Gone):
                     continue  # the next lists count again what is kept
