@@ -13,6 +13,7 @@ import yaml
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
+from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Forbidden
@@ -132,6 +133,16 @@ def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path
     items = rbac(Settings(service_accounts=True), namespace=namespace)
     text = yaml.safe_dump_all([item.object for item in items])
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+    # A controller of one namespace has a Lease of its own: docs/install.md.
+    own = (
+        "role",
+        "own-lease",
+        f"--namespace={namespace}",
+        f"--resource-name={lease_name(namespace)}",
+    )
+    control_plane.kubectl("create", *own, "--verb=get,update", "--resource=leases")
+    bound = (f"--serviceaccount={namespace}:{CONTROLLER}", f"--namespace={namespace}")
+    control_plane.kubectl("create", "rolebinding", "own-lease", "--role=own-lease", *bound)
     token = control_plane.kubectl("create", "token", CONTROLLER, f"--namespace={namespace}").stdout
     document = yaml.safe_load(control_plane.kubeconfig.read_text())
     document["users"][0]["user"] = {"token": token.strip()}

@@ -18,7 +18,7 @@ from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.api.wire import at, string_map
-from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
 from hyperjob_core.kube.resources import LEASES, Resource
 from hyperjob_core.registry import REGISTRY
@@ -151,10 +151,14 @@ class LeaderElector:
         return f": {self.leader} has it" if self.leader not in ("", self.identity) else ""
 
     async def _acquire(self) -> None:
-        """Try until this process holds the Lease; log each other holder once."""
+        """Try until this process holds the Lease; log each other holder and each error once."""
         log.info("Waiting to lead", extra=self._about())
-        seen, foreign = "", False
+        seen, foreign, problem = "", False, ""
         while not await self._try():
+            if self._problem != problem:
+                problem = self._problem
+                if problem:
+                    log.warning("Cannot acquire the lease", extra=self._about(error=problem))
             if self._sight is not None and self._is_foreign(self._sight) and not foreign:
                 foreign = True
                 log.error(
@@ -217,8 +221,11 @@ class LeaderElector:
                     )
                     written = await self._kube.replace(LEASES, self._annotated(lease))
         except (KubeError, TimeoutError) as error:
-            self._problem = str(error)
-            log.debug("Lease call failed", extra=self._about(error=self._problem))
+            raced = isinstance(error, AlreadyExists | Conflict)
+            self._problem = "" if raced else str(error) or "no answer in time"
+            log.debug("Lease call failed", extra=self._about(error=str(error)))
+        else:
+            self._problem = ""
         finally:
             self._sure = written is not None
         if written is None:

@@ -293,6 +293,20 @@ def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual,
     assert stopped <= began
 
 
+def test_a_candidate_that_cannot_acquire_the_lease_says_why_once(virtual, caplog):
+    stage = Stage()
+
+    async def main():
+        elector, line = stage.candidate("a")
+        line.down_until = 60.0
+        await elector.run(stage.body("a", lasts=1))
+
+    virtual(main())
+    (warning,) = (each for each in caplog.records if each.levelname == "WARNING")
+    assert warning.getMessage() == "Cannot acquire the lease"
+    assert warning.error == "PUT: cut off"
+
+
 def test_a_late_answer_to_a_renewal_makes_the_term_no_longer(virtual):
     stage = Stage()
 
