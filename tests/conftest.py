@@ -18,6 +18,7 @@ resource.setrlimit(resource.RLIMIT_DATA, (min(4 * 1024**3, most % 2**63), most))
 # A shell starts a background job, as cron and some runners do, with SIGINT ignored, which the
 # processes of the tests would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, too
 
 # Machines are shared and slow: counts decide, not the clock. The examples of a property
 # follow from its source text, and a commit passes or fails everywhere.

@@ -79,7 +79,8 @@ async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -
         (["--job", "none"], 1, "llm has no sub-job 'none'; there are llm-trainer-0, llm-trainer-1"),
         (["--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
         (["-f", "--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
-        (["--cluster", "west"], 3, "no sub-job of llm is on cluster west"),
+        (["--cluster", "north"], 3, "no sub-job of llm is on cluster north"),
+        (["--cluster", "west"], 1, 'no sub-job of llm is on cluster west; did you mean "east"?'),
     ],
 )
 async def test_logs_that_cannot_be_read_say_why(
