@@ -400,7 +400,7 @@ class Members:
             began = clock()
             try:
                 await member.run()
-            except Exception as error:  # noqa: BLE001 - the wall
+            except Exception as error:  # the wall
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     # A TaskGroup of Python 3.11 that ends by an error forgets the cancellation.
