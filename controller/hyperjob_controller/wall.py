@@ -34,6 +34,7 @@ from hyperjob_core.api.wire import at, rfc3339
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.resources import Resource, key_of, split_key
 from hyperjob_core.registry import REGISTRY
+from hyperjob_core.tasks import apart
 from hyperjob_engine.queueing.state import HyperJobFault
 
 _FIRST: Final = timedelta(seconds=5)
@@ -343,7 +344,7 @@ class Wall:
         while True:
             began = clock()
             try:
-                await run()
+                await apart(run())
             except RestoredError:
                 raise  # no bug: only a new process forgets the other history
             except Exception as error:  # noqa: BLE001 - the wall

@@ -1,7 +1,7 @@
 """Cancellation of asyncio tasks."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 
@@ -11,3 +11,17 @@ async def cancel(tasks: "Iterable[asyncio.Future[Any]]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def apart(run: Awaitable[None]) -> None:
+    """Await something in a task of its own, and end it before a cancellation goes on.
+
+    For a loop that goes on after errors: a TaskGroup of Python 3.11 and 3.12, if it ends by an
+    error, forgets a cancellation that came meanwhile, and the loop would never end.
+    """
+    task = asyncio.ensure_future(run)
+    try:
+        await asyncio.wait({task})
+    finally:
+        await cancel([task])
+    task.result()

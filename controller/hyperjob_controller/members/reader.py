@@ -31,7 +31,7 @@ from hyperjob_core.kube.resources import (
     PODS,
     Resource,
 )
-from hyperjob_core.tasks import cancel
+from hyperjob_core.tasks import apart, cancel
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
 from hyperjob_engine.members.fold import News
 from hyperjob_engine.model.members import MemberView, PodHeld
@@ -399,12 +399,8 @@ class Members:
         while True:
             began = clock()
             try:
-                await member.run()
-            except Exception as error:  # the wall
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    # A TaskGroup of Python 3.11 that ends by an error forgets the cancellation.
-                    raise asyncio.CancelledError from error
+                await apart(member.run())
+            except Exception as error:  # noqa: BLE001 - the wall
                 first = first_error(error)
                 if isinstance(first, Gone):
                     continue  # the next lists count again what is kept
