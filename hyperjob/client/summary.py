@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
-from hyperjob_core.api.overlay import with_alternative
+from hyperjob_core.api.overlay import taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
+from hyperjob_core.api.status import ExpectedStart, JobStatus
 from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_core.text import printable
@@ -197,8 +197,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
         string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))
     }
     result = []
-    taken = table.read_all(AlternativeStatus, status.get("alternatives"))
-    chosen = {each.replicated_job: each.name for each in taken}
+    chosen = {group: each.name for group, each in taken(status).items()}
     for written in objects(spec.get("replicatedJobs")):
         item = with_alternative(written, chosen.get(string(written.get("name"))))
         name, template = string(item.get("name")), mapping(item.get("templateSpec"))

@@ -6,8 +6,10 @@ number of pods that is left out then follows from the changed one.
 
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.defaults import with_names
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import AlternativeStatus
 from hyperjob_core.api.wire import mapping, objects
 
 _OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
@@ -28,6 +30,12 @@ def applied(job: Object, alternative: Object) -> Object:
     if overlay:
         made["templateSpec"] = _merged(with_names(mapping(job.get("templateSpec"))), overlay)
     return made
+
+
+def taken(status: Object) -> dict[str, AlternativeStatus]:
+    """Return the alternatives in the status of a HyperJob, by the name of the replicatedJob."""
+    found = table.read_all(AlternativeStatus, status.get("alternatives"))
+    return {each.replicated_job: each for each in found}
 
 
 def with_alternative(job: Object, name: str | None) -> Object:

@@ -30,7 +30,7 @@ from hyperjob_core.api.names import (
     VCJOB_KIND,
     WORLD,
 )
-from hyperjob_core.api.overlay import applied
+from hyperjob_core.api.overlay import applied, taken
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
 from hyperjob_core.api.stops import StopStatus
@@ -75,6 +75,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
     metadata = mapping(raw.get("metadata"))
     spec = mapping(raw.get("spec"))
     status = mapping(raw.get("status"))
+    had = taken(status)
     return HyperJob(
         namespace=string(metadata.get("namespace")),
         name=string(metadata.get("name")),
@@ -84,7 +85,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         deleting=metadata.get("deletionTimestamp") is not None,
         created=string(metadata.get("creationTimestamp")),
         replicated_jobs=tuple(
-            _chosen(item, status)
+            _chosen(item, had)
             for item in objects(spec.get("replicatedJobs"))
             if string(item.get("name"))
         ),
@@ -297,19 +298,16 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
     return Ownership.FOREIGN, ""
 
 
-def _chosen(raw: Object, status: Object) -> ReplicatedJob:
+def _chosen(raw: Object, had: Mapping[str, AlternativeStatus]) -> ReplicatedJob:
     """Parse a replicatedJob with the alternative that the status has, or with its first one."""
     found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
     if not found:
         return _replicated_job(raw)
-    names = {
-        each.replicated_job: each.name
-        for each in table.read_all(AlternativeStatus, status.get("alternatives"))
-    }
     options = tuple(
         replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
     )
-    wanted = names.get(options[0].name)
+    before = had.get(options[0].name)
+    wanted = before.name if before is not None else ""
     chosen = next((each for each in options if each.alternative == wanted), options[0])
     return replace(chosen, options=options)
 

@@ -12,6 +12,7 @@ from typing import Final
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_ADMITTED
+from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
 from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
@@ -272,7 +273,9 @@ def is_recorded(observed: Observed) -> bool:
     A controller that is killed in between would give later sub-jobs other alternatives.
     """
     hyperjob = observed.hyperjob
-    return dict(choice_of(hyperjob)) == {name: each.name for name, each in _had(hyperjob.status)}
+    return dict(choice_of(hyperjob)) == {
+        group: each.name for group, each in taken(hyperjob.status).items()
+    }
 
 
 def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> Object:
@@ -280,7 +283,7 @@ def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> 
     old, choice = observed.hyperjob.status, choice_of(observed.hyperjob)
     if not choice and "alternatives" not in old:
         return {}
-    known, verdict = dict(_had(old)), observed.verdict
+    known, verdict = taken(old), observed.verdict
     chosen = verdict.chosen if verdict is not None else None
     entries = []
     for group, name in choice:
@@ -309,8 +312,3 @@ def _speeds(old: Object, text: str, speed: str) -> list[Object]:
         table.write(MeasuredSpeed(alternatives=name, steps_per_second=f"{each:.3g}"))
         for name, each in sorted(known.items())
     ]
-
-
-def _had(status: Object) -> list[tuple[str, AlternativeStatus]]:
-    found = table.read_all(AlternativeStatus, status.get("alternatives"))
-    return [(each.replicated_job, each) for each in found]
