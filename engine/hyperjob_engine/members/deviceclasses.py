@@ -255,7 +255,10 @@ class Devices:
 
     def drop_slice(self, name: str) -> None:
         """Drop a ResourceSlice."""
-        self.list_slices(each for each in (self._slices or {}).values() if each.name != name)
+        self._slices = self._slices or {}
+        self._slices.pop(name, None)
+        self._stale = True
+        self._changed()
 
     def list_classes(self, classes: Iterable[ClassFact] | None) -> None:
         """Take over all DeviceClasses; None: the member has no such API."""

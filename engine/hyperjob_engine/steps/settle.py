@@ -90,10 +90,12 @@ def _chooses_again(draft: Draft) -> timedelta | None:
     It waits `_PATIENCE` for room in clusters that can hold it; other HyperJobs may soon leave them.
     """
     observed, waiting = draft.observed, draft.split.waiting
+    if len(choices(observed.hyperjob)) < 2:
+        return None
     short = {name for name, each in waiting.items() if each.reason is _NO_ROOM}
     without = [sub_job for sub_job, _ in draft.missing.values() if sub_job.group.name in short]
     unplaced = len(draft.placement.unplaced) + len(without)
-    if len(choices(observed.hyperjob)) < 2 or unplaced < len(draft.children):
+    if unplaced < len(draft.children):
         return None
     usable = Room(tuple(each for each in observed.clusters if each.usable))
     if fits_never(
