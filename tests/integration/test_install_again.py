@@ -155,7 +155,7 @@ def create(*objects: dict[str, Any]) -> Damage:
 
 
 def replace_definition(plane: ControlPlane) -> None:
-    """Let somebody else's older definition take the place of ours, and let more be missing."""
+    """Let another field manager's older definition replace ours, and let more be missing."""
     (crd,) = [path for path in crd_files() if path.name.endswith("hyperjobs.yaml")]
     definition = yaml.safe_load(crd.read_text())
     (version,) = definition["spec"]["versions"]
