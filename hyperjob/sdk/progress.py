@@ -104,6 +104,8 @@ def progress(
     if not _prints():
         if _watchdog.slow:
             _last["report"] = {}
+        else:
+            _measure_anew()  # its first line is about its slow steps alone
         return False
     if phase is None:
         report = {"step": step, "steps": steps, "saved": saved, "metrics": numbers or None}
@@ -133,16 +135,23 @@ def _print_last() -> bool:
     now = time.monotonic()
     if _last["waited"] is not None and now > _last["since"]:
         report["waited"] = round(min(1.0, _last["waited"] / (now - _last["since"])), 3)
-        _last["waited"] = 0.0
     elif _samples[0] >= _LEAST_SAMPLES:
         report["sampled"] = round(_samples[1] / _samples[0], 3)
-    _samples[:] = 0, 0
+    _measure_anew()
     if not _prints():
         report["rank"] = _first_number(_RANK)
     saved = _last["saved"] if report.get("saved") is None else report["saved"]
-    _last.update(time=now, saved=saved, since=now)
+    _last.update(time=now, saved=saved)
     _print({key: value for key, value in report.items() if value is not None})
     return True
+
+
+def _measure_anew() -> None:
+    """Begin to measure how long this process waits for others."""
+    _samples[:] = 0, 0
+    _last["since"] = time.monotonic()
+    if _last["waited"] is not None:
+        _last["waited"] = 0.0
 
 
 class ProgressCallback:

@@ -37,7 +37,7 @@ from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.stalls import Hang
+from hyperjob_engine.model.stalls import Hang, Stall
 from hyperjob_engine.model.training import MAX_LINE, used_to_it
 from hyperjob_engine.model.waits import WaitShare, any_waits, straggler
 from hyperjob_engine.reasons.stacks import Pod
@@ -52,7 +52,7 @@ _FIRST_SECONDS: Final = 1.0
 _TROUBLE_SECONDS: Final = (5.0, 300.0)
 _SURVEYS: Final = 3
 """The surveys of one stall: a process may print its stack later than the first one."""
-_WAITS_PAUSES: Final = (30.0, 300.0)
+_WAITS_PAUSES: Final = (5.0, 300.0)
 _WAITS_PAST: Final = timedelta(minutes=1)
 _WAITS_LINES: Final = 10
 
@@ -272,7 +272,7 @@ class Reader:
         if not self._is_watched(item, found):
             return
         if found.stall is not None and self._surveys.get(item[0], 0) < _SURVEYS:
-            await self._survey(item[0], found)
+            await self._survey(item[0], found.stall)
         elif stalled and not found.stalled:
             self._moves_again(item[0])
         elif progressed and self._waits_elsewhere(item[0]):
@@ -329,17 +329,13 @@ class Reader:
             self._surveys.pop(key, None)
         self._wake(key, 0.0)
 
-    async def _survey(self, key: str, found: Watch) -> None:
+    async def _survey(self, key: str, stall: Stall) -> None:
         """Read what all processes of a HyperJob do, one of whose programs makes no steps."""
         self._surveys[key] = self._surveys.get(key, 0) + 1
-        stall = found.stall
-        if stall is None:
-            return
         made = await self._survey_pods(key, self._now() - stall.since)
-        if made is None:
-            return
-        self._hangs[key] = Hang(survey=made.survey)
-        self._wake(key, 0.0)
+        if made is not None:
+            self._hangs[key] = Hang(survey=made.survey)
+            self._wake(key, 0.0)
 
     async def _survey_waits(self, key: str) -> None:
         """Read how long all processes wait, since those that are read wait for another."""
@@ -347,15 +343,17 @@ class Reader:
         longer = min(_WAITS_PAUSES[1], last.pause * 2)
         self._waits[key] = _Waits(_clock() + last.pause, longer, last.shares)
         tracks = [each.track for each in self._watches.get(key, {}).values() if each.track]
+        slow = any(each.slow for each in tracks)
         usual = [each.usual * _WAITS_LINES for each in tracks if each.usual is not None]
-        found = await self._survey_pods(key, max(_WAITS_PAST, *usual, timedelta()))
+        past = max(_WAITS_PAST, *usual, timedelta())
+        found = await self._survey_pods(key, past, changed=slow)
         if found is None:
             return
         self._waits[key] = self._waits.get(key, last)._replace(shares=found.waits)
         if straggler(found.waits, steps_per_second=None) is None:
             for each in self._watches.get(key, {}).values():
-                each.track = used_to_it(each.track) if each.track is not None else None
-        self._request_pass(key)
+                each.track = each.track and used_to_it(each.track)
+        self._wake(key, 0.0)
 
     def _waits_elsewhere(self, key: str) -> bool:
         """Return whether a survey of the waiting is due: one waits, or has become slow."""
@@ -366,7 +364,9 @@ class Reader:
             return False
         return _clock() >= self._waits.get(key, _Waits()).due
 
-    async def _survey_pods(self, key: str, past: timedelta) -> Found | None:
+    async def _survey_pods(
+        self, key: str, past: timedelta, *, changed: bool = False
+    ) -> Found | None:
         """Survey all pods; None if the HyperJob was deleted meanwhile, or another has its name."""
         watches = self._watches.get(key)
         present = [each for each in (watches or {}).values() if not each.ended]
@@ -376,6 +376,7 @@ class Reader:
             past=past,
             log_of=lambda pod, container: self._log_of(sources[pod.job], pod, container),
             turn=self._bucket.reserve,
+            changed=changed,
         )
         return found if self._watches.get(key) is watches else None
 

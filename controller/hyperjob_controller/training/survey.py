@@ -26,6 +26,8 @@ _AT_ONCE: Final = 8
 _SECONDS: Final = 10.0
 _CLOCKS: Final = timedelta(seconds=5)
 _LINES: Final = 9
+_RECENT: Final = 5
+"""The last lines that show how long a process waits, usually and after its pace has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +44,14 @@ async def survey(
     past: timedelta,
     log_of: Callable[[Pod, str], Log],
     turn: Callable[[], float],
+    changed: bool = False,
 ) -> Found:
     """Read what the pods have printed in the past, such as the time of a silence.
 
     `log_of` returns the log of a pod's container, `turn` the seconds to wait before a read.
+    `changed`: the pace of the training has changed within the usual number of lines.
     """
+    last = _RECENT if changed else _LINES
     query = {
         "sinceSeconds": str(int((past + _CLOCKS).total_seconds())),
         "tailLines": _TAIL,
@@ -65,8 +70,8 @@ async def survey(
         raw = (line.raw for line in lines if is_stack(line.raw))
         stacks.extend(filter(None, (parse_stack(each, pod=pod) for each in raw)))
         for rank, parts in waits_of(lines).items():
-            if len(parts) > _LINES // 2:  # in the first lines the processes wait for the last one
-                waits.append(WaitShare(pod, median(parts[-_LINES:]), rank))
+            if len(parts) > last // 2:  # in the first lines the processes wait for the last one
+                waits.append(WaitShare(pod, median(parts[-last:]), rank))
 
     async with asyncio.TaskGroup() as group:
         for pod, container in _pods(sources):

@@ -68,6 +68,9 @@ def weigh(old: Object, new: Object) -> Weight:
         return Weight.FACTS
     if new.get("stop") and _saved(old) != _saved(new):
         return Weight.FACTS  # the log of a pod that stops can be read once
+    slow = ("training", "straggler")
+    if any(at(old, *slow, key) != at(new, *slow, key) for key in ("pod", "rank")):
+        return Weight.FACTS
     is_progress = changed & _TRAINING or _differ(old, new, "message")
     return Weight.PROGRESS if is_progress else Weight.WORDS
 

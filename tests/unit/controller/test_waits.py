@@ -124,6 +124,19 @@ async def test_of_several_processes_in_a_pod_the_slow_one_is_named_by_its_rank()
         assert (found.pod.name, found.rank) == ("hj-trainer-1-worker-0", 3)
 
 
+async def test_three_slow_lines_name_the_process_for_which_the_others_wait() -> None:
+    async with Bench(interval=0.02) as bench:
+        usual = b"".join(text(step, step, ', "sampled": 0.1') for step in range(20))
+        for index, part in enumerate((0.8, 0.02)):
+            lines = (text(19 + 5 * n, 19 + n, f', "sampled": {part}') for n in range(1, 4))
+            bench.logs.answers[f"a/hj-trainer-{index}-worker-0"] = usual + b"".join(lines)
+        bench.planned(seen(*(job(f"hj-trainer-{n}", phase="Running", gpus=1) for n in range(2))))
+        await bench.until(lambda: bench.reader.waits(KEY))
+        found = straggler(bench.reader.waits(KEY), steps_per_second=None)
+        assert found is not None
+        assert found.pod.name == "hj-trainer-1-worker-0"
+
+
 @pytest.mark.parametrize(("least", "learns"), [(0.6, True), (0.02, False)])
 async def test_a_training_that_waits_for_no_single_process_gets_used_to_its_pace(
     least: float, learns: bool

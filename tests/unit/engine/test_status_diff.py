@@ -25,6 +25,7 @@ BASE: Object = {
         ({"splitCount": 2}, Weight.FACTS),
         ({}, Weight.NOTHING),
         ({"training": {"step": 7}}, Weight.PROGRESS),
+        ({"training": {"step": 7, "straggler": {"pod": "p", "rank": 3}}}, Weight.FACTS),
         ({"goodput": {"ratio": "0.5"}}, Weight.PROGRESS),
         ({"jobs": [{**BASE["jobs"][0], "training": {"step": 7}}]}, Weight.PROGRESS),
         ({"jobs": [{**BASE["jobs"][0], "training": {}, "phase": "Placed"}]}, Weight.FACTS),
