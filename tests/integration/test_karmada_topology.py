@@ -1,6 +1,5 @@
 """A whole sandbox: jobs travel to members, run there, and report back."""
 
-import json
 import os
 from collections import Counter
 from copy import deepcopy
@@ -25,6 +24,7 @@ from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.topology import Topology
 from tests.support.envtest import kube_apiserver
+from tests.support.karmadarecording import RECORDED
 from tests.support.sandbox import (
     cluster_statuses,
     condition,
@@ -36,11 +36,6 @@ from tests.support.sandbox import (
     policy,
     reported,
 )
-
-RECORDED = json.loads(
-    (Path(__file__).parents[1] / "unit" / "sandbox" / "data" / "karmada.json").read_text()
-)
-
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -1,8 +1,6 @@
 """What the detector makes of templates and policies, held against a recording of the real one."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +13,8 @@ from hyperjob_sandbox.karmada.bindings import (
     sync_binding,
 )
 from hyperjob_sandbox.karmada.interpreter import replicas_of
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
 
 

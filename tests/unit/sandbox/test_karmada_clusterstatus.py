@@ -1,13 +1,10 @@
 """Cluster status made of nodes and pods, held against a recording."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from hyperjob_sandbox.karmada import clusterstatus
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 AMOUNTS = {"cpu": "256", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "1000"}
 
 

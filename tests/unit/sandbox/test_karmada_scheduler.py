@@ -2,14 +2,13 @@
 
 import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
 from hyperjob_sandbox.karmada.scheduler import applied_placement, schedule
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 ENABLED = [
     {
         "groupVersion": "batch.volcano.sh/v1alpha1",

@@ -1,8 +1,6 @@
 """Works and the statuses made of them, held against a recording of the real Karmada."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +8,8 @@ from hyperjob_sandbox.karmada import interpreter, works
 from hyperjob_sandbox.karmada.dispatch import binding_status
 from hyperjob_sandbox.karmada.execution import retain
 from hyperjob_sandbox.objects import with_conditions
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
 NOW = "2026-11-21T03:43:17Z"
 

@@ -1,14 +1,12 @@
 """What Volcano's webhooks make of a vcjob, and the words in which they refuse it."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
 from hyperjob_sandbox.member.jobadmission import default_job, validate_create, validate_update
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 OPEN = {"metadata": {"name": "default"}, "status": {"state": "Open"}}
 
 

@@ -1,14 +1,12 @@
 """The pods and PodGroups of a vcjob."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
 from hyperjob_sandbox.member import jobpods, resources
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 TORCH = RECORDED["pytorch"]["job"]
 
 

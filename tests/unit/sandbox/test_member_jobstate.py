@@ -1,16 +1,14 @@
 """The life of a vcjob, step by step, held against recordings of Volcano's job controller."""
 
-import json
 from copy import deepcopy
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from hyperjob_sandbox.member import jobstate
 from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
+from tests.support.karmadarecording import RECORDED
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 NOW = datetime(2026, 11, 21, 3, 43, 19, tzinfo=UTC)
 
 
