@@ -150,67 +150,11 @@ async def test_an_update_shows_both_objects_and_a_status_write_its_path(
     assert (status["subResource"], status["object"]["status"]) == ("status", {"ready": 1})
 
 
-async def test_a_refusal_reaches_the_client_in_the_servers_words(
-    api: RawApi, webhook: Webhook
-) -> None:
-    webhook.respond = lambda request: {
-        "allowed": False,
-        "status": {"message": "not today", "code": 403, "reason": "Forbidden"},
-        "warnings": ["tomorrow maybe"],
-    }
-    await configure(api, VALIDATING, webhook.configuration("ValidatingWebhookConfiguration"))
-    answer = await api.post(GADGETS, gadget("a"))
-    assert answer.code == 403
-    text = 'admission webhook "hook.test.example.dev" denied the request: not today'
-    assert answer.body["message"] == text
-    assert answer.headers["Warning"] == '299 - "tomorrow maybe"'
-    assert (await api.get(f"{GADGETS}/a")).code == 404
-
-
-async def test_deletions_are_asked_about(api: RawApi, webhook: Webhook) -> None:
-    await api.post(GADGETS, gadget("a"))
-    webhook.respond = lambda request: {"allowed": False}
-    await configure(api, VALIDATING, webhook.configuration("ValidatingWebhookConfiguration"))
-    assert (await api.delete(f"{GADGETS}/a", {"propagationPolicy": "Background"})).code == 400
-    (request,) = webhook.requests
-    assert (request["object"], request["oldObject"]["metadata"]["name"]) == (None, "a")
-    assert request["options"]["propagationPolicy"] == "Background"
-    assert (await api.delete(GADGETS)).code == 400
-    assert (await api.get(f"{GADGETS}/a")).code == 200
-
-
-async def test_a_webhook_that_is_away_fails_or_is_ignored_as_configured(
-    api: RawApi, webhook: Webhook
-) -> None:
-    webhook.url = "https://127.0.0.1:1/hook"
-    configuration = webhook.configuration("ValidatingWebhookConfiguration")
-    await configure(api, VALIDATING, configuration)
-    answer = await api.post(GADGETS, gadget("a"))
-    assert (answer.code, answer.body["reason"]) == (500, "InternalError")
-    assert 'failed calling webhook "hook.test.example.dev"' in answer.body["message"]
-    ops = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]
-    changed = await api.call(
-        "PATCH", f"{VALIDATING}/hooks", ops, media="application/json-patch+json"
-    )
-    assert changed.code == 200
-    assert (await api.post(GADGETS, gadget("a"))).code == 201
-
-
 async def test_a_removed_configuration_asks_nobody(api: RawApi, webhook: Webhook) -> None:
     await configure(api, MUTATING, webhook.configuration("MutatingWebhookConfiguration"))
     await api.delete(f"{MUTATING}/hooks")
     await api.post(GADGETS, gadget("a"))
     assert webhook.requests == []
-
-
-async def test_a_slow_webhook_holds_up_nobody_else(api: RawApi, webhook: Webhook) -> None:
-    await configure(api, VALIDATING, webhook.configuration("ValidatingWebhookConfiguration"))
-    webhook.hold = asyncio.Event()
-    waiting = asyncio.create_task(api.post(GADGETS, gadget("a")))
-    await webhook.entered.wait()
-    assert (await api.get(GADGETS)).body["items"] == []
-    webhook.hold.set()
-    assert (await waiting).code == 201
 
 
 async def test_a_patch_that_loses_the_race_during_admission_is_made_again(
@@ -223,12 +167,6 @@ async def test_a_patch_that_loses_the_race_during_admission_is_made_again(
     assert {answer.code for answer in answers} == {200}
     labels = (await api.get(f"{GADGETS}/a")).body["metadata"]["labels"]
     assert set(labels) == {"k0", "k1", "k2"}
-
-
-async def test_a_dry_run_says_so(api: RawApi, webhook: Webhook) -> None:
-    await configure(api, VALIDATING, webhook.configuration("ValidatingWebhookConfiguration"))
-    await api.post(f"{GADGETS}?dryRun=All", gadget("a"))
-    assert webhook.requests[0]["dryRun"] is True
 
 
 async def test_a_webhook_that_cannot_be_compiled_is_refused(api: RawApi, webhook: Webhook) -> None:

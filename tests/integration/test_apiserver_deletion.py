@@ -82,34 +82,6 @@ async def test_a_dependent_of_nobody_is_collected(api: RawApi) -> None:
     await gone(api, GADGETS, "late", since=since)
 
 
-@pytest.mark.parametrize("policy", ["Foreground", "Orphan", "Sideways"])
-async def test_dependents_go_in_the_background_only(api: RawApi, policy: str) -> None:
-    await api.post(GADGETS, gadget("a"))
-    refused = await api.delete(f"{GADGETS}/a?propagationPolicy={policy}")
-    assert refused.code == 422
-    assert 'propagationPolicy: Unsupported value: "' in refused.body["message"]
-    assert (await api.delete(f"{GADGETS}/a?propagationPolicy=Background")).code == 200
-
-
-@pytest.mark.parametrize("key", ["uid", "resourceVersion"])
-async def test_a_precondition_that_does_not_hold_conflicts(api: RawApi, key: str) -> None:
-    await api.post(GADGETS, gadget("a"))
-    answer = await api.delete(f"{GADGETS}/a", {"preconditions": {key: "12345"}})
-    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
-    assert "precondition (12345) does not match" in answer.body["message"]
-
-
-async def test_a_namespace_takes_its_content_along(api: RawApi) -> None:
-    await api.post(NAMESPACES, {"metadata": {"name": "team"}})
-    inside = GADGETS.replace("default", "team")
-    await api.post(inside, gadget("a"))
-    since = await now(api)
-    answer = await api.delete(f"{NAMESPACES}/team")
-    assert answer.body["status"]["phase"] == "Terminating"
-    await gone(api, NAMESPACES, "team", since=since)
-    assert (await api.get(f"{inside}/a")).code == 404
-
-
 async def test_a_terminating_namespace_takes_nothing_new_and_waits_for_finalizers(
     api: RawApi,
 ) -> None:
@@ -133,13 +105,6 @@ async def test_a_terminating_namespace_takes_nothing_new_and_waits_for_finalizer
     await gone(api, NAMESPACES, "team", since=since)
 
 
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_the_systems_namespaces_stay(api: RawApi, name: str) -> None:
-    answer = await api.delete(f"{NAMESPACES}/{name}")
-    assert answer.code == 403
-    assert answer.body["message"].endswith("is forbidden: this namespace may not be deleted")
-
-
 async def test_a_definition_takes_its_objects_along(api: RawApi) -> None:
     await api.post(GADGETS, gadget("a"))
     await api.post(GADGETS, gadget("held", finalizers=["example.dev/hold"]))
@@ -152,15 +117,6 @@ async def test_a_definition_takes_its_objects_along(api: RawApi) -> None:
     await api.merge(f"{GADGETS}/held", {"metadata": {"finalizers": None}})
     await gone(api, CRDS, "gadgets.test.example.dev", since=since)
     assert (await api.get(GADGETS)).code == 404
-
-
-async def test_a_definition_can_come_back_empty(api: RawApi) -> None:
-    await api.post(GADGETS, gadget("a"))
-    since = await now(api)
-    await api.delete(f"{CRDS}/gadgets.test.example.dev")
-    await gone(api, CRDS, "gadgets.test.example.dev", since=since)
-    assert (await api.post(CRDS, GADGET_CRD)).code == 201
-    assert (await api.get(GADGETS)).body["items"] == []
 
 
 async def test_a_running_pod_is_given_its_grace(api: RawApi) -> None:
@@ -178,32 +134,6 @@ async def test_a_pod_without_node_goes_at_once(api: RawApi) -> None:
     await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
     await api.delete(f"{PODS}/p")
     assert (await api.get(f"{PODS}/p")).code == 404
-
-
-async def test_deleting_many_returns_what_was_deleted(api: RawApi) -> None:
-    for name, team in (("a", "x"), ("b", "y"), ("c", "x")):
-        await api.post(GADGETS, gadget(name, labels={"team": team}))
-    answer = await api.delete(f"{GADGETS}?labelSelector=team%3Dx")
-    assert [item["metadata"]["name"] for item in answer.body["items"]] == ["a", "c"]
-    left = await api.get(GADGETS)
-    assert [item["metadata"]["name"] for item in left.body["items"]] == ["b"]
-
-
-async def test_a_dry_run_deletes_nothing(api: RawApi) -> None:
-    await api.post(GADGETS, gadget("a"))
-    await api.delete(f"{GADGETS}/a?dryRun=All")
-    await api.delete(f"{GADGETS}?dryRun=All")
-    await api.delete(f"{GADGETS}/a", {"dryRun": ["All"]})
-    assert (await api.get(f"{GADGETS}/a")).code == 200
-
-
-async def test_where_there_is_a_body_the_query_says_nothing(api: RawApi) -> None:
-    """As a real API server has it, dry run included."""
-    await api.post(GADGETS, gadget("a", finalizers=["example.com/stay"]))
-    body = {"kind": "DeleteOptions", "propagationPolicy": "Background"}
-    answer = await api.delete(f"{GADGETS}/a?dryRun=All&propagationPolicy=Orphan", body)
-    assert answer.body["metadata"]["finalizers"] == ["example.com/stay"]
-    assert "deletionTimestamp" in (await api.get(f"{GADGETS}/a")).body["metadata"]
 
 
 async def test_concurrent_deletions_end_in_one_success(api: RawApi) -> None:

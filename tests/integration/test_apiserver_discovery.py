@@ -59,42 +59,6 @@ async def test_builtin_kinds_are_listed_as_a_real_server_lists_them(api: RawApi)
             assert [sub["kind"], sub["verbs"]] == real["subresources"][below], name
 
 
-async def test_a_custom_resource_is_listed_in_full(api: RawApi) -> None:
-    found = (await listed(api))["test.example.dev/v1/gadgets"]
-    assert found.pop("storageVersionHash")
-    assert found == {
-        "name": "gadgets",
-        "kind": "Gadget",
-        "namespaced": True,
-        "singularName": "gadget",
-        "verbs": [
-            *("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"),
-        ],
-        "shortNames": ["gd"],
-        "subresources": {
-            "status": {
-                "name": "gadgets/status",
-                "kind": "Gadget",
-                "namespaced": True,
-                "singularName": "",
-                "verbs": ["get", "patch", "update"],
-            }
-        },
-    }
-
-
-async def test_discovery_names_groups_versions_and_resources(api: RawApi) -> None:
-    groups = (await api.get("/apis")).body["groups"]
-    assert {"name", "versions", "preferredVersion"} <= set(groups[0])
-    assert "test.example.dev" in [group["name"] for group in groups]
-    assert (await api.get("/api")).body["versions"] == ["v1"]
-    core = (await api.get("/api/v1")).body["resources"]
-    names = [resource["name"] for resource in core]
-    assert {"pods", "pods/status", "pods/log", "secrets", "namespaces/finalize"} <= set(names)
-    secrets = next(resource for resource in core if resource["name"] == "secrets")
-    assert secrets["storageVersionHash"] == "S6u1pOWzb84="
-
-
 async def test_openapi_documents_are_found_by_their_hash_and_cached(api: RawApi) -> None:
     index = (await api.get("/openapi/v3")).body
     text = index if isinstance(index, dict) else json.loads(index)
@@ -116,14 +80,6 @@ async def test_openapi_version_two_describes_no_kind(api: RawApi) -> None:
     found = await api.get("/openapi/v2")
     assert found.headers["Content-Type"].endswith("+protobuf")
     assert found.body == "\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.36.2B\0"
-
-
-@pytest.mark.parametrize(
-    "path", ["/apis/nothing.example.dev", "/apis/test.example.dev/v9", "/nowhere", "/openapi/v4"]
-)
-async def test_what_is_not_served_is_not_found(api: RawApi, path: str) -> None:
-    answer = await api.get(path)
-    assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
 def two_versions() -> dict[str, Any]:

@@ -61,22 +61,6 @@ def test_create_makes_what_was_asked(
     assert {key: found[key] for key in expected} == expected
 
 
-def test_a_deployment_is_made_scaled_and_changed(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    where = ("-n", namespace)
-    control_plane.kubectl("create", "deployment", "web", "--image=one", "--replicas=2", *where)
-    control_plane.kubectl("scale", "deployment", "web", "--replicas=5", *where)
-    control_plane.kubectl("set", "image", "deployment/web", "one=two:1", *where)
-    found = read(control_plane, "deployment", "web", *where)
-    assert found["metadata"]["generation"] == 3
-    assert found["spec"]["replicas"] == 5
-    container = found["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == "two:1"
-    table = control_plane.kubectl("get", "deployment", "web", *where, "--no-headers").stdout
-    assert table.split()[:2] == ["web", "0/5"]
-
-
 def test_apply_merges_lists_of_builtin_kinds_by_key(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -122,63 +106,6 @@ def test_events_are_shown_with_what_they_are_about(
     assert "it was tested" in described
     listed = control_plane.kubectl("events", "--for=configmap/c", *where).stdout
     assert "Tested" in listed
-
-
-def test_a_watch_from_kubectl_prints_changes(control_plane: ControlPlane, namespace: str) -> None:
-    control_plane.kubectl("create", "configmap", "c", "-n", namespace)
-    command = [KUBECTL, f"--kubeconfig={control_plane.kubeconfig}", "get", "configmap", "-w"]
-    with subprocess.Popen(
-        [*command, "-n", namespace, "--no-headers"], stdout=subprocess.PIPE, text=True
-    ) as watching:
-        assert watching.stdout is not None
-        try:
-            assert watching.stdout.readline().split()[:2] == ["c", "0"]
-            patch = json.dumps({"data": {"a": "b"}})
-            control_plane.kubectl("patch", "configmap", "c", "-n", namespace, "-p", patch)
-            assert watching.stdout.readline().split()[:2] == ["c", "1"]
-        finally:
-            watching.terminate()
-
-
-def test_identity_and_permissions(control_plane: ControlPlane, namespace: str) -> None:
-    who = control_plane.kubectl("auth", "whoami", "-o", "json").stdout
-    assert "system:masters" in json.loads(who)["status"]["userInfo"]["groups"]
-    assert control_plane.kubectl("auth", "can-i", "*", "*").stdout == "yes\n"
-
-
-def test_a_pod_runs_through_its_life_by_hand(control_plane: ControlPlane, namespace: str) -> None:
-    where = ("-n", namespace)
-    overrides = json.dumps({"spec": {"automountServiceAccountToken": False}})
-    run = ["run", "p", "--image=busybox", "--restart=Never", f"--overrides={overrides}"]
-    control_plane.kubectl(*run, *where)
-    status = {"status": {"phase": "Succeeded", "reason": "Done"}}
-    control_plane.kubectl(
-        "patch",
-        "pod",
-        "p",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        json.dumps(status),
-        *where,
-    )
-    control_plane.kubectl("wait", "pod/p", "--for=jsonpath={.status.phase}=Succeeded", *where)
-    assert read(control_plane, "pod", "p", *where)["status"]["phase"] == "Succeeded"
-    control_plane.kubectl("delete", "pod", "p", *where)
-    gone = control_plane.kubectl("get", "pod", "p", *where, check=False)
-    assert 'pods "p" not found' in gone.stderr
-
-
-def test_edit_and_replace_refuse_what_is_stale(control_plane: ControlPlane, namespace: str) -> None:
-    where = ("-n", namespace)
-    control_plane.kubectl("create", "configmap", "c", *where)
-    old = read(control_plane, "configmap", "c", *where)
-    control_plane.kubectl("label", "configmap", "c", "a=b", *where)
-    stale = control_plane.kubectl("replace", "-f", "-", stdin=json.dumps(old), check=False)
-    assert "the object has been modified" in stale.stderr
-    del old["metadata"]["resourceVersion"]
-    control_plane.kubectl("replace", "-f", "-", stdin=json.dumps(old))
-    assert "labels" not in read(control_plane, "configmap", "c", *where)["metadata"]
 
 
 MISSING = {

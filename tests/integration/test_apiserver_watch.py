@@ -25,33 +25,6 @@ async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
         yield api
 
 
-async def test_a_watch_shows_what_happened_after_its_version(api: RawApi) -> None:
-    await api.post(GADGETS, gadget("before"))
-    version = (await api.get(GADGETS)).version
-    await api.post(GADGETS, gadget("a"))
-    async with api.watch(f"{GADGETS}?resourceVersion={version}") as events:
-        await api.merge(f"{GADGETS}/a", {"spec": {"size": 4}})
-        await api.delete(f"{GADGETS}/a")
-        assert await events.names(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
-
-
-async def test_a_watch_without_version_starts_with_what_exists(api: RawApi) -> None:
-    await api.post(GADGETS, gadget("b"))
-    await api.post(GADGETS, gadget("a"))
-    async with api.watch(GADGETS) as events:
-        assert await events.names(2) == [("ADDED", "a"), ("ADDED", "b")]
-        await api.post(GADGETS, gadget("c"))
-        assert await events.names(1) == [("ADDED", "c")]
-
-
-async def test_the_deleted_object_carries_the_version_of_its_deletion(api: RawApi) -> None:
-    created = await api.post(GADGETS, gadget("a"))
-    await api.delete(f"{GADGETS}/a")
-    async with api.watch(f"{GADGETS}?resourceVersion={created.version}") as events:
-        event = await events.next()
-    assert int(event["object"]["metadata"]["resourceVersion"]) > int(created.version)
-
-
 async def test_watches_of_one_namespace_see_no_other(api: RawApi) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
     version = (await api.get(GADGETS)).version
@@ -62,38 +35,6 @@ async def test_watches_of_one_namespace_see_no_other(api: RawApi) -> None:
     everywhere = "/apis/test.example.dev/v1/gadgets"
     async with api.watch(f"{everywhere}?resourceVersion={version}") as events:
         assert await events.names(2) == [("ADDED", "theirs"), ("ADDED", "ours")]
-
-
-async def test_an_object_enters_and_leaves_a_selector(api: RawApi) -> None:
-    version = (await api.post(GADGETS, gadget("a"))).version
-    query = f"?labelSelector=on%3Dyes&resourceVersion={version}"
-    async with api.watch(GADGETS + query) as events:
-        await api.merge(f"{GADGETS}/a", {"spec": {"size": 5}})
-        await api.merge(f"{GADGETS}/a", {"metadata": {"labels": {"on": "yes"}}})
-        await api.merge(f"{GADGETS}/a", {"spec": {"size": 6}})
-        await api.merge(f"{GADGETS}/a", {"metadata": {"labels": {"on": "no"}}})
-        assert await events.names(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
-
-
-async def test_a_field_selector_watches_one_object(api: RawApi) -> None:
-    version = (await api.get(GADGETS)).version
-    query = f"?fieldSelector=metadata.name%3Dwanted&resourceVersion={version}"
-    async with api.watch(GADGETS + query) as events:
-        await api.post(GADGETS, gadget("other"))
-        await api.post(GADGETS, gadget("wanted"))
-        assert await events.names(1) == [("ADDED", "wanted")]
-
-
-async def test_initial_events_end_with_a_marked_bookmark(api: RawApi) -> None:
-    created = await api.post(GADGETS, gadget("a"))
-    query = "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    async with api.watch(GADGETS + query) as events:
-        assert await events.names(1) == [("ADDED", "a")]
-        bookmark = await events.next()
-    assert bookmark["type"] == "BOOKMARK"
-    meta = bookmark["object"]["metadata"]
-    assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
-    assert int(meta["resourceVersion"]) >= int(created.version)
 
 
 async def test_bookmarks_carry_the_newest_version_of_anything(api: RawApi) -> None:

@@ -197,38 +197,6 @@ async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened
         assert opened["spec"]["suspension"] == {"scheduling": False}
 
 
-async def test_removing_the_policys_suspension_alone_opens_a_gate_marked_open(kube):
-    async with (
-        gate(kube),
-        following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs),
-    ):
-        await submit(kube, "marked", "member1")
-        await bindings.until("default/marked-job", lambda obj: condition(obj, "FullyApplied"))
-        await patch(
-            kube, RESOURCE_BINDINGS, "marked-job", {"metadata": {"annotations": {GATE: "open"}}}
-        )
-        await patch(kube, PROPAGATION_POLICIES, "marked", {"spec": {"suspension": None}})
-        await jobs.until("default/marked", lambda obj: phase(obj) == "Completed")
-
-
-async def test_suspending_scheduling_again_gives_nothing_back(kube):
-    async with (
-        gate(kube),
-        following(kube, RESOURCE_BINDINGS) as (bindings,),
-    ):
-        await submit(kube, "again", "member1")
-        await bindings.until("default/again-job", lambda obj: placed_on(obj) == ["member1"])
-        await patch(
-            kube, RESOURCE_BINDINGS, "again-job", {"spec": {"suspension": {"scheduling": True}}}
-        )
-        await bindings.until(
-            "default/again-job", lambda obj: obj["spec"]["suspension"]["scheduling"] is True
-        )
-        await bindings.now(
-            "default/again-job", lambda obj: obj["spec"]["suspension"]["scheduling"] is False
-        )
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def undispatched(tmp_path_factory):
     """Start a sandbox whose Volcano Global suspends and never releases; yields a client."""
@@ -266,18 +234,3 @@ async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(u
             RESOURCE_BINDINGS, "wiped-job", release, kind=PatchType.JSON, namespace="default"
         )
         await jobs.until("default/wiped", lambda obj: phase(obj) == "Completed")
-
-
-async def test_a_suspended_binding_has_no_scheduled_condition(undispatched):
-    kube = undispatched
-    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
-        await kube.create(PROPAGATION_POLICIES, policy("held", "member1"))
-        await kube.create(VCJOBS, job("held"))
-        settled = await synced(kube, bindings, "held")
-        assert "status" not in settled
-        await patch(
-            kube, RESOURCE_BINDINGS, "held-job", {"spec": {"suspension": {"scheduling": False}}}
-        )
-        await bindings.until(
-            "default/held-job", lambda obj: condition(obj, "Scheduled") == ("True", "Success")
-        )

@@ -1,6 +1,5 @@
 """Through `clusters/NAME/proxy` one reads and writes in a member as in the member itself."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from hyperjob.client.members import log_path
 from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.errors import BadRequest, NotFound, Unavailable
+from hyperjob_core.kube.errors import NotFound, Unavailable
 from hyperjob_core.kube.proxied import proxied
 from hyperjob_core.kube.resources import PODS
 from hyperjob_sandbox.apiserver import ApiServer
@@ -98,23 +97,6 @@ async def test_a_member_that_is_lost_is_told_as_unavailable(pair: Pair) -> None:
     await pair.member.stop_listening()
     with pytest.raises(Unavailable, match="error trying to reach service"):
         await pair.kube.raw("GET", proxied("east", "/version"))
-
-
-async def test_a_log_is_followed_until_its_container_ends(pair: Pair) -> None:
-    await pair.set_state(running={"startedAt": "2026-01-01T00:00:00Z"})
-    stream = raw_lines(pair.kube, log_path("east", "default", "w"), params={"follow": "true"})
-    async with asyncio.timeout(30), aclosing(stream) as lines:
-        assert await anext(lines) == b"started on n (simulated)"
-        ended = {"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}
-        await pair.set_state(terminated={**ended, "exitCode": 0})
-        assert [line async for line in lines]
-
-
-async def test_a_log_that_cannot_be_followed_is_refused_at_once(pair: Pair) -> None:
-    stream = raw_lines(pair.kube, log_path("east", "default", "w"), params={"follow": "true"})
-    async with aclosing(stream) as lines:
-        with pytest.raises(BadRequest, match="is waiting to start"):
-            await anext(lines)
 
 
 async def test_who_stops_listening_ends_the_stream_in_the_member_too(pair: Pair) -> None:

@@ -9,10 +9,8 @@ import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
-    NAMESPACES,
     PODS,
     PROPAGATION_POLICIES,
     QUEUES,
@@ -125,19 +123,6 @@ async def test_finished_objects_have_the_recorded_shape(kube):
     assert shape(work) == shape(wanted)
 
 
-async def test_deleting_a_job_removes_it_from_its_member(topology, kube):
-    member = topology.clusters["member1"].kube
-    async with following(member, VCJOBS, PODS) as (jobs, pods), following(kube, WORKS) as (works,):
-        await submit(kube, "long-deleted", "member1", maxRetry=3)
-        await jobs.until("default/long-deleted", lambda obj: phase(obj) == "Running")
-        await kube.delete(VCJOBS, "long-deleted", namespace="default")
-        await jobs.gone("default/long-deleted")
-        await pods.gone("default/long-deleted-worker-0")
-        await works.gone(work_key("member1", "long-deleted"))
-    with pytest.raises(NotFound):
-        await kube.get(RESOURCE_BINDINGS, "long-deleted-job", namespace="default")
-
-
 async def test_deleting_only_the_policy_leaves_everything_running(topology, kube):
     member = topology.clusters["member1"].kube
     async with (
@@ -157,43 +142,6 @@ async def test_deleting_only_the_policy_leaves_everything_running(topology, kube
 
 def is_claimed(obj):
     return names.POLICY_ID in (obj["metadata"].get("labels") or {})
-
-
-async def test_a_later_policy_that_preempts_takes_the_job(kube):
-    async with following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings):
-        wide = policy("wide", "member1")
-        selector = wide["spec"]["resourceSelectors"][0]
-        selector.pop("name")
-        selector["labelSelector"] = {"matchLabels": {"take": "me"}}
-        await kube.create(PROPAGATION_POLICIES, wide)
-        taken = job("long-taken")
-        taken["metadata"]["labels"] = {"take": "me"}
-        await kube.create(VCJOBS, taken)
-        await bindings.until("default/long-taken-job", lambda obj: placed_on(obj) == ["member1"])
-        urgent = policy("urgent", "member2", priority=1)
-        urgent["spec"]["resourceSelectors"][0]["name"] = "long-taken"
-        await kube.create(PROPAGATION_POLICIES, urgent)
-        await bindings.until("default/long-taken-job", lambda obj: placed_on(obj) == ["member2"])
-        claimed = jobs.get("default/long-taken")
-        assert claimed["metadata"]["annotations"][names.POLICY_NAME] == "urgent"
-
-
-async def test_no_cluster_fits_until_the_policy_names_one_that_exists(kube):
-    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
-        await submit(kube, "nofit", "ghost")
-        waiting = await bindings.until("default/nofit-job", lambda obj: condition(obj, "Scheduled"))
-        assert condition(waiting, "Scheduled") == ("False", "NoClusterFit")
-        assert jobs.get("default/nofit").get("status") is None
-        pinned = {"spec": {"placement": policy("nofit", "member1")["spec"]["placement"]}}
-        await kube.patch(
-            PROPAGATION_POLICIES, "nofit", pinned, kind=PatchType.MERGE, namespace="default"
-        )
-        await bindings.until("default/nofit-job", lambda obj: placed_on(obj) == ["member1"])
-
-
-async def test_volcano_globals_webhook_refuses_a_queue_that_is_not_there(kube):
-    with pytest.raises((Forbidden, KubeError), match="unable to find job queue"):
-        await kube.create(VCJOBS, job("refused", queue="ghost"))
 
 
 async def test_a_job_that_the_member_refuses_is_not_applied_until_it_can_be(topology, kube):
@@ -251,16 +199,6 @@ async def test_pinning_a_running_job_elsewhere_moves_it(topology, kube):
             "default/long-moved-job",
             lambda obj: reported(obj).get("clusterName") == "member2",
         )
-
-
-async def test_namespaces_go_to_members_unless_they_say_no(topology, kube):
-    member = topology.clusters["member2"].kube
-    async with following(member, NAMESPACES) as (namespaces,):
-        for name, labels in (("quiet", {names.SKIP_AUTO_PROPAGATION: "true"}), ("ml", {})):
-            await kube.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
-        await namespaces.until("ml", bool)
-        assert namespaces.get("quiet") is None
-        assert namespaces.get("karmada-es-member2") is None
 
 
 async def test_queues_are_open_and_the_members_own_default_queue_is_taken_over(topology, kube):

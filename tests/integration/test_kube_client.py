@@ -12,7 +12,7 @@ from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.leaderelection import LeaderElector
-from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES, NAMESPACES, QUEUES
+from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES
 
 FOREVER = 60.0
 
@@ -86,12 +86,6 @@ async def test_an_object_lives_and_dies(kube, namespace):
     assert raised.value.message == 'configmaps "one" not found'
 
 
-async def test_a_dry_run_leaves_nothing(kube, namespace):
-    await kube.create(CONFIG_MAPS, settings(namespace, "dry"), dry_run=True)
-    with pytest.raises(errors.NotFound):
-        await kube.get(CONFIG_MAPS, "dry", namespace=namespace)
-
-
 async def test_server_side_apply_owns_fields_and_names_who_conflicts(kube, namespace):
     def document(value: str) -> dict[str, Any]:
         return {"metadata": {"name": "ssa", "namespace": namespace}, "data": {"a": value}}
@@ -102,23 +96,6 @@ async def test_server_side_apply_owns_fields_and_names_who_conflicts(kube, names
     assert [cause["field"] for cause in raised.value.causes] == [".data.a"]
     taken = await kube.apply(CONFIG_MAPS, document("2"), field_manager="second")
     assert taken["data"] == {"a": "2"}
-
-
-async def test_an_invalid_object_says_which_fields(kube, namespace):
-    broken = hyperjob(namespace, "broken")
-    broken["spec"]["minAvailable"] = "two"
-    with pytest.raises(errors.Invalid) as raised:
-        await kube.create(HYPERJOBS, broken)
-    assert "spec.minAvailable" in [cause["field"] for cause in raised.value.causes]
-
-
-async def test_status_is_written_beside_the_spec(kube, namespace):
-    job = await kube.create(HYPERJOBS, hyperjob(namespace, "with-status"))
-    job["status"] = {"observedGeneration": 1}
-    job["spec"]["minAvailable"] = 1
-    written = await kube.replace(HYPERJOBS, job, subresource="status")
-    assert written["status"]["observedGeneration"] == 1
-    assert written["spec"].get("minAvailable") is None
 
 
 async def test_a_list_of_many_pages_is_whole_and_can_be_watched_from(kube, namespace):
@@ -152,12 +129,6 @@ async def test_a_list_of_many_pages_is_whole_and_can_be_watched_from(kube, names
             if len(seen) == 2:
                 break
     assert seen == [(EventType.MODIFIED, "page-07"), (EventType.DELETED, "page-08")]
-
-
-async def test_a_version_from_nowhere_is_refused(kube):
-    async with aclosing(kube.watch(NAMESPACES, resource_version="abc")) as events:
-        with pytest.raises(errors.KubeError, match="abc"):
-            await anext(events)
 
 
 class Told:
@@ -239,21 +210,6 @@ async def test_a_deletion_held_by_a_finalizer_is_a_change_first(kube, namespace)
             namespace=namespace,
         )
         await told.until("DELETED", "held")
-
-
-async def test_a_cluster_wide_resource_has_bare_keys(kube):
-    queue = {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
-        "metadata": {"name": "kube-test"},
-        "spec": {"weight": 1},
-    }
-    await kube.create(QUEUES, queue)
-    informer = Informer(kube, QUEUES)
-    async with running(informer.run()), asyncio.timeout(FOREVER):
-        await informer.synced.wait()
-        assert informer.get("kube-test")["spec"]["weight"] == 1
-    await kube.delete(QUEUES, "kube-test")
 
 
 async def test_leadership_passes_on(kube, namespace):

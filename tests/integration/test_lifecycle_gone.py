@@ -46,8 +46,10 @@ def runs_again(obj: Object) -> bool:
     return phase_of(obj) == "Running" and job.get("attempt") == 1
 
 
-@pytest.mark.parametrize("case", POLICIES)
-@pytest.mark.parametrize("what", DELETIONS)
+@pytest.mark.parametrize(
+    ("what", "case"),
+    [("the ResourceBinding", "with a policy"), ("the Work", "without a policy")],
+)
 async def test_a_deleted_object_is_noticed_and_the_sub_job_starts_again(
     what: str, case: str, tmp_path: Path
 ) -> None:

@@ -15,13 +15,12 @@ import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound
+from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
 from tests.support.rawlog import raw_lines
-from tests.support.stack import kubectl
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 CONFIG = """
@@ -162,23 +161,6 @@ async def test_a_pod_that_writes_until_it_is_killed_leaves_no_folder(
         os.kill(host, signal.SIGCONT)
     await is_gone(kube, "p")
     await holds(lambda: not any(each.exists() for each in folders))
-
-
-ENDS = {
-    "success": (python("print('done')"), 0, "Completed", "Succeeded"),
-    "an exit code": (("sh", "-c", "exit 3"), 3, "Error", "Failed"),
-    "a signal": (("sh", "-c", "kill -9 $$$$"), 137, "Error", "Failed"),
-    "a program that is not there": (("no-such-program",), 127, "StartError", "Failed"),
-}
-
-
-async def test_exit_codes_are_those_of_the_process(topology: Topology) -> None:
-    kube = topology.clusters["a"].kube
-    for number, (name, (command, code, reason, wanted)) in enumerate(ENDS.items()):
-        await kube.create(PODS, pod(*command, name=f"p{number}"), namespace="default")
-        found = await until(kube, phase(wanted), name=f"p{number}")
-        state = container(found)["state"]["terminated"]
-        assert (state["exitCode"], state["reason"]) == (code, reason), name
 
 
 async def test_a_container_sees_its_volumes_names_variables_and_accelerators(
@@ -379,47 +361,6 @@ async def test_probes_decide_on_readiness_and_on_restarts(topology: Topology) ->
     assert phase("Running")(found)
 
 
-async def test_kubectl_describe_says_what_a_pod_waits_for_and_why_its_container_is_restarted(
-    topology: Topology,
-) -> None:
-    kube = topology.clusters["a"].kube
-    file = topology.clusters["a"].kubeconfig
-
-    async def until_described(name: str, *texts: str) -> None:
-        async with asyncio.timeout(60):
-            while True:
-                shown = await asyncio.to_thread(kubectl, file, "describe", "pod", name)
-                if all(text in shown.stdout for text in texts):
-                    return
-
-    waits = pod("true", name="waits", volumes=[{"name": "v", "configMap": {"name": "none"}}])
-    await kube.create(PODS, waits, namespace="default")
-    await until_described(
-        "waits", "FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "none"'
-    )
-    probe = {"exec": {"command": ["sh", "-c", "exit 3"]}, "periodSeconds": 1, "failureThreshold": 1}
-    sick = pod(
-        *("sleep", "1000"),
-        name="sick",
-        restartPolicy="Always",
-        terminationGracePeriodSeconds=1,
-        container={"livenessProbe": probe},
-    )
-    await kube.create(PODS, sick, namespace="default")
-    await until_described(
-        "sick",
-        "Started container main",
-        "Unhealthy",
-        "Liveness probe failed: command exited with 3",
-        "Container main failed liveness probe, will be restarted",
-    )
-    fails = pod("sh", "-c", "exit 4", name="fails", restartPolicy="Always")
-    await kube.create(PODS, fails, namespace="default")
-    await until_described(
-        "fails", "Back-off restarting failed container main in pod fails", "Exit Code:    4"
-    )
-
-
 async def test_a_log_is_bounded_on_disk_and_keeps_its_end(
     topology: Topology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -507,39 +448,6 @@ async def test_a_container_waits_for_what_it_refers_to(topology: Topology) -> No
     await kube.create(CONFIG_MAPS, late, namespace="default")
     await until(kube, phase("Succeeded"))
     assert await log(kube) == "there\n"
-
-
-async def test_a_log_is_followed_until_the_container_ends(topology: Topology) -> None:
-    kube = topology.clusters["a"].kube
-    text = (
-        "import os, time; print('first')\n"
-        "while not os.path.exists('/keep/go'): time.sleep(0.02)\n"
-        "print('last')"
-    )
-    made = pod(
-        *python(text),
-        volumes=[{"name": "k", "hostPath": {"path": "/keep"}}],
-        container={"volumeMounts": [{"name": "k", "mountPath": "/keep"}]},
-    )
-    await kube.create(PODS, made, namespace="default")
-    await until(kube, phase("Running"))
-    lines = []
-    async with asyncio.timeout(30):
-        path = f"{PODS.path('default', 'p')}/log"
-        async for line in raw_lines(kube, path, params={"follow": "true"}):
-            lines.append(line)
-            if line == b"first":
-                (topology.directory / "pods/a/host/keep/go").touch()
-    assert lines == [b"first", b"last"]
-
-
-@pytest.mark.parametrize("sub", ["attach", "portforward"])
-async def test_attach_and_port_forward_are_refused_in_words(topology: Topology, sub: str) -> None:
-    kube = topology.clusters["a"].kube
-    await kube.create(PODS, pod("sleep", "1000"), namespace="default")
-    await until(kube, phase("Running"))
-    with pytest.raises(KubeError, match="is a process of this machine"):
-        await kube.raw("GET", f"{PODS.path('default', 'p')}/{sub}")
 
 
 def marked(text: str) -> list[int]:

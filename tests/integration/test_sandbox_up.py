@@ -183,21 +183,6 @@ def test_a_deleted_claim_loses_its_data_and_no_other_does(kubeconfig: Path, tmp_
     assert "No such file" in found.read_text()
 
 
-def test_the_logs_of_init_containers_can_be_read(kubeconfig: Path) -> None:
-    init = [{"name": "fetch", "image": "x", "command": ["sh", "-c", "echo fetched; exit $CODE"]}]
-    init[0]["env"] = [{"name": "CODE", "value": "0"}]  # type: ignore[assignment]
-    apply(kubeconfig, job("fine", "echo trained", pod={"initContainers": init}))
-    until(kubeconfig, "fine", "phase=Completed")
-    assert hyperjob(kubeconfig, "logs", "fine", "-c", "fetch", "--no-prefix") == "fetched\n"
-    assert hyperjob(kubeconfig, "logs", "fine", "--no-prefix") == "trained\n"
-    both = hyperjob(kubeconfig, "logs", "fine", "--all-containers", "--no-prefix")
-    assert both == "fetched\ntrained\n"
-    init[0]["env"] = [{"name": "CODE", "value": "3"}]  # type: ignore[assignment]
-    apply(kubeconfig, job("broken", "echo trained", pod={"initContainers": init}))
-    until(kubeconfig, "broken", "phase=Failed")
-    assert hyperjob(kubeconfig, "logs", "broken", "--no-prefix") == "fetched\n"
-
-
 def test_a_sandbox_says_that_its_port_is_taken(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

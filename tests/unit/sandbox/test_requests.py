@@ -1,15 +1,12 @@
 """Reading requests: paths, media types, bodies; and the views of events."""
 
-from typing import Any
-
 import pytest
 
 from hyperjob_sandbox.apiserver.errors import ApiError
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
-from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
-from hyperjob_sandbox.apiserver.transport import coreevents
-from hyperjob_sandbox.apiserver.transport.decode import load, read_object
+from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
+from hyperjob_sandbox.apiserver.transport.decode import read_object
 from hyperjob_sandbox.apiserver.transport.requestinfo import negotiate, parse
 
 
@@ -85,26 +82,6 @@ def test_a_body_that_is_no_object_says_what_it_is(body: bytes, text: str) -> Non
     assert text in refused.value.status["message"]
 
 
-def test_yaml_times_stay_text() -> None:
-    value = load(b"t: 2026-01-01T00:00:00Z\nn: 1\n", yaml_allowed=True, kind="X")
-    assert value == {"t": "2026-01-01T00:00:00Z", "n": 1}
-
-
-def test_versions_are_ordered_as_kubernetes_orders_them() -> None:
-    versions = ["v1alpha1", "v2", "v1beta2", "v1", "foo", "v10", "v1beta1", "v2alpha1", "v11beta2"]
-    assert sorted(versions, key=version_priority, reverse=True) == [
-        "v10",
-        "v2",
-        "v1",
-        "v11beta2",
-        "v1beta2",
-        "v1beta1",
-        "v2alpha1",
-        "v1alpha1",
-        "foo",
-    ]
-
-
 def test_builtin_resources_are_complete_and_unambiguous() -> None:
     registry = Registry()
     short: dict[str, str] = {}
@@ -118,28 +95,3 @@ def test_builtin_resources_are_complete_and_unambiguous() -> None:
     for plural in ("pods", "secrets", "namespaces", "nodes", "services", "configmaps"):
         assert registry.find("", "v1", plural) is not None
     assert registry.find_kind("apps", "v1", "Deployment") is not None
-
-
-EVENT: dict[str, Any] = {
-    "metadata": {"name": "e", "namespace": "ns"},
-    "eventTime": "2026-01-01T00:00:00.000000Z",
-    "reportingController": "c",
-    "reportingInstance": "i",
-    "action": "Do",
-    "reason": "Did",
-    "regarding": {"name": "one", "kind": "Thing", "apiVersion": "v1"},
-    "note": "did it",
-    "type": "Normal",
-    "series": {"count": 2},
-}
-
-
-def test_an_event_is_the_same_in_both_groups() -> None:
-    stored = coreevents.write(EVENT, "events.k8s.io")
-    core = coreevents.read(stored, "")
-    assert (core["message"], core["reportingComponent"]) == ("did it", "c")
-    assert list(core["involvedObject"]) == ["kind", "name", "apiVersion"]
-    again = coreevents.read(coreevents.write(core, ""), "events.k8s.io")
-    assert {key: again[key] for key in EVENT} == EVENT
-    assert again["deprecatedSource"] == {}
-    assert again["deprecatedLastTimestamp"] is None

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_sandbox.local import keeper
 from hyperjob_sandbox.local import lifeline as module
 from hyperjob_sandbox.local.lifeline import lifeline
 from hyperjob_sandbox.local.parts import StackError
@@ -84,44 +83,3 @@ async def test_a_keeper_that_does_not_start_is_an_error(monkeypatch: pytest.Monk
         async with lifeline():
             pytest.fail("there is no installation without a keeper")
     assert module._held == set()
-
-
-def test_a_forked_child_closes_the_ends_that_it_inherits() -> None:
-    reading, writing = os.pipe()
-    module._held.add(writing)
-    child = os.fork()
-    if not child:
-        try:
-            os.fstat(writing)
-        except OSError:
-            os._exit(0)
-        os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert module._held == {writing}, "the owner keeps its end"
-    module._let_go(writing)
-    module._let_go(writing)
-    assert os.read(reading, 1) == b"", "the last end of the pipe is closed"
-    os.close(reading)
-
-
-def test_a_folder_that_others_still_write_to_is_removed_until_the_time_is_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, times = tmp_path / "folder", iter(range(100))
-    folder.mkdir()
-    tries: list[str] = []
-
-    def removed(path: str, **_more: object) -> None:
-        tries.append(path)
-        if len(tries) == 3:
-            folder.rmdir()
-
-    monkeypatch.setattr(keeper.shutil, "rmtree", removed)
-    monkeypatch.setattr(keeper.time, "sleep", lambda _: None)
-    monkeypatch.setattr(keeper.time, "monotonic", lambda: float(next(times)))
-    keeper._remove(str(folder))
-    assert tries == [str(folder)] * 3
-    folder.mkdir()
-    keeper._remove(str(folder))
-    assert (len(tries), folder.exists()) == (3 + 9, True), "10 seconds, one for each look"

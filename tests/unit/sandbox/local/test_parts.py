@@ -4,7 +4,6 @@ import asyncio
 import signal
 import socket
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from hyperjob_sandbox.local.parts import (
     until_file,
     until_ready,
 )
-from hyperjob_sandbox.local.plane import Plane, PlaneOptions
+from hyperjob_sandbox.local.plane import Plane
 
 ECHO = "import sys; sys.stdout.write(sys.stdin.read().upper())"
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
@@ -59,13 +58,6 @@ async def test_a_process_that_does_not_end_is_killed(
     async with part("x", *python(STUBBORN), log=tmp_path / "log", group=0) as running:
         await printed(running)
     assert running.process.returncode == -signal.SIGKILL
-
-
-async def test_a_process_that_has_ended_is_left_alone(tmp_path: Path) -> None:
-    async with part("x", *python("print(1); 1/0"), log=tmp_path / "log", group=0) as running:
-        await running.process.wait()
-    assert running.process.returncode == 1
-    assert "ZeroDivisionError" in running.tail(), "standard error is in the log too"
 
 
 def running_with(log: Path, code: int | None = None) -> StackProcess:
@@ -164,24 +156,6 @@ def test_a_program_beside_this_python_comes_before_that_of_the_path(
         program("hyperjob-webhook")
 
 
-def options(**more: Any) -> list[str]:
-    made = PlaneOptions(clusters=Path("c.yaml"), directory=Path("d"), **more)
-    return [str(word) for word in made.sandbox_command()]
-
-
-def test_the_command_of_the_control_plane_has_the_options_that_are_given() -> None:
-    plain = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--bare"]
-    plain += ["--clusters", "c.yaml", "--directory", "d"]
-    ready = ["--ready-file", plane.PLANE_FILE]
-    assert options() == [*plain, "--port", "0", *ready]
-    assert options(port=5443)[-4:] == ["--port", "5443", *ready]
-    assert options(volcano_global=True)[-1] == "--volcano-global"
-    assert options(volcano_global=False)[-1] == "--no-volcano-global"
-    assert options(pods="processes", images={"a": "b", "c": "d"}, speed=0.5)[14:] == [
-        *("--pods", "processes", "--image", "a=b", "--image", "c=d", "--speed", "0.5")
-    ]
-
-
 async def test_a_process_that_ends_later_ends_the_plane_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,49 +172,3 @@ async def test_a_process_that_ends_later_ends_the_plane_with_its_log(
     with pytest.raises(StackError) as raised:
         await failing
     assert str(raised.value) == f"webhook ended with -9; its log is {log}\nwhy"
-
-
-def test_free_ports_are_different_and_free() -> None:
-    found = plane._free_ports(4)
-    assert len(set(found)) == 4
-    for port in found:
-        with socket.socket() as again:
-            again.bind(("127.0.0.1", port))
-
-
-@pytest.mark.parametrize(
-    ("errors", "tries", "raises"),
-    [
-        ([], 1, ""),
-        (["the port is taken"] * 2, 3, ""),
-        (["the port is taken"] * 9, 3, "taken"),
-        (["another reason"], 1, "another"),
-    ],
-    ids=["free ports", "ports taken twice", "ports always taken", "another error"],
-)
-async def test_servers_whose_port_is_taken_start_again_with_other_ports(
-    errors: list[str], tries: int, raises: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plane, "_TRIES", 3)
-    monkeypatch.setattr(plane, "_TAKEN", "port is taken")
-    begun, ended = [], []
-
-    async def start(stack: AsyncExitStack, *_: object) -> str:
-        begun.append(stack)
-        stack.callback(ended.append, stack)
-        if errors:
-            raise StackError(errors.pop())
-        return "servers"
-
-    monkeypatch.setattr(plane, "_start_servers", start)
-    async with AsyncExitStack() as stack:
-        given: Any = None
-        if raises:
-            with pytest.raises(StackError, match=raises):
-                await plane._servers(stack, given, given)
-            assert ended == begun
-        else:
-            assert await plane._servers(stack, given, given) == "servers"
-            assert ended == begun[:-1], "the servers run until the end of the installation"
-        assert len(begun) == tries
-    assert ended == begun
