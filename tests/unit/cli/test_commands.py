@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 
 from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
@@ -43,20 +42,6 @@ def said(result: Result) -> tuple[int, str, str]:
 
 HJ = "hyperjob.training.volcano.sh/"
 ENDED = f"error: {HJ}done is Completed: a HyperJob that has ended cannot be suspended or resumed\n"
-SWITCHED = {
-    "suspend": (["suspend", "llm"], (0, f"{HJ}llm suspended\n", "")),
-    "suspend again": (["suspend", "held"], (0, f"{HJ}held already suspended\n", "")),
-    "resume": (["resume", "held"], (0, f"{HJ}held resumed\n", "")),
-    "resume what runs": (["resume", "llm"], (0, f"{HJ}llm not suspended\n", "")),
-    "an ended HyperJob": (["suspend", "done"], (4, "", ENDED)),
-    "an ended one beside another": (["suspend", "done", "llm"], (4, f"{HJ}llm suspended\n", ENDED)),
-    "only the name": (["suspend", "llm", "-o", "name"], (0, f"{HJ}llm\n", "")),
-}
-
-
-@pytest.mark.parametrize(("words", "expected"), SWITCHED.values(), ids=SWITCHED.keys())
-def test_suspend_and_resume(run: Run, words: list[str], expected: tuple[int, str, str]) -> None:
-    assert said(run(*words)) == expected
 
 
 def test_a_hyperjob_that_does_not_exist_fails_the_command_whatever_else_it_does(
@@ -98,14 +83,6 @@ def test_a_misspelt_queue_is_told_with_the_one_that_exists(run: Run, fleet: Flee
     assert 'queues.scheduling.volcano.sh "deafult" not found; did you mean "default"?' in (
         run("queue", "close", "deafult").stderr
     )
-
-
-def test_several_hyperjobs_are_a_list_and_one_is_an_object(run: Run) -> None:
-    assert json.loads(run("suspend", "llm", "-o", "json").stdout)["kind"] == "HyperJob"
-    several = yaml.safe_load(run("resume", "llm", "held", "-o", "yaml").stdout)
-    assert several["kind"] == "List"
-    assert [each["metadata"]["name"] for each in several["items"]] == ["llm", "held"]
-    assert all("managedFields" not in each["metadata"] for each in several["items"])
 
 
 def accepting(fleet: Fleet, *, again: bool = False) -> None:
@@ -408,18 +385,6 @@ def test_a_tree_shows_sub_jobs_and_with_pods_their_pods_in_order(run: Run, fleet
     assert "cluster west is unreachable" in found.stderr
 
 
-def test_trees_as_json_are_one_object_or_items(run: Run, fleet: Fleet) -> None:
-    one = json.loads(run("tree", "llm", "-o", "json").stdout)
-    assert one["name"] == "llm"
-    every = json.loads(run("tree", "-o", "json").stdout)
-    assert [each["name"] for each in every["items"]] == ["done", "held", "llm"]
-    part = run("tree", "llm", "none", "-o", "json")
-    assert part.exit_code == 1
-    assert [each["name"] for each in json.loads(part.stdout)["items"]] == ["llm"]
-    none = run("tree", "none", "-o", "json")
-    assert (none.exit_code, none.stdout) == (1, "")
-
-
 USAGE = {
     "watch of a list": (["tree", "--watch"], "--watch needs one name"),
     "watch as JSON": (["tree", "llm", "-w", "-o", "json"], "--watch needs one name"),
@@ -437,29 +402,6 @@ def test_options_that_exclude_each_other_are_wrong_usage(
     found = run(*words)
     assert found.exit_code == 2
     assert line in found.stderr
-
-
-NOTHING = {
-    "tree": (["tree", "-l", "a=b"], "No resources found.\n"),
-    "get": (["get", "-l", "a=b"], "No resources found in ml namespace.\n"),
-    "get in a namespace": (["get", "-n", "x"], "No resources found in x namespace.\n"),
-    "get in all": (["get", "-A", "-l", "a=b"], "No resources found.\n"),
-}
-
-
-@pytest.mark.parametrize(("words", "remark"), NOTHING.values(), ids=NOTHING.keys())
-def test_nothing_found_is_a_remark_and_no_failure(run: Run, words: list[str], remark: str) -> None:
-    assert said(run(*words)) == (0, "", remark)
-
-
-@pytest.mark.parametrize(
-    "before", [["-n", "ml"], ["--namespace=ml"], ["--context", "c", "-n", "ml"]]
-)
-def test_options_of_the_connection_may_come_before_the_command(run: Run, before: list[str]) -> None:
-    assert said(run(*before, "get", "llm", "-o", "name")) == (0, f"{HJ}llm\n", "")
-    elsewhere = run("-n", "other", "get", "llm")
-    assert elsewhere.exit_code == 1
-    assert run(*before).exit_code == 2, "no command"
 
 
 def test_get_prints_a_sorted_table_and_the_error_of_a_missing_name(run: Run) -> None:

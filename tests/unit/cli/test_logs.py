@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -95,15 +94,6 @@ def test_progress_and_stacks_are_hidden_unless_asked_for(run: Run, fleet: Fleet)
     shown = run(*words, "--progress")
     assert (shown.stdout.splitlines(), shown.stderr) == (texts, "")
     assert len(run(*words, "-o", "json").stdout.splitlines()) == len(texts)
-
-
-async def test_the_page_hides_progress_and_stacks_and_its_download_has_them(fleet: Fleet) -> None:
-    texts = [*FOR_PEOPLE, *FOR_CONTROLLER]
-    fleet.pod("east", "llm-trainer-0", *[line(1, text) for text in texts])
-    for chosen, lines in ((choice(), FOR_PEOPLE), (choice(progress="shown"), texts)):
-        found, _ = await page.last_lines(fleet.kube, ML, "llm", replace(chosen, cluster="east"))
-        assert [text for _, text, _ in found] == lines
-    assert len(await downloaded(fleet, choice(cluster="east"))) == len(texts)
 
 
 def test_a_single_log_is_read_whole_and_parameters_are_those_of_the_kubelet(
@@ -210,35 +200,9 @@ def test_containers_that_have_not_started_have_a_reason(run: Run, fleet: Fleet) 
     ]
 
 
-def test_a_log_that_is_gone_is_a_remark_and_a_failure(run: Run, fleet: Fleet) -> None:
-    del fleet.logs["llm-trainer-0-worker-0", "main"]
-    found = run("logs", "llm")
-    assert found.exit_code == 1
-    assert "pod llm-trainer-0-worker-0 has no log" in found.stderr
-    assert found.stdout.splitlines()[0] == f"{WEST} b"
-
-
 def choice(**query: str) -> page.Choice:
     request: Any = SimpleNamespace(query=query)
     return page.Choice.of(request)
-
-
-def test_parameters_of_the_page_that_make_no_sense_are_left_out() -> None:
-    assert choice() == page.Choice()
-    assert choice(tail="7", since="2h", rank="x,-1", attempt="0") == page.Choice()
-    found = choice(
-        job="j", cluster="c", task="t", container="d", rank="3 , 0", tail="200", since="1h",
-        search="S", attempt="2",
-    )  # fmt: skip
-    assert (found.rank, found.tail, found.attempt) == ("3, 0", 200, 2)
-    wanted = found.wanted
-    assert (wanted.jobs, wanted.cluster, wanted.task, wanted.container) == (("j",), "c", "t", "d")
-    assert wanted.ranks == {0, 3}
-    assert found.query == {"timestamps": "true", "sinceSeconds": "3600"}
-    empty = page.Choice().wanted
-    assert (empty.jobs, empty.cluster, empty.ranks) == ((), None, None)
-    assert page.Choice().query == {"timestamps": "true"}
-    assert len(choice(search="s" * 300).search) == 200
 
 
 async def test_the_page_shows_lines_with_place_and_level(fleet: Fleet) -> None:
@@ -263,14 +227,6 @@ async def test_the_page_shows_2000_lines_and_says_where_the_rest_is(fleet: Fleet
         2000,
         ["only the first 2000 lines are shown: choose a sub-job"],
     )
-
-
-async def test_an_error_of_the_logs_is_a_remark_of_the_page(fleet: Fleet) -> None:
-    found, (said,) = await page.last_lines(fleet.kube, ML, "none", page.Choice())
-    assert found == []
-    assert said.startswith("Error from server (NotFound): ")
-    _, (said,) = await page.last_lines(fleet.kube, ML, "llm", page.Choice(task="x"))
-    assert said == "no pod of llm has a task 'x'; the tasks are worker"
 
 
 class Written:

@@ -113,14 +113,6 @@ def test_with_how_many_of_its_pods_a_sub_job_starts_is_told(tmp_path: Path):
     assert "  16 to 20 pods" in run(tmp_path, large, form="tree").output
 
 
-def test_an_automatic_split_is_told_with_its_sizes(tmp_path: Path):
-    result = run(tmp_path, job(split={"accelerators": 200}))
-    assert result.exit_code == 0
-    (item,) = judged(result)
-    assert placed(item) == {"llm-trainer-0": ("gpu-west", 104), "llm-trainer-1": ("gpu-east", 96)}
-    assert item["jobs"][0]["notOn"]["gpu-east"] == "holds another share of the split"
-
-
 @pytest.mark.parametrize(
     ("made", "cluster", "reason"),
     [
@@ -151,17 +143,6 @@ def test_the_reason_against_a_cluster_with_room(
 ):
     (item,) = judged(run(tmp_path, job(**made)))
     assert item["jobs"][0]["notOn"][cluster] == reason
-
-
-def test_those_that_come_later_find_what_is_left(tmp_path: Path):
-    result = run(tmp_path, job("one", gpus=128), job("two", gpus=144), job("three", gpus=8))
-    assert result.exit_code == 3
-    one, two, three = judged(result)
-    assert placed(one) == {"one-trainer-0": ("gpu-east", 128)}
-    assert placed(two) == {"two-trainer-0": ("gpu-west", 144)}
-    assert (three["verdict"], placed(three)) == ("Waits", {"three-trainer-0": ("", 8)})
-    assert f"each of gpu-east, gpu-west lacks 8 {GPU} (0 free)" in three["message"]
-    assert three["jobs"][0]["notOn"]["gpu-west"] == f"lacks 8 {GPU} (0 free)"
 
 
 def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[str, Object]:
@@ -208,13 +189,6 @@ def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     assert right["verdict"] == "Fits"
 
 
-def test_without_queue_admission_no_queue_of_the_control_plane_is_asked(tmp_path: Path):
-    result = run(tmp_path, job(queue="research"), admission="none")
-    (item,) = json.loads(result.stdout)["items"]
-    assert (item["verdict"], item["queues"]) == ("Fits", [])
-    assert result.exit_code == 0
-
-
 MISSING = "does not exist; create it or name another in templateSpec.queue"
 
 
@@ -241,14 +215,6 @@ def test_a_table_names_each_cluster_that_was_passed_over(tmp_path: Path):
     )
 
 
-def test_a_tree_hangs_the_clusters_below_the_sub_jobs(tmp_path: Path):
-    lines = run(tmp_path, job(), form="tree").output.splitlines()
-    assert lines[0] == "ml/llm  Fits  1 sub-job on gpu-east"
-    assert "   └─ llm-trainer-0  64 nvidia.com/gpu  8 pods" in lines
-    assert "      ├─ on gpu-east" in lines
-    assert lines[-1] == "      └─ not on gpu-west: has room, but fits less closely than gpu-east"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -262,14 +228,6 @@ def test_a_file_that_cannot_be_planned_ends_with_2(tmp_path: Path, text: str, me
     result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS)])
     assert result.exit_code == 2
     assert message in result.output
-
-
-def test_a_clusters_file_with_a_wrong_field_ends_with_2(tmp_path: Path):
-    clusters = tmp_path / "clusters.yaml"
-    clusters.write_text("clusters: [{name: a, nods: []}]\n")
-    result = run(tmp_path, job(), clusters=clusters)
-    assert result.exit_code == 2
-    assert "clusters[0].nods" in result.output
 
 
 def test_a_control_plane_that_cannot_be_reached_ends_with_1(tmp_path: Path):
@@ -367,14 +325,6 @@ def test_what_is_larger_than_empty_clusters_cannot_run(
     one, large = judged(result)
     assert (one["verdict"], large["verdict"]) == ("Fits", "CannotRun")
     assert told in large["message"]
-
-
-@pytest.mark.parametrize("admission", MODES)
-def test_what_would_fit_on_empty_clusters_waits(tmp_path: Path, admission: str):
-    result = run(tmp_path, job("one", gpus=128), job("two", gpus=136, replicas=1), job("three"),
-                 job("four", gpus=128), admission=admission)  # fmt: skip
-    assert result.exit_code == 3
-    assert [item["verdict"] for item in judged(result)][-1] == "Waits"
 
 
 def live(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from hyperjob.cli.get.view import header, row
-from hyperjob.cli.tree.view import lines as tree
 from hyperjob.client.errors import NeverError
 from hyperjob.client.goals import parse_goal
 from hyperjob.client.summary import read
@@ -87,10 +86,6 @@ def test_the_table_has_progress_and_goodput() -> None:
     assert (cells["PROGRESS"], cells["GOODPUT"]) == ("-", "-")
 
 
-def test_the_tree_tells_of_it() -> None:
-    assert "24%" in tree(read(hyperjob(training=TRAINING)), {}, {})[0].plain
-
-
 STEPS = {
     "it is beyond the step": ("step=1000", "Running", {"step": 1200}, True),
     "it is not there yet": ("step=2000", "Running", {"step": 1200}, False),
@@ -113,12 +108,6 @@ def test_a_step_that_never_comes_is_not_waited_for(phase: str, training: Any) ->
         parse_goal("step=5").holds(hyperjob(phase, training=training), "llm")
 
 
-@pytest.mark.parametrize("text", ["step=", "step=x", "step=-1", "steps=4"])
-def test_a_step_is_a_number(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_goal(text)
-
-
 def test_a_phase_and_the_pod_for_which_the_others_wait_are_shown() -> None:
     slow = {"cluster": "west", "pod": "llm-trainer-1-worker-0", "part": "0.45", "seconds": "0.9"}
     training = training_of({**TRAINING, "phase": "evaluate", "straggler": slow})
@@ -127,11 +116,3 @@ def test_a_phase_and_the_pod_for_which_the_others_wait_are_shown() -> None:
         "in phase evaluate, the others wait for pod llm-trainer-1-worker-0 in west 45% of the time,"
         " 0.9 s of each step"
     )
-
-
-def test_a_stall_is_part_of_the_summary() -> None:
-    stall = {"since": "2026-01-02T03:05:00Z", "step": 7, "jobs": ["llm-trainer-0"], "whole": True}
-    found = read(hyperjob(stall=stall)).stall
-    assert found is not None
-    assert (found.step, found.jobs, found.whole) == (7, ("llm-trainer-0",), True)
-    assert read(hyperjob()).stall is None

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.cli.get import view as hyperjobs
-from hyperjob.cli.kubectl.lines import Text, TreeLine, draw
+from hyperjob.cli.kubectl.lines import Text
 from hyperjob.cli.top import view as top
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
-from hyperjob.table import Layout, table
 from hyperjob_core.api.leader import Leader
 from hyperjob_core.api.names import ARGUMENTS
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
@@ -75,36 +74,12 @@ def test_a_wide_row_adds_where_and_why() -> None:
             assert len(header) == len(cells(RUNNING, wide=wide, namespaces=namespaces))
 
 
-def test_a_wide_row_has_one_line_of_a_message() -> None:
-    shown = cells(hyperjob("Queued", message="gpu-east lacks 8 nvidia.com/gpu; " * 30), wide=True)[
-        -1
-    ]
-    assert (len(shown), shown[-1]) == (80, "…")
-
-
 def test_what_is_said_of_one_sub_job_is_not_repeated_for_the_next() -> None:
     why = "needs 32 nvidia.com/gpu: each of gpu-east, gpu-west lacks 8 nvidia.com/gpu (24 free)"
     jobs = [sub_job(index, phase="Queued", message=why) for index in range(3)]
     told = hyperjob("Queued", *jobs)
     text = "\n".join(plain(list(tree.lines(read(told), {}, {}))))
     assert (text.count(why), text.count("as above")) == (1, 2)
-
-
-def test_columns_stand_below_their_titles_and_nothing_is_cut() -> None:
-    assert plain(table(("NAME", "X"), [("a", "1"), ("longer-name", "22")])) == [
-        "NAME          X",
-        "a             1",
-        "longer-name   22",
-    ]
-
-
-def test_rows_that_come_later_stand_below_the_same_titles() -> None:
-    layout = Layout(("NAME", "X"))
-    layout.rows([("longer-name", "1")])
-    assert plain([layout.header(), *layout.rows([("a", "2")])]) == [
-        "NAME          X",
-        "a             2",
-    ]
 
 
 VCJOB: Object = {
@@ -169,19 +144,6 @@ def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
     assert "podList" not in second
 
 
-@given(st.recursive(st.just(()), lambda inner: st.lists(inner, max_size=3), max_leaves=20))
-def test_a_drawing_has_one_line_for_each_node(shape: Any) -> None:
-    def build(part: Any) -> TreeLine:
-        return TreeLine(Text("x"), [build(each) for each in part])
-
-    def count(part: Any) -> int:
-        return 1 + sum(count(each) for each in part)
-
-    lines = plain(draw(build(shape)))
-    assert len(lines) == count(shape)
-    assert all(line.endswith("x") for line in lines)
-
-
 def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     waits = hyperjob("Queued", sub_job(phase="Queued", reason="WaitingForQueue"))
     tally = Tally.of([read(RUNNING), read(waits)])
@@ -208,13 +170,6 @@ def test_what_runs_with_fewer_pods_than_it_has_is_shown_with_how_many() -> None:
     assert (use.used, use.free, use.hyperjobs) == (4, 28, 4)
 
 
-def test_top_names_the_taints_that_keep_sub_jobs_from_a_cluster() -> None:
-    kept = cluster("west") | {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
-    (use,) = usage.clusters([kept], Tally())
-    assert (use.ready, use.taints) == (True, ("maintenance:NoSchedule",))
-    assert "tainted maintenance:NoSchedule" in plain(top.cluster_lines([use], {}))[1]
-
-
 @pytest.mark.parametrize(
     ("state", "closed", "shown"),
     [
@@ -234,13 +189,6 @@ def test_top_names_the_clusters_that_have_closed_a_queue(
     assert shown in plain(top.queue_lines([use]))[1]
     told = top.value(None, [use], {})["queues"][0]["closedIn"]
     assert list(told) == [name for name, each in closed.items() if each != "Open"]
-
-
-@pytest.mark.parametrize(("used", "free"), [(0, 0), (24, 0), (40, 0)])
-def test_top_shows_no_room_on_a_full_cluster_whose_status_is_late(used: int, free: int) -> None:
-    full = [read(hyperjob("Running", sub_job(name=f"hj-{i}", cluster="west"))) for i in range(4)]
-    (use,) = usage.clusters([cluster("west", used=used)], Tally.of(full))
-    assert (use.hyperjobs, use.free) == (32, free)
 
 
 @pytest.mark.parametrize(
@@ -355,17 +303,6 @@ def test_what_volcano_global_still_counts_of_the_ended_is_shown(spec: Object, en
     assert (use.used, use.ended) == (0, ended)
     header, row = plain(top.queue_lines([use]))
     assert dict(zip(header.split(), row.split(), strict=True))["ENDED"] == str(ended)
-
-
-def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> None:
-    waits = [read(hyperjob("Queued", sub_job(phase="Queued"), queue="gold"))]
-    assert usage.queues([], Tally.of(waits))[0].state == "missing"
-    assert usage.queues([], Tally.of(waits), readable=False)[0].state == "?"
-
-
-def test_a_hyperjob_without_sub_jobs_waits_for_the_accelerators_of_all_of_them() -> None:
-    assert Tally.of([read(hyperjob())]).waits_for == {GPU: 16}
-    assert Tally.of([read(hyperjob(spec={"suspend": True}))]).waits_for == {}
 
 
 def test_a_replicated_job_without_sub_jobs_waits_beside_another_that_runs() -> None:

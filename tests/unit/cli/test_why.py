@@ -11,10 +11,9 @@ from hyperjob.client.expected import expected_words
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob_core.api import table
-from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.api.status import ExpectedStart
 from tests.unit.cli.objects import NOW, Object, hyperjob
-from tests.unit.client.test_why import FORBIDDEN, evidence, lease, waiting
+from tests.unit.client.test_why import FORBIDDEN, evidence, waiting
 
 
 def shown(answer: Explanation, events: list[Object]) -> list[str]:
@@ -55,15 +54,6 @@ def test_a_command_has_the_flags_of_its_api_server(words: str, aimed: str) -> No
     assert Access(kubeconfig=Path("/a b"), context="k").command(words) == aimed
 
 
-@pytest.mark.parametrize(("phase", "named"), [("Queued", True), ("Running", False)])
-def test_the_queue_admission_at_work_is_named_while_it_waits(phase: str, named: bool) -> None:
-    held = lease()
-    held["metadata"]["annotations"] = {QUEUE_ADMISSION: "builtin"}
-    answer = explain(evidence(hyperjob(phase, waiting("WaitingForQueue", "waits")), lease=[held]))
-    assert ("  queue admission: builtin" in shown(answer, [])) is named
-    assert view.value(answer, str)["queueAdmission"] == ("builtin" if named else "")
-
-
 def test_as_a_value_it_says_the_same() -> None:
     obj = hyperjob("Suspended", reason="Suspended", message="suspended with 0 of 1 ended")
     answer = explain(evidence(obj))
@@ -99,12 +89,6 @@ def test_the_expected_start_is_said_in_words_and_as_a_value_with_whose_end_gives
     assert view.value(answer, str)["expectedStart"] == expected
 
 
-def test_without_an_expected_start_no_time_is_said() -> None:
-    answer = explain(evidence(hyperjob("Queued", waiting("WaitingForQueue", "waits"))))
-    assert not any("expected to start" in line for line in shown(answer, []))
-    assert "expectedStart" not in view.value(answer, str)
-
-
 @pytest.mark.parametrize(
     ("time", "namespace", "words"),
     [
@@ -124,8 +108,3 @@ def test_an_expected_start_is_a_rough_length_of_time(time: str, namespace: str, 
         expected_words(found, now, namespace=namespace)
         == f"expected to start {words} (its estimate)"
     )
-
-
-@pytest.mark.parametrize("raw", [{}, None, {"time": "x", "after": "ml/a"}])
-def test_what_is_no_time_is_no_expected_start(raw: object) -> None:
-    assert table.read(ExpectedStart, raw) is None
