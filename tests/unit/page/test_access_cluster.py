@@ -13,7 +13,6 @@ from yarl import URL
 from hyperjob_core.kube.accessreviews import SECONDS
 from hyperjob_core.kube.errors import Unauthorized, make_status, unreachable
 from hyperjob_page.access.cluster import ClusterAccess
-from hyperjob_page.access.sessions import SESSION_SECONDS
 from tests.support.counts import Counts
 from tests.support.uisite import DONE, site
 
@@ -158,25 +157,12 @@ async def test_a_visitor_sees_the_namespaces_in_which_they_may_list_hyperjobs(cl
     assert (await who(client, bearer("bob-token")))["namespaces"] == []
 
 
-async def test_the_review_is_about_all_that_the_api_server_knows_of_the_user(client, kube):
-    await who(client, bearer("ann-token"))
-    asked = [body["spec"] for kind, body in kube.bodies if kind == "SubjectAccessReview"]
-    assert all(one["groups"] == ["dev"] and one["extra"] == {"scopes": ["x"]} for one in asked)
-
-
 async def test_logins_are_counted_by_what_the_api_server_said(client):
     counted = Counts()
     for token in ("ann-token", "wrong", "bob-token"):
         await login(client, token)
     for result, number in (("accepted", 2), ("refused", 1)):
         assert counted("hyperjob_page_logins_total", result=result) == number
-
-
-@pytest.mark.parametrize("token", ["", "wrong", "x" * 20_000, "ann-token,root-token"])
-async def test_an_unknown_token_is_refused(client, kube, token):
-    answer = await client.get("/who", headers=bearer(token))
-    assert answer.status in (400, 401)  # 400: aiohttp takes no header of that size
-    assert "SubjectAccessReview" not in {kind for kind, _ in kube.bodies}
 
 
 async def test_without_token_a_browser_is_led_to_the_login_and_a_command_told(client):
@@ -200,11 +186,6 @@ async def test_a_login_gives_a_cookie_that_no_script_and_no_other_site_can_use(c
     assert "ann-token" not in given
     own = {"Host": "ui.example", "Cookie": given.partition(";")[0]}
     assert (await who(client, own))["name"] == "ann"
-
-
-async def test_a_login_leads_to_no_other_site(client):
-    answer = await login(client, "ann-token", next="//evil.example/")
-    assert answer.headers["Location"] == "/"
 
 
 async def test_a_wrong_token_gets_no_session(client):
@@ -261,12 +242,6 @@ async def test_two_replicas_with_the_same_key_share_sessions_and_forms(kube, clo
         assert (await one.post("/do", **form)).status == 200
     async with serving(kube, clock, key=bytes(32)) as stranger:
         assert (await stranger.get("/who", headers=own)).status == 401
-
-
-async def test_a_session_ends_after_its_time(client, clock):
-    own = await session(client)
-    clock.now += SESSION_SECONDS
-    assert (await client.get("/who", headers=own)).status == 401
 
 
 async def test_a_token_that_no_cookie_can_hold_is_named(client, kube):
@@ -334,12 +309,6 @@ async def test_an_account_of_ours_that_is_not_let_in_is_no_fault_of_the_visitor(
     answer = await client.get("/who", headers=bearer("ann-token"))
     assert answer.status == 503
     assert (await login(client, "ann-token")).status == 503
-
-
-async def test_another_host_name_is_refused(client):
-    for path in ("/who", "/login"):
-        answer = await client.get(path, headers={**bearer("root-token"), "Host": "evil.example"})
-        assert answer.status == 403
 
 
 async def test_a_read_only_page_lets_visitors_log_out_and_nothing_else(kube, clock):

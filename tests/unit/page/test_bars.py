@@ -8,13 +8,12 @@ import pytest
 from hyperjob.client.usage import ClusterUse, QueueUse, tree_of
 from hyperjob_page.holdings import Holding, Holdings, parts_of
 from hyperjob_page.lines import QueueLines
-from hyperjob_page.pages.fleet import BarSegment, CardCache, ClusterCard, card_of, placed, totals
+from hyperjob_page.pages.fleet import CardCache, ClusterCard, card_of
 from hyperjob_page.pages.queues import QueueBar, nodes
 from hyperjob_page.rows import Row, row_of
 from hyperjob_page.visitor import EVERYTHING, Scope
 from tests.support.fleet import GPU, hyperjob
 
-TPU = "google.com/tpu"
 COLOURS = {"a": 1, "b": 2}
 
 
@@ -107,60 +106,6 @@ def test_a_bar_of(
     assert (found.ready, found.trouble) == (ready, "" if ready else "no answer")
 
 
-def test_many_hyperjobs_share_a_segment_for_each_queue() -> None:
-    parts = [holding(f"n/{number:02}", 100 - number) for number in range(24)]
-    parts += [holding("n/s1", 1, queue="b"), holding("n/s2", 2, queue="b"), holding("n/s3", 3)]
-    (bar,) = card([use(total=4000)], {GPU: parts}).bars
-    used = [each for each in bar.segments if each.kind == "used"]
-    assert len(used) == 26
-    assert drawn(used)[:2] == [("used", "n/00", 100), ("used", "n/01", 99)]
-    assert drawn(used)[24:] == [("used", "1 more of queue a", 3), ("used", "2 more of queue b", 3)]
-    assert [(each.key, each.colour) for each in used[24:]] == [("", 1), ("", 2)]
-
-
-def test_a_card_names_its_five_largest_hyperjobs_over_all_accelerators() -> None:
-    taken = {
-        GPU: [holding(f"n/{number}", number) for number in range(1, 6)] + [holding("n/two", 3)],
-        TPU: [holding("n/two", 0, reserved=40)],
-    }
-    found = card([use(), use(TPU)], taken, provider="p", zone="z", region="r")
-    assert [(each.key, each.number, each.kind) for each in found.hyperjobs] == [
-        ("n/two", 43, "used"),
-        ("n/5", 5, "used"),
-        ("n/4", 4, "used"),
-        ("n/3", 3, "used"),
-        ("n/2", 2, "used"),
-    ]
-    assert (found.count, found.place, found.name) == (6, "p · r · z", "east")
-    assert [bar.accelerator for bar in found.bars] == [GPU, TPU]
-    assert card([], {}, zone="z").place == "z"
-
-
-def test_totals_are_by_queue_with_the_largest_accelerator_first() -> None:
-    here = card(
-        [use(used=50), use(TPU, total=300)],
-        {GPU: [holding("n/x", 30), holding("n/y", 5, queue="b", reserved=7)]},
-    )
-    there = card([use(used=20)], {GPU: [holding("n/z", 20, queue="b")]}, ready=False)
-    tpu, gpu = totals([here, there])
-    assert (tpu.accelerator, tpu.total) == (TPU, 300)
-    assert (gpu.used, gpu.reserved, gpu.other, gpu.free, gpu.total) == (55, 7, 15, 43, 200)
-    assert drawn(gpu.segments) == [
-        ("used", "queue a", 30),
-        ("used", "queue b", 25),
-        ("reserved", "reserved for HyperJobs that start", 7),
-        ("other", "other work", 15),
-        ("free", "free", 43),
-        ("lost", "on clusters that are not ready", 80),
-    ]
-    assert [(each.queue, each.colour) for each in gpu.segments[:2]] == [("a", 1), ("b", 2)]
-    assert totals([card([use("", total=None, used=None)], {})]) == [], "no accelerator at all"
-
-
-def test_nothing_has_no_width() -> None:
-    assert placed([BarSegment(kind="free", label="free", number=0)]) == []
-
-
 def test_a_card_is_made_again_for_another_version_and_drawn_again_for_another_content() -> None:
     cache, made = CardCache(), []
 
@@ -177,24 +122,6 @@ def test_a_card_is_made_again_for_another_version_and_drawn_again_for_another_co
     other = cache.card(key, 3, lambda: make(9))
     assert other.html != first.html
     assert cache.card((Scope(frozenset({"n"})), "east"), 3, lambda: make(1)).card != other.card
-
-
-def test_the_cards_used_last_are_kept() -> None:
-    cache, made = CardCache(), []
-
-    def ask(name: str) -> None:
-        cache.card((EVERYTHING, name), 1, lambda: made.append(name) or one)
-
-    one = card([], {})
-    for number in range(2000):
-        ask(str(number))
-    ask("0")
-    ask("new")
-    assert len(made) == 2001
-    ask("0")
-    assert len(made) == 2001
-    ask("1")
-    assert made[-1] == "1"
 
 
 def row(number: int = 0, *, phase: str = "Running", **job: Any) -> Row:
@@ -312,30 +239,6 @@ def test_the_bar_of_a_queue(numbers: dict[str, int], guarantee: str | None, expe
         guarantee_at=bar.guarantee_at,
         **given,
     )
-
-
-@pytest.mark.parametrize("name", ["used", "waiting", "share", "deserved", "capability"])
-def test_a_queue_has_a_bar_for_an_accelerator_with_any_number(name: str) -> None:
-    (node,) = shown([queue_use(**{name: 1}), queue_use(accelerator=TPU)], queue("a"))
-    assert [bar.accelerator for bar in node.bars] == [GPU]
-    assert shown([queue_use(accelerator="", **{name: 1})], queue("a"))[0].bars == []
-
-
-def test_a_queue_shows_its_settings_its_phases_and_its_state() -> None:
-    uses = [queue_use(closed_in=("east",)), queue_use("gone", state="missing")]
-    phases = Counter({("a", "Running"): 2, ("a", "Queued"): 1, ("a", "Failed"): 9})
-    strict = queue("a", weight=3, parent="p", dequeueStrategy="fifo")
-    parent, child, gone = shown(uses, strict, queue("p"), phases=phases)
-    assert (gone.weight, gone.phases) == (1, [])
-    assert (parent.fifo, child.fifo, gone.fifo) == (False, True, False)
-    assert (parent.name, parent.leaf, parent.depth, parent.weight) == ("p", False, 0, 1)
-    assert (child.name, child.leaf, child.depth, child.weight) == ("a", True, 1, 3)
-    assert (parent.state, child.state) == ("Open", "Open, closed in east")
-    assert child.phases == [("Queued", 1), ("Running", 2)]
-    assert child.colour == 1
-    assert (gone.name, gone.depth, gone.state, gone.leaf) == ("gone", 0, "missing", True)
-    assert gone.problem.startswith("queue gone does not exist")
-    assert (parent.problem, child.problem) == ("", "")
 
 
 def test_the_line_of_a_queue_shows_twenty_and_counts_the_hidden_before_them() -> None:

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -82,74 +81,6 @@ def test_a_logarithmic_scale_has_equal_heights_for_equal_factors() -> None:
     assert (chart.top, chart.bottom) == ("100", "1")
     assert [y for _, y in places(chart)[0]] == pytest.approx([0, HEIGHT / 2, HEIGHT])
     assert charts([line(point(0, loss=0))], "step", "log") == []
-
-
-def test_time_counts_from_the_first_point_of_all_lines() -> None:
-    late = line(point(0, 110, x=2), point(1, 120, x=1), name="rank 0, attempt 2")
-    (chart,) = charts([line(point(0, 100, x=1), point(1, 105, x=2)), late], "time")
-    assert [[x for x, _ in places(chart, n)[0]] for n in (0, 1)] == [
-        [0, WIDTH / 4],
-        [WIDTH / 2, WIDTH],
-    ]
-
-
-def test_a_log_without_times_is_drawn_over_steps_alone() -> None:
-    kept = line(ProgressPoint(3, None, {"x": 1.0}), name="rank 0, attempt 1")
-    timed = line(point(4, 10, x=2), name="rank 0, attempt 2")
-    assert [len(charts([kept, timed], axis)[0].curves) for axis in ("step", "time")] == [2, 1]
-
-
-def test_values_that_are_no_numbers_are_left_out() -> None:
-    points = [point(0, x=math.nan), point(1, x=math.inf), point(2, x=5), point(3)]
-    (chart,) = charts([line(*points)], "step")
-    assert (chart.top, chart.bottom, chart.curves[0].last) == ("5", "5", "5")
-    assert charts([line(point(0, x=math.nan))], "step") == []
-
-
-@pytest.mark.parametrize(
-    ("values", "heights"),
-    [
-        ((0, 5, 10), (100, 50, 0)),
-        ((-5, 0, 5), (100, 50, 0)),
-        ((7, 7, 7), (50, 50, 50)),
-        ((-1.7e308, 0, 1.7e308), (100, 50, 0)),
-    ],
-)
-def test_the_box_holds_any_numbers(values: Sequence[float], heights: Sequence[float]) -> None:
-    (chart,) = charts([line(*(point(n, x=value) for n, value in enumerate(values)))], "step")
-    assert [y for _, y in places(chart)[0]] == pytest.approx(heights)
-
-
-@pytest.mark.parametrize(
-    ("steps", "axis", "ticks"),
-    [
-        ((3, 3), "step", [(50.0, "3")]),
-        ((0, 4), "step", [(0, "0"), (25, "1"), (50, "2"), (75, "3"), (100, "4")]),
-        (
-            (0, 100),
-            "step",
-            [(0, "0"), (20, "20"), (40, "40"), (60, "60"), (80, "80"), (100, "100")],
-        ),
-        ((5, 25), "step", [(0, "5"), (25, "10"), (50, "15"), (75, "20"), (100, "25")]),
-        ((1, 2), "step", [(0, "1"), (100, "2")]),
-        (
-            (0, 40),
-            "time",
-            [(0, "0s"), (25, "10s"), (50, "20s"), (75, "30s"), (100, "40s")],
-        ),
-    ],
-)
-def test_ticks_are_few_and_round(
-    steps: Sequence[int], axis: Axis, ticks: list[tuple[float, str]]
-) -> None:
-    (chart,) = charts([line(*(point(step, x=1) for step in steps))], axis)
-    assert [(each.at, each.text) for each in chart.ticks] == ticks
-
-
-def test_a_value_has_five_digits() -> None:
-    values = (2.0, 0.123456, 1234567.0, 1e-9)
-    lasts = [charts([line(point(0, x=value))], "step")[0].curves[0].last for value in values]
-    assert lasts == ["2", "0.12346", "1.2346e+06", "1e-09"]
 
 
 VALUES = st.floats() | st.floats(-10, 10)

@@ -121,19 +121,6 @@ def test_the_address_of_a_table_gives_the_same_table_back(query: Query) -> None:
     assert parse(query.parameters) == query
 
 
-def test_parameters_that_make_no_sense_are_left_out() -> None:
-    found = parse(
-        [
-            ("page", "-1"),
-            ("size", "7000"),
-            ("sort", "; drop table"),
-            ("phase", "Nonsense"),
-            ("col", "nonsense"),
-        ]
-    )
-    assert found == Query(size=200)
-
-
 def test_a_label_filter_takes_a_name_or_a_name_and_a_value() -> None:
     row = row_of(hyperjob("a", labels={"team": "vision"}))
     assert Query(label="team").but_phase(row)

@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from hyperjob.client.summary import read
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call, MemoryServer
 from hyperjob_page.charts.curves import ProgressLine
 from hyperjob_page.pages import metrics
@@ -18,7 +18,6 @@ from hyperjob_page.pages.metrics import MetricsChoice, progress_of
 from tests.unit.cli.objects import hyperjob, sub_job
 
 UID = "u1"
-FORBIDDEN = from_status(make_status(403, "no", reason="Forbidden"), "GET log")
 
 
 def printed(*steps: int, second: int = 0, loss: float = 1.0) -> bytes:
@@ -104,31 +103,10 @@ async def test_the_chosen_ranks_alone_are_read() -> None:
     assert len(member.tails) == 2
 
 
-async def test_of_many_logs_the_first_eight_are_read_from_their_last_lines() -> None:
-    member = Member(*(printed(rank) for rank in range(20)))
-    lines, remarks = await progress(member)
-    assert [found for (found,) in lines.values()] == list(range(8))
-    assert remarks == ["8 of 20 logs are read: choose ranks"]
-    assert set(member.tails) == {"5000"}
-
-
 async def test_lines_that_changed_places_are_no_new_begin_and_a_restart_is_one() -> None:
     swapped = printed(3) + printed(2) + printed(4, second=1)
     member = Member(swapped + printed(1, 2, second=20))
     assert (await progress(member))[0] == {"rank 0, attempt 1": [3, 4, 1, 2]}
-
-
-async def test_a_log_that_cannot_be_read_is_named_and_the_others_are_read() -> None:
-    lines, remarks = await progress(Member(FORBIDDEN, printed(1)))
-    assert lines == {"rank 1, attempt 1": [1]}
-    assert len(remarks) == 1
-    assert "east/llm-trainer-0-worker-0: Error from server (Forbidden)" in remarks[0]
-
-
-async def test_a_hyperjob_without_a_log_says_so() -> None:
-    lines, (remark,) = await progress(Member(), cluster="")
-    assert lines == {}
-    assert "no sub-job of llm is on a cluster yet" in remark
 
 
 async def test_a_long_log_is_thinned_and_ends_at_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:

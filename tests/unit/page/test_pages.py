@@ -12,8 +12,7 @@ from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 from hyperjob_page.pages.about import _event_rows
-from hyperjob_page.pages.actions import act, available, confirmation
-from hyperjob_page.pages.answers import PageCache, problem
+from hyperjob_page.pages.actions import act, confirmation
 from hyperjob_page.rows import Row, row_of
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.fleet import fill, hyperjob
@@ -124,14 +123,6 @@ async def test_an_action_writes_one_request(
         assert bool(jobs) == bool(value)
 
 
-async def test_resume_clears_the_suspension(world: World) -> None:
-    await world.ui.post(f"{RUNNING}/suspend")
-    await world.ui.until(RUNNING, "Resume")
-    page = await world.ui.post(f"{RUNNING}/resume")
-    assert page.status == 303
-    assert world.stored("team-0/train-0")["spec"]["suspend"] is False
-
-
 @pytest.mark.parametrize(
     ("path", "form", "error", "status", "text"),
     [
@@ -194,60 +185,11 @@ async def test_a_fault_of_the_page_is_an_answer_without_its_cause(
     assert "Rendering a page failed" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("status", "title"), [(404, "Not Found"), (503, "Service Unavailable"), (599, "Error")]
-)
-def test_a_page_about_an_error_has_the_phrase_of_its_status(status: int, title: str) -> None:
-    answer = problem(status, "")
-    assert answer.status == status
-    assert f'<p class="lead">{title}</p>' in str(answer.text)
-    assert "because &lt;b&gt;" in str(problem(status, "because <b>").text)
-
-
 async def test_a_form_has_at_most_64_kib(world: World) -> None:
     page = await world.ui.post(f"{RUNNING}/suspend", target="x" * 64 * 1024)
     assert page.status == 413
     assert world.server.calls == []
     assert (await world.ui.post(f"{RUNNING}/suspend", target="x" * 60 * 1024)).status == 303
-
-
-class Counting:
-    """A page that counts how often its parts are made."""
-
-    title = section = template = ""
-
-    def __init__(self) -> None:
-        self.made = 0
-        self.shown = 0
-
-    def version(self) -> int:
-        return self.shown
-
-    async def parts(self) -> dict[str, str]:
-        self.made += 1
-        return {"a": f"part {self.made}"}
-
-
-async def test_parts_are_made_once_for_each_version_and_for_each_age() -> None:
-    cache, page = PageCache(), Counting()
-    first = await cache.parts(page)
-    assert await cache.parts(page) is first
-    page.shown = 1
-    assert (await cache.parts(page)).html == {"a": "part 2"}
-    assert (await cache.parts(page, oldest=-1)).html == {"a": "part 3"}
-    assert (await cache.parts(page, oldest=3600)).html == {"a": "part 3"}
-
-
-async def test_the_128_pages_used_last_are_kept() -> None:
-    cache = PageCache()
-    every = [Counting() for _ in range(128)]
-    for page in every:
-        await cache.parts(page)
-    await cache.parts(every[0])
-    await cache.parts(Counting())
-    await cache.parts(every[0])
-    await cache.parts(every[1])
-    assert (every[0].made, every[1].made) == (1, 2)
 
 
 def row(phase: str = "Running", *, number: int = 0, **spec: Any) -> Row:
@@ -308,12 +250,6 @@ def test_a_question_offers_the_sub_jobs_or_clusters_that_can_be_chosen() -> None
     assert (move.choice_label, move.button) == ("Move", "Move sub-jobs of train-0")
     assert confirmation("restart", row("Completed")).choices == [("", "all sub-jobs")]
     assert confirmation("migrate", row("Completed")).choices == []
-
-
-def test_a_suspended_hyperjob_can_be_resumed_and_not_restarted() -> None:
-    assert available(row("Queued", suspend=True).summary) == ["resume", "delete"]
-    assert available(replace(row().summary, deleting=True)) == []
-    assert available(replace(row("Queued").summary, jobs=())) == ["suspend", "delete"]
 
 
 async def test_an_unknown_action_changes_nothing() -> None:

@@ -22,8 +22,7 @@ from hyperjob_page.charts.timeline import timeline
 from hyperjob_page.holdings import Holdings
 from hyperjob_page.lines import QueueLines
 from hyperjob_page.pages import about, actions, fleet, logs, queues
-from hyperjob_page.pages.job import tree
-from hyperjob_page.render import expected, hue, render
+from hyperjob_page.render import expected, render
 from hyperjob_page.rows import Row, row_of
 from hyperjob_page.spans import Span
 from hyperjob_page.visitor import EVERYTHING, Scope
@@ -61,60 +60,11 @@ def card(raw: dict[str, Any], rows: list[Row], scope: Scope = EVERYTHING) -> fle
     )
 
 
-@pytest.mark.parametrize(
-    ("about", "used", "ready", "numbers"),
-    [
-        ("what runs is its HyperJob's, the rest is free", 32, True, (32, 0, 0, 32)),
-        ("what others use is other work", 40, True, (32, 0, 8, 24)),
-        ("a status that lags behind takes nothing away", 0, True, (32, 0, 0, 32)),
-        ("a cluster that is not ready has nothing free to use", 32, False, (32, 0, 0, 32)),
-    ],
-)
-def test_a_bar_adds_up(
-    about: str, used: int, ready: bool, numbers: tuple[int, int, int, int]
-) -> None:
-    rows = [row(0, phase="Running"), row(1, phase="Running")]
-    found = card(cluster("cluster-000", used=used, ready=ready), rows)
-    (bar,) = found.bars
-    assert (bar.used, bar.reserved, bar.other, bar.free) == numbers, about
-    assert sum(segment.number for segment in bar.segments) == 64
-    assert sum(segment.width for segment in bar.segments) == pytest.approx(100, abs=0.1)
-    assert ("lost" in {segment.kind for segment in bar.segments}) is not ready
-
-
-def test_a_sub_job_that_is_placed_and_not_made_yet_is_reserved() -> None:
-    raw = hyperjob(0, clusters=4, phase="Running")
-    for job in raw["status"]["jobs"]:
-        job["phase"] = "Placed"
-    raw["metadata"]["resourceVersion"] = "1"
-    (bar,) = card(cluster("cluster-000"), [row_of(raw)]).bars
-    assert (bar.used, bar.reserved) == (0, 16)
-
-
 def test_a_visitor_sees_hyperjobs_of_their_namespaces_alone() -> None:
     rows = [row(0, phase="Running"), row(1, phase="Running")]
     found = card(cluster("cluster-000", used=32), rows, Scope(frozenset({"team-0"})))
     assert [each.key for each in found.hyperjobs] == ["team-0/train-0"]
     assert found.bars[0].other == 16, "what they may not see is other work"
-
-
-def test_totals_count_what_is_free_on_ready_clusters_alone() -> None:
-    cards = [card(cluster("a"), []), card(cluster("b", ready=False), [])]
-    (bar,) = fleet.totals(cards)
-    assert (bar.total, bar.free) == (128, 64)
-    assert [segment.kind for segment in bar.segments] == ["free", "lost"]
-
-
-def test_holdings_forget_what_has_ended() -> None:
-    holdings = Holdings()
-    running, ended = row(0, phase="Running"), row(0, phase="Completed")
-    holdings.change(running.key, running)
-    version = holdings.versions["cluster-000"]
-    holdings.change(running.key, row(0, phase="Running", message="another"))
-    assert holdings.versions["cluster-000"] == version, "a message moves nothing"
-    holdings.change(ended.key, ended)
-    assert not holdings.at(("cluster-000", GPU), EVERYTHING)
-    assert holdings.versions["cluster-000"] > version
 
 
 def span(job: str, phase: str, begin: int, end: int | None, **more: Any) -> Span:
@@ -154,13 +104,6 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
     assert line.runs[0].lasts
     assert any(run.failed and "137" in run.message for run in line.runs)
     assert all(0 <= tick.at <= 100 for tick in line.ticks)
-
-
-@pytest.mark.parametrize("seconds", [1, 59, 3600, 86_400 * 3, 86_400 * 400])
-def test_the_axis_has_a_few_round_times_however_long_it_is(seconds: int) -> None:
-    spans = [span("", "Running", 0, None)]
-    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=seconds))
-    assert 1 <= len(line.ticks) <= 10
 
 
 def queue(name: str, parent: str = "", **spec: Any) -> dict[str, Any]:
@@ -227,27 +170,9 @@ def test_only_what_can_be_done_is_offered(phase: str, offered: list[str]) -> Non
     assert actions.available(row(0, phase=phase).summary) == offered
 
 
-@pytest.mark.parametrize("action", actions.LABELS)
-def test_every_action_is_asked_for_in_words_with_the_name(action: str) -> None:
-    question = actions.confirmation(action, row(0, phase="Running"))
-    assert "train-0" in question.title
-    assert "train-0" in question.button
-    assert all(sentence.strip().endswith(".") for sentence in question.sentences)
-
-
-def test_queues_beyond_the_palette_differ_by_a_pattern() -> None:
-    assert len({hue(number) for number in range(24)}) == 24
-    assert hue(-1) == "q-none"
-
-
 def test_control_characters_are_shown_and_html_is_escaped() -> None:
     text = str(render("parts/refused.html", text="<b>\x1b[31m\u202eabc</b>"))
     assert "&lt;b&gt;\\u001b[31m\\u202eabc&lt;/b&gt;" in text
-
-
-def test_a_huge_message_is_cut() -> None:
-    found = row(0, phase="Running", message="x" * 1_000_000)
-    assert len(found.summary.message) < 5_000
 
 
 def test_the_page_says_when_a_hyperjob_is_expected_to_start_and_after_which() -> None:
@@ -316,17 +241,6 @@ def test_logs_are_chosen_by_ranks(given: str, ranks: set[int] | None, shown: str
     assert (choice.wanted.ranks, choice.rank) == (ranks, shown)
     source = ContainerLog(cluster="east", pod="p-0", container="main", rank=3)
     assert choice.line(source, b"x") == ("east/p-0 rank 3", "x", "")
-
-
-def test_of_very_many_sub_jobs_the_failed_ones_are_shown() -> None:
-    jobs = [{"name": f"a-{n}", "replicatedJob": "a", "phase": "Running"} for n in range(250)]
-    failed = {"name": "b-0", "replicatedJob": "b", "phase": "Failed"}
-    made = hyperjob(0, clusters=1)
-    made["spec"]["replicatedJobs"] = []
-    made["status"]["jobs"] = [*jobs, failed]
-    first, second = tree(row_of(made))
-    assert (len(first.jobs), first.hidden) == (199, 51)
-    assert ([job.name for job in second.jobs], second.hidden) == (["b-0"], 0)
 
 
 async def test_the_plan_on_the_page_warns_of_objects_that_pods_lack() -> None:
