@@ -241,14 +241,10 @@ class Members:
         return None if member is None else member.fold.failure(job)
 
     def refused(self, namespace: str, records: Mapping[str, JobStatus]) -> dict[str, PodsRefused]:
-        """Return why the members of sub-jobs refuse their pods, by the name of the sub-job.
-
-        A sub-job that is on no cluster left the last one.
-        """
+        """Return why the members of sub-jobs refuse their pods, by the name of the sub-job."""
         found = {}
         for name, record in records.items():
-            left = record.excluded_clusters[-1:]
-            member = self._members.get(record.cluster or "".join(left))
+            member = self._members.get(record.cluster)
             why = None if member is None else member.fold.refused(f"{namespace}/{name}")
             if why is not None:
                 found[name] = why

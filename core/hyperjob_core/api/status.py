@@ -210,6 +210,7 @@ class JobStatus(Table):
         " sub-job started there.",
         default=None,
     )
+    excluded_message: str = described("Why it left the last of them, for people.", default="")
     excluded_for_good: tuple[str, ...] = described(
         "Excluded clusters to which the sub-job does not return at excludedUntil.",
         ATOMIC,

@@ -20,8 +20,6 @@ from hyperjob_core.api.status import GangStatus
 from hyperjob_engine.gang.gang import is_released, is_through, is_undispatched
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import Child
-from hyperjob_engine.reasons.pods import refused_text
-from hyperjob_engine.reasons.reason import Reason
 
 # Factors of the gang timeout: the first wait and the longest.
 _FIRST: Final = 0.25
@@ -122,23 +120,16 @@ def next_try(observed: Observed, attempts: int, soon: bool) -> GangStatus | None
 def gave_back(observed: Observed, left: Sequence[str] = (), *, name: str = "") -> str:
     """Return when a gang that was deleted tries again, and what it lacked; empty if it was not.
 
-    `left` are the clusters that the sub-job `name` left, the last of which may refuse its pods.
-    Where the controller does not read the Events of members, the last run alone has the reason.
+    `left` are the clusters that the sub-job `name` left; its record has why it left the last one.
     """
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
         return ""
-    refused = observed.pods_refused.get(name) if left else None
-    message = refused.message if refused is not None else ""
     known = observed.hyperjob.records.get(name)
-    last = known.history[-1] if known is not None and known.history else None
-    ended = last.message if last is not None and last.reason == Reason.PODS_REFUSED else ""
-    why = ended or (
+    why = (known.excluded_message if known is not None and left else "") or (
         f"the gang stayed incomplete (time {record.attempts}), and the controller deleted its"
         " sub-jobs"
     )
-    if message:
-        why = refused_text(left[-1], message)
     where = f" without {', '.join(left)}" if left else ""
     return f"waits for the next try at {record.retry_time:%H:%M:%S}Z{where}: {why}"
 

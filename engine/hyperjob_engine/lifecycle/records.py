@@ -17,6 +17,7 @@ from hyperjob_engine.lifecycle.stops import cause_of, stopped
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.subjobs import Child, SubJob
+from hyperjob_engine.reasons.pods import one_line
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
 
@@ -63,6 +64,9 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
     excluded = old.excluded(observed.now) if old is not None else ()
     excluded = _excluded(observed, sub_job, excluded, again.leave)
     for_good = _for_good(excluded, old, again)
+    words = old.excluded_message if old is not None else ""
+    if again.leave:
+        words = one_line(again.why)
     until = old.excluded_until if old is not None else None
     if again.leave and again.leave_for is not None:
         until = later(observed.now, again.leave_for)
@@ -80,6 +84,7 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
         admitted=old is not None and old.admitted,
         excluded_clusters=excluded,
         excluded_until=until,
+        excluded_message=words,
         excluded_for_good=for_good,
         retry_time=due,
         history=_history(observed, sub_job, child, again),

@@ -11,6 +11,7 @@ Volcano calls a vcjob Running whose head has failed, or whose containers crash a
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.duration import nanoseconds
@@ -204,6 +205,7 @@ UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
 PLACED: Final = "Placed"
 _MESSAGE_LIMIT: Final = 400
+_LACKS_ROOM: Final = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.WAITING_FOR_QUEUE})
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
@@ -214,7 +216,8 @@ class JobState(JobStatus):
     `is_next`: the sub-job waited for a dependency and has not run yet. `is_dispatched`: nothing
     keeps Karmada from delivering it. `is_left`: its vcjob is there, or pods of it may run.
     `is_part`: it runs with fewer than all of its pods, as its minAvailable allows.
-    `starts_again` is when the controller recreates it.
+    `starts_again` is when the controller recreates it. Its message is `left`, why it left the last
+    cluster while it lacks room, and `said`.
     """
 
     queue: str
@@ -226,6 +229,8 @@ class JobState(JobStatus):
     is_left: bool = False
     is_part: bool = False
     starts_again: str = ""
+    left: str = ""
+    said: str = ""
 
     @property
     def is_ready(self) -> bool:
@@ -253,12 +258,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     child, record = outlook.child, outlook.child.record
     report = None if outlook.ended else child.report
     phase, reason, message = _situation(observed, outlook)
-    if report is not None:
-        since = report.last_transition
-    elif record is not None and record.phase == phase:
-        since = record.last_transition_time
-    else:
-        since = ""
+    left = _left_text(record, observed.now) if record is not None and reason in _LACKS_ROOM else ""
     excluded = record.excluded(observed.now) if record is not None else ()
     until = record.exclusion_end(observed.now) if record is not None and excluded else None
     run = present_run(observed, child, reason=reason, message=message)
@@ -275,13 +275,13 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         phase=phase,
         job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,
-        message=shortened(" ".join(message.split()), _MESSAGE_LIMIT),
+        message=shortened(" ".join(f"{left}{message}".split()), _MESSAGE_LIMIT),
         attempt=next_attempt(child),
         admitted=outlook.admitted,
         running=0 if child.is_terminal or outlook.ended else child.running_pods,
         pods=outlook.sub_job.size.pods,
         report=report,
-        last_transition_time=since or rfc3339(observed.now),
+        last_transition_time=_since(report, record, phase) or rfc3339(observed.now),
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
@@ -289,9 +289,12 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         is_left=is_left(observed, child),
         is_part=bool(part_text(outlook.sub_job, report)),
         starts_again=_again(outlook),
+        left=left,
+        said=message,
         retry_time=record.retry_time if record is not None else None,
         excluded_clusters=excluded,
         excluded_until=until,
+        excluded_message=record.excluded_message if record is not None and excluded else "",
         excluded_for_good=record.excluded_for_good if record is not None and until else (),
         rejections=outlook.rejections,
         silence=outlook.silence if outlook.silence and outlook.silence.retry_time else None,
@@ -300,6 +303,21 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         history=run.history,
         training=training if training is not None and training.reported else None,
     )
+
+
+def _left_text(record: JobStatus, now: datetime) -> str:
+    """Return why, and until when, a sub-job left its last cluster, to begin a message."""
+    if not record.excluded_message or not record.excluded(now):
+        return ""
+    until = record.exclusion_end(now)
+    again = "" if until is None else f" (tried again at {until:%H:%M:%S}Z)"
+    return f"{record.excluded_message}{again}; "
+
+
+def _since(report: ReportedStatus | None, record: JobStatus | None, phase: str) -> str:
+    if report is not None:
+        return report.last_transition
+    return record.last_transition_time if record is not None and record.phase == phase else ""
 
 
 def _again(outlook: Outlook) -> str:

@@ -182,7 +182,7 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
     verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
-        return _state(Phase.PENDING, verdict.reason, verdict.wait.message)
+        return _state(Phase.PENDING, verdict.reason, _left(unplaced) + verdict.wait.message)
     short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
     text = _each(short)
     if outlooks.needed > 1:
@@ -193,7 +193,7 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     elif outlooks.never:
         text = f"{TOO_LARGE}{text}"
     reason = Reason.EXCEEDS_CLUSTERS if outlooks.never else Reason.INSUFFICIENT_CAPACITY
-    return _state(Phase.PENDING, reason, text)
+    return _state(Phase.PENDING, reason, _left(short) + text)
 
 
 def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> State:
@@ -203,7 +203,7 @@ def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> St
     """
     verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
-        return _state(Phase.QUEUED, verdict.reason, verdict.wait.message)
+        return _state(Phase.QUEUED, verdict.reason, _left(queued) + verdict.wait.message)
     for reason in (
         Reason.INVALID_QUEUE,
         Reason.QUEUE_NOT_OPEN,
@@ -218,6 +218,11 @@ def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> St
         f"{admitted} of {outlooks.minimum} needed sub-jobs are admitted; waits for queue {queues}"
     )
     return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
+
+
+def _left(jobs: Iterable[JobState]) -> str:
+    """Return why one of the sub-jobs left its last cluster, to begin a message; empty if none."""
+    return next((job.left for job in jobs if job.left), "")
 
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
@@ -291,7 +296,7 @@ def _restarting_text(job: JobState) -> str:
 def _predicate(job: JobState) -> str:
     """Return the phase, the cluster and the message of a sub-job, to follow its name."""
     if job.phase == UNPLACED:
-        return job.message
+        return job.said
     where = f" on {job.cluster}" if job.cluster else ""
     return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
 

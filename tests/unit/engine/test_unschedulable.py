@@ -1,5 +1,6 @@
 """A gang that Volcano calls Unschedulable: its words are told, and it tries elsewhere soon."""
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -7,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.members.facts import podgroup_fact
 from hyperjob_engine.members.fold import MemberFold
+from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.members import MemberNode, NodeState, PodHeld
-from hyperjob_engine.model.observed import Cluster, Observed
+from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind, Unschedulable
 from tests.unit.engine.builders import NOW, Object
-from tests.unit.engine.test_unstarted import WAITS, B, attempts, look, member, status_of
+from tests.unit.engine.test_unstarted import ALL, WAITS, A, B, attempts, look, member, status_of
 from tests.unit.engine.views import held, node, seen, view
 
 COUNTS = (
@@ -178,6 +180,31 @@ def test_a_gang_leaves_with_volcanos_words_after_the_timeout() -> None:
     assert not second.get("excludedClusters")
     assert status_of(decided)["restarts"] == 0
     assert any(CAUSE in event.note for event in decided.events)
+
+
+ALONE: dict[str, QueueVerdict] = {
+    "for its place": QueueVerdict(admitted=ALL.admitted),
+    "for its turn": QueueVerdict(
+        wait=Wait(queue="q", place=1, length=1, message="needs 8 nvidia.com/gpu: a is excluded")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_a_gang_that_left_its_only_cluster_waits_and_says_first_why_it_left(case: str) -> None:
+    left = status_of(plan(replace(waiting(), clusters=(world(node("n0"), node("n1")),))))
+    left.pop("gang", None)
+    until = timestamp(left["jobs"][0]["excludedUntil"])
+    assert until is not None
+    for at, told in ((until - NOW - SECOND, True), (until - NOW, False)):
+        seen = look(at=at, clusters=(A,), status=copy.deepcopy(left))
+        state = status_of(plan(replace(seen, verdict=ALONE[case])))
+        again = f"(tried again at {until:%H:%M:%S}Z); "
+        words = f"Volcano on a finds no nodes for all of its pods: {CAUSE} {again}"
+        entry = state["jobs"][0]
+        assert entry["message"].startswith(words) is told
+        assert state["state"]["message"].startswith(words) is told
+        assert ("excludedMessage" in entry) is told
 
 
 def outside(at: timedelta, there: Cluster | None = None) -> Observed:
