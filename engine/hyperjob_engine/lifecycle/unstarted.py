@@ -325,39 +325,24 @@ def _again(
     """Return the recreation of a sub-job without its cluster, which comes last, and `refusing`."""
     own = (child.cluster,) if child.cluster else ()
     leave = *(name for name in refusing if name not in own), *own
-    refused = refusal_of(observed, child)
+    refused, said = refusal_of(observed, child), unschedulable_in(observed, child)
+    reason, first = Reason.PODS_PENDING, _EXCLUDED_FIRST
     if refused is not None:
-        return Recreation(
-            name=child.name,
-            reason=Reason.PODS_REFUSED,
-            why=refused_text(child.cluster, refused.message),
-            leave=leave,
-            leave_for=_excluded_for(child, _EXCLUDED_FIRST),
-            delayed=observed.admission is QueueAdmission.NONE,
-        )
-    if queue := closed_in(observed, sub_job, child):
-        return Recreation(
-            name=child.name,
-            reason=Reason.QUEUE_NOT_OPEN,
-            why=queue_closed_text(child.cluster, queue),
-            delayed=observed.admission is QueueAdmission.NONE,
-        )
-    if (said := unschedulable_in(observed, child)) is not None:
-        return Recreation(
-            name=child.name,
-            reason=Reason.PODS_PENDING,
-            why=unschedulable_text(child.cluster, said.message),
-            leave=leave,
-            leave_for=_excluded_for(child, _EXCLUDED_FIRST),
-            delayed=observed.admission is QueueAdmission.NONE,
-        )
+        reason, why = Reason.PODS_REFUSED, refused_text(child.cluster, refused.message)
+    elif queue := closed_in(observed, sub_job, child):
+        reason, why, leave = Reason.QUEUE_NOT_OPEN, queue_closed_text(child.cluster, queue), ()
+    elif said is not None:
+        why = unschedulable_text(child.cluster, said.message)
+    else:
+        within = f"{observed.start_timeout / timedelta(minutes=1):g} minutes"
+        why = f"none of its pods ran on {child.cluster} within {within}"
+        first = max(_EXCLUDED_FIRST, observed.start_timeout)
     return Recreation(
         name=child.name,
-        reason=Reason.PODS_PENDING,
-        why=f"none of its pods ran on {child.cluster} within"
-        f" {observed.start_timeout / timedelta(minutes=1):g} minutes",
+        reason=reason,
+        why=why,
         leave=leave,
-        leave_for=_excluded_for(child, max(_EXCLUDED_FIRST, observed.start_timeout)),
+        leave_for=_excluded_for(child, first),
         delayed=observed.admission is QueueAdmission.NONE,
     )
 
