@@ -88,7 +88,9 @@ def vcjob_crd() -> Object:
     spec["queue"]["default"] = "default"
     spec["maxRetry"]["default"] = 3
     spec["tasks"]["minItems"] = 1
-    partition = spec["tasks"]["items"]["properties"]["partitionPolicy"]["properties"]
+    task = spec["tasks"]["items"]["properties"]
+    _key_pod_lists(task["template"]["properties"]["spec"]["properties"])
+    partition = task["partitionPolicy"]["properties"]
     partition["minPartitions"]["default"] = 0
     for topology in (spec["networkTopology"], partition["networkTopology"]):
         topology["properties"]["mode"]["default"] = "hard"
@@ -115,6 +117,18 @@ def vcjob_crd() -> Object:
         ],
         schema=schema,
     )
+
+
+def _key_pod_lists(pod: Object) -> None:
+    """Key the lists that may have an item twice in a Pod, and not in Volcano's CRD."""
+    pod["hostAliases"] |= list_map("ip")
+    pod["imagePullSecrets"] |= list_map("name")
+    pod["imagePullSecrets"]["items"]["properties"]["name"]["default"] = ""
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        container = pod[field]["items"]["properties"]
+        container["env"] |= list_map("name")
+        container["ports"] |= list_map("containerPort", "protocol")
+        container["ports"]["items"]["properties"]["protocol"]["default"] = "TCP"
 
 
 def render(crd: Object) -> str:

@@ -28,6 +28,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.wire import string_map
 from hyperjob_engine.expansion.checkpoint import with_checkpoint
+from hyperjob_engine.expansion.distinct import distinct
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -67,7 +68,7 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
         "apiVersion": VCJOB_API_VERSION,
         "kind": VCJOB_KIND,
         "metadata": metadata,
-        "spec": with_checkpoint(sub_job.size.template, hyperjob.checkpoint),
+        "spec": with_checkpoint(distinct(sub_job.size.template), hyperjob.checkpoint),
     }
 
 
