@@ -26,14 +26,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def plain() -> list[Object]:
     """Return the example for torchrun with a program that needs only Python."""
-    config_map, claim, hyperjob = documents("torch-training")
+    config_map, hyperjob = documents("torch-training")
     config_map["data"] = {"train.py": (ROOT / "e2e/programs/train.py").read_text()}
     hyperjob["spec"]["plugins"] = {"env": [], "jax": []}
     address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     for container in training.containers_of(hyperjob):
         container["command"] = ["sh", "-c", 'exec python "$PROGRAM"']
         container["env"].append(address)
-    return training.training([config_map, claim, hyperjob], STEPS="60", PAUSE="0.01")
+    return training.training([config_map, hyperjob], STEPS="60", PAUSE="0.01")
 
 
 async def test_it_learns_over_two_clusters(scenario, plain):

@@ -39,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def plain() -> list[Object]:
     """Return a training of one process."""
-    config_map, claim, hyperjob = documents(NAME)
+    config_map, hyperjob = documents(NAME)
     config_map["data"] = {"train.py": (ROOT / "e2e/programs/goodput.py").read_text()}
     hyperjob["spec"]["plugins"] = {"env": []}
     group = hyperjob["spec"]["replicatedJobs"][0]
@@ -49,7 +49,7 @@ def plain() -> list[Object]:
     for container in training.containers_of(hyperjob):
         container["command"] = ["sh", "-c", 'exec python "$PROGRAM"']
         container["env"].append({"name": "LOAD", "value": "1"})
-    return training.training([config_map, claim, hyperjob], STEPS=str(STEPS), PAUSE=str(PAUSE))
+    return training.training([config_map, hyperjob], STEPS=str(STEPS), PAUSE=str(PAUSE))
 
 
 async def undisturbed(scenario: Scenario) -> None:

@@ -34,13 +34,19 @@ def documents(*, quorum: int = 2, gpus: int = 1, **variables: str) -> list[Objec
         "image": "python",
         "command": ["python", "-u", "/program/train.py"],
         "env": [{"name": name, "value": value} for name, value in given.items()],
-        "volumeMounts": [{"name": "program", "mountPath": "/program"}],
+        "volumeMounts": [
+            {"name": "program", "mountPath": "/program"},
+            {"name": "runs", "mountPath": "/checkpoints"},
+        ],
         "resources": {"limits": {"nvidia.com/gpu": gpus}},
     }
     pod = {
         "restartPolicy": "Never",
         "containers": [container],
-        "volumes": [{"name": "program", "configMap": {"name": "program"}}],
+        "volumes": [
+            {"name": "program", "configMap": {"name": "program"}},
+            {"name": "runs", "nfs": {"server": "nfs.example.com", "path": "/runs"}},
+        ],
     }
     task = {"name": "worker", "replicas": 1, "template": {"spec": pod}}
     template = {
@@ -55,24 +61,12 @@ def documents(*, quorum: int = 2, gpus: int = 1, **variables: str) -> list[Objec
             "metadata": {"name": "program"},
             "data": {"train.py": PROGRAM},
         },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {
-                "name": "runs",
-                "annotations": {"sandbox.hyperjob.volcano.sh/shared": "true"},
-            },
-            "spec": {
-                "accessModes": ["ReadWriteMany"],
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        },
         hyperjob(
             NAME,
             {"name": "trainer", "replicas": 3, "templateSpec": template},
             quorum=quorum,
             plugins={"env": []},
-            checkpoint={"persistentVolumeClaim": "runs", "gracePeriodSeconds": 1},
+            checkpoint={"directory": "/checkpoints", "gracePeriodSeconds": 1},
             failurePolicy={"maxRestarts": 20},
         ),
     ]

@@ -1,7 +1,7 @@
 """Trainings that run as processes: their manifests, their logs, and common scenarios.
 
 A training is a list of documents, of which the last is the HyperJob. Its program prints `starts
-after step N` and progress lines, and keeps its checkpoints in a claim that all clusters share.
+after step N` and progress lines, and keeps its checkpoints in an export that all clusters share.
 """
 
 import asyncio

@@ -101,7 +101,7 @@ class Topology(Part):
         if self.machine is not None:
             self.start(self.machine.host.failure(), name="process host")
             caches = {name: each.caches for name, each in self.clusters.items()}
-            data = ClaimData(self.machine.folder, control_plane.caches, caches)
+            data = ClaimData(self.machine.folder, caches)
             self.start(data.run(), name="claims")
         self.start(outages.follow(control_plane.caches, self.clusters), name="outages")
         for lost in self.config.lost_clusters:

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
+from hyperjob_core.kube.resources import CONFIG_MAPS, PODS
 from hyperjob_sandbox.clusters import parse
 from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
@@ -214,26 +214,11 @@ async def test_a_container_sees_its_volumes_names_variables_and_accelerators(
     }
 
 
-async def test_pods_of_two_clusters_talk_by_name_and_share_a_claim(topology: Topology) -> None:
+async def test_pods_of_two_clusters_talk_by_name_and_share_an_export(topology: Topology) -> None:
     a, b = (topology.clusters[name].kube for name in "ab")
-    claim: Obj = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": "store",
-            "namespace": "default",
-            "annotations": {"sandbox.hyperjob.volcano.sh/shared": "true"},
-        },
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    for kube in (a, b):
-        await kube.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace="default")
     shared = {
         "subdomain": "job",
-        "volumes": [{"name": "s", "persistentVolumeClaim": {"claimName": "store"}}],
+        "volumes": [{"name": "s", "nfs": {"server": "nfs", "path": "/store"}}],
     }
     mounted = {"container": {"volumeMounts": [{"name": "s", "mountPath": "/store"}]}}
     serve = (

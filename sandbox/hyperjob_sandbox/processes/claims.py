@@ -1,8 +1,7 @@
 """Remove the data of deleted PersistentVolumeClaims, whose folders pods that are processes share.
 
 A claim of a cluster has its data as a dynamically provisioned volume has it, whose reclaim policy
-is Delete: the data goes with the claim. The data of a claim that all clusters share goes with the
-last of them.
+is Delete: the data goes with the claim.
 """
 
 import asyncio
@@ -17,21 +16,19 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import PERSISTENT_VOLUME_CLAIMS, key_of
 from hyperjob_sandbox.controller import Informers
-from hyperjob_sandbox.processes.volumes import CLAIMS, SHARED_FOLDER
+from hyperjob_sandbox.processes.volumes import CLAIMS
 
 _GONE: Final = "gone"
 
 
 class ClaimData:
-    """The folders of claims below `folder`, by the claims of control plane and members."""
+    """The folders of claims below `folder`, by the claims of the members."""
 
-    def __init__(self, folder: Path, plane: Informers, members: Mapping[str, Informers]) -> None:
+    def __init__(self, folder: Path, members: Mapping[str, Informers]) -> None:
         self._folder = folder
-        self._all = (plane, *members.values())
         self._deleted = asyncio.Event()
         for name, caches in members.items():
             caches[PERSISTENT_VOLUME_CLAIMS].add_handler(partial(self._on_claim, name))
-        plane[PERSISTENT_VOLUME_CLAIMS].add_handler(partial(self._on_claim, ""))
 
     async def run(self) -> None:
         """Remove the data of deleted claims until cancelled."""
@@ -46,13 +43,7 @@ class ClaimData:
         """Remove the data at once: the next claim of this name begins without it."""
         if old is None or (new is not None and _uid(old) == _uid(new)):
             return
-        key = key_of(old)
-        if cluster:
-            self._remove(self._folder / cluster / CLAIMS / key)
-        if not any(caches[PERSISTENT_VOLUME_CLAIMS].get(key) for caches in self._all):
-            self._remove(self._folder / SHARED_FOLDER / CLAIMS / key)
-
-    def _remove(self, data: Path) -> None:
+        data = self._folder / cluster / CLAIMS / key_of(old)
         if data.exists():
             (self._folder / _GONE).mkdir(exist_ok=True)
             data.rename(self._folder / _GONE / str(uuid4()))

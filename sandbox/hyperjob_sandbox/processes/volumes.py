@@ -1,9 +1,8 @@
 """The volumes of a pod as folders of this machine.
 
 Each pod has its own folder and temporary folder, which are removed with the pod. The folder of a
-PersistentVolumeClaim exists until the claim is deleted; all pods of the cluster share it. With the
-annotation SHARED of the claim the pods of all clusters share it, as a substitute for object
-storage.
+PersistentVolumeClaim exists until the claim is deleted; all pods of the cluster share it. The pods
+of a namespace share the folder of an NFS export in all clusters.
 """
 
 import re
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.processes.environment import (
@@ -22,7 +22,6 @@ from hyperjob_sandbox.processes.environment import (
 )
 from hyperjob_sandbox.processes.expansion import expand
 
-SHARED: Final = "sandbox.hyperjob.volcano.sh/shared"
 SHARED_FOLDER: Final = "shared"
 CLAIMS: Final = "claims"
 
@@ -132,9 +131,12 @@ def _folder(
     if files is not None:
         _write(own, files)
         return own
+    namespace = str(pod["metadata"]["namespace"])
     match volume:
         case {"persistentVolumeClaim": {"claimName": claim}}:
-            own = _claim(pod, claims[claim], folders)
+            own = folders.cluster / CLAIMS / namespace / claim
+        case {"nfs": {"server": server, "path": path}}:
+            own = folders.shared / namespace / quote(f"{server}{path}", safe="")
         case {"ephemeral": _} | {"emptyDir": _}:
             pass
         case {"hostPath": {"path": path}}:
@@ -143,18 +145,11 @@ def _folder(
             kinds = ", ".join(key for key in volume if key != "name") or "none"
             raise UnsupportedVolumeError(
                 f'volume "{volume["name"]}" : type {kinds} is not available to a pod that is a'
-                " process; use emptyDir, hostPath, configMap, secret, projected or"
-                " persistentVolumeClaim"
+                " process; use emptyDir, hostPath, nfs, configMap, secret, projected"
+                " or persistentVolumeClaim"
             )
     own.mkdir(parents=True, exist_ok=True)
     return own
-
-
-def _claim(pod: Object, claim: Object, folders: Folders) -> Path:
-    meta = claim["metadata"]
-    shared = (meta.get("annotations") or {}).get(SHARED) == "true"
-    base = folders.shared if shared else folders.cluster
-    return base / CLAIMS / str(pod["metadata"]["namespace"]) / str(meta["name"])
 
 
 def _projected(pod: Object, part: Object, sources: Sources) -> dict[str, bytes]:

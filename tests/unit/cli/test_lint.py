@@ -282,3 +282,10 @@ def test_a_field_without_a_line_has_that_of_its_nearest_parent():
     assert {path: found.line_of(path) for path in lines} == lines
     second = list(parse("a: 1\n---\nb: 2\n"))[1]
     assert (second.line, second.line_of("none"), second.line_of("b")) == (3, 3, 3)
+
+
+def test_our_own_examples_give_no_warning() -> None:
+    result = CliRunner().invoke(lint, [str(Path(__file__).parents[3] / "examples")])
+    assert result.exit_code == 0
+    assert result.output.count("would be accepted") > 10
+    assert "warning" not in result.output

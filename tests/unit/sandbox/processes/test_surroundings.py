@@ -9,7 +9,7 @@ from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import MissingSourceError, Sources
 from hyperjob_sandbox.processes.images import Image, ImageError, image_of, this_python
 from hyperjob_sandbox.processes.network import Host, Network
-from hyperjob_sandbox.processes.volumes import SHARED, Folders, Mount, UnsupportedVolumeError
+from hyperjob_sandbox.processes.volumes import Folders, Mount, UnsupportedVolumeError
 
 SOURCES = Sources(config_maps={"cm": {"data": {"a.txt": "A", "b.txt": "B"}}})
 
@@ -70,17 +70,16 @@ def test_config_maps_and_the_downward_api_become_files(tmp_path: Path) -> None:
     assert files(made["v3"]) == {}
 
 
-def test_a_claim_is_shared_by_the_pods_of_a_cluster_or_by_all_where_it_says_so(
-    tmp_path: Path,
-) -> None:
-    def where(cluster: str, claim: dict) -> Path:
-        source = {"persistentVolumeClaim": {"claimName": "c"}}
-        return volumes.prepare(pod(source), SOURCES, {"c": claim}, folders(tmp_path, cluster))["v0"]
+def test_pods_share_a_claim_in_their_cluster_and_an_export_in_all(tmp_path: Path) -> None:
+    def where(cluster: str, source: dict) -> Path:
+        claims = {"c": {"metadata": {"name": "c"}}}
+        return volumes.prepare(pod(source), SOURCES, claims, folders(tmp_path, cluster))["v0"]
 
-    own: dict = {"metadata": {"name": "c"}}
-    shared: dict = {"metadata": {"name": "c", "annotations": {SHARED: "true"}}}
-    assert where("a", own) == where("a", own) != where("b", own)
-    assert where("a", shared) == where("b", shared)
+    claim = {"persistentVolumeClaim": {"claimName": "c"}}
+    export, other = ({"nfs": {"server": "s", "path": path}} for path in ("/a", "/../a"))
+    assert where("a", claim) == where("a", claim) != where("b", claim)
+    assert where("a", export) == where("b", export) != where("b", other)
+    assert where("a", export).parent == where("a", other).parent
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_a_claim_is_shared_by_the_pods_of_a_cluster_or_by_all_where_it_says_so(
             MissingSourceError,
             'persistentvolumeclaim "no" not found',
         ),
-        ({"nfs": {"server": "x", "path": "/"}}, UnsupportedVolumeError, "type nfs"),
+        ({"iscsi": {"lun": 0}}, UnsupportedVolumeError, "type iscsi"),
         (
             {"configMap": {"name": "cm", "items": [{"key": "a.txt", "path": "../../x"}]}},
             UnsupportedVolumeError,
