@@ -55,7 +55,7 @@ class Detector:
         if claimed["metadata"] != template["metadata"]:
             await self._caches.replace(claimed)
             return
-        interpretation = interpreter.replicas_of(template, hooks=self._caches.hooks())
+        interpretation = interpreter.requirements_of(template, hooks=self._caches.hooks())
         desired = build_binding(template, policy, interpretation=interpretation)
         if self._caches.live(desired) is None:
             desired = new_binding(desired, permanent_id=str(uuid4()))

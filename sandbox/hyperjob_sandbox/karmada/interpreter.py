@@ -11,6 +11,12 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.resources import QUEUES, RESOURCE_CLAIMS, VCJOBS
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.jobpods import (
+    replicas_of,
+    requests_of,
+    starting_pods,
+    task_minimum,
+)
 from hyperjob_sandbox.member.jobstate import TERMINAL, job_phase
 
 _UNHEALTHY: Final = frozenset({"", "Failed"})
@@ -42,28 +48,36 @@ def hooks(customizations: Iterable[Object]) -> frozenset[str]:
     )
 
 
-def replicas_of(template: Object, *, hooks: frozenset[str]) -> Object:
+def requirements_of(template: Object, *, hooks: frozenset[str]) -> Object:
     """Return `replicas` with `replicaRequirements` of a template, or nothing.
 
-    A vcjob has replicas only when a customization defines `replicaResource`: the sum over all
-    tasks, and the average request of a pod in milli-units. A vcjob that has ended requests nothing.
+    A vcjob has replicas only when a customization defines `replicaResource`; they answer as the
+    script that `hyperjob install` applies: the pods that start together, as a number of equal
+    replicas that divides their devices. A vcjob that has ended requests nothing.
     """
     if not is_vcjob(template) or "replicaResource" not in hooks:
         return {}
-    pods, needed = 0, resources.total(())
-    for task in template["spec"].get("tasks") or ():
-        replicas = int(task.get("replicas", 1))
-        spec = (task.get("template") or {}).get("spec") or {}
-        needed.update(resources.times(resources.pod_requests(spec), replicas))
-        pods += replicas
+    tasks: list[Object] = template["spec"].get("tasks") or []
+    least = [
+        replicas_of(task)
+        if "partitionPolicy" in task
+        else min(task_minimum(task), replicas_of(task))
+        for task in tasks
+    ]
+    wanted = int(template["spec"].get("minAvailable") or 0) or sum(least)
+    numbers = starting_pods(tasks, least, wanted)
+    pods, needed = sum(numbers), requests_of(tasks, numbers)
     if job_phase(template) in TERMINAL or not pods:
         return {"replicas": pods} if pods else {}
-    average = {
-        name: f"{-(-amount // (_MILLI * pods))}m"
+    devices = [amount // NANO for name, amount in needed.items() if "/" in name]
+    pods = next(count for count in range(pods, 0, -1) if not any(each % count for each in devices))
+    shares = {
+        name: f"{amount // (_MILLI * pods)}m" if name == "cpu" else str(amount // (NANO * pods))
         for name, amount in sorted(needed.items())
         if amount
     }
-    return {"replicas": pods, "replicaRequirements": {"resourceRequest": average}}
+    requirements = {"resourceRequest": shares} if shares else {}
+    return {"replicas": pods, "replicaRequirements": requirements}
 
 
 def dependencies_of(job: Object) -> list[Object]:

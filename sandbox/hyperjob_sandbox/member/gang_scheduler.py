@@ -103,6 +103,8 @@ class GangScheduler:
         for pod in self._caches.pods.by_index(BY_GROUP, key_of(group)):
             if is_going(pod) or phase_of(pod) == "Failed":
                 continue
+            if pod["spec"]["schedulerName"] != _NAME:
+                continue  # Volcano does not see pods of another scheduler
             if pod["spec"].get("nodeName"):
                 running[task_of(pod)] += 1
             else:
@@ -112,7 +114,7 @@ class GangScheduler:
         gang = [
             GangPod(key, task_of(pod), request_of(pod["spec"]), pod["spec"])
             for key, pod in waiting.items()
-            if not pod["spec"].get("schedulingGates") and pod["spec"]["schedulerName"] == _NAME
+            if not pod["spec"].get("schedulingGates")
         ]
         gang.sort(key=lambda each: (each.task, len(each.key), each.key))
         choices = domains(self._caches.hypernodes.items(), nodes, spec.get("networkTopology"))

@@ -1,5 +1,6 @@
 """The pods and the PodGroup that Volcano makes for a vcjob."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Final
 
@@ -102,19 +103,32 @@ def build_pod_group(job: Object) -> Object:
 def min_resources(job: Object) -> resources.Amounts:
     """Return what the smallest gang of a vcjob needs."""
     tasks: list[Object] = job["spec"]["tasks"]
-    left = int(job["spec"].get("minAvailable") or 0)
-    rounds = [(task, replicas_of(task)) for task in tasks]
-    if left >= sum(map(task_minimum, tasks)):
-        # first every task's minimum, then what is missing to the job's
-        rounds = [(task, task_minimum(task)) for task in tasks]
-        rounds += [(task, replicas_of(task) - task_minimum(task)) for task in tasks]
-    needed: list[resources.Amounts] = []
-    for task, most in rounds:
-        count = max(0, min(most, left))
-        left -= count
-        pod = (task.get("template") or {}).get("spec") or {}
-        needed.append(resources.times(resources.pod_requests(pod), count))
-    return resources.total(needed)
+    least = [*map(task_minimum, tasks)]
+    wanted = int(job["spec"].get("minAvailable") or 0)
+    first = least if wanted >= sum(least) else [*map(replicas_of, tasks)]
+    return requests_of(tasks, starting_pods(tasks, first, wanted))
+
+
+def starting_pods(tasks: Sequence[Object], first: Sequence[int], wanted: int) -> list[int]:
+    """Return the number of pods of each task: up to `first` of each, then the rest."""
+    rest = [replicas_of(task) - each for task, each in zip(tasks, first, strict=True)]
+    taken = [0] * len(tasks)
+    for counts in (first, rest):
+        for index, most in enumerate(counts):
+            count = max(0, min(most, wanted))
+            wanted -= count
+            taken[index] += count
+    return taken
+
+
+def requests_of(tasks: Sequence[Object], numbers: Sequence[int]) -> resources.Amounts:
+    """Return what so many pods of each task request."""
+    return resources.total(
+        resources.times(
+            resources.pod_requests((task.get("template") or {}).get("spec") or {}), number
+        )
+        for task, number in zip(tasks, numbers, strict=True)
+    )
 
 
 def controlled_resources(job: Object) -> dict[str, str]:

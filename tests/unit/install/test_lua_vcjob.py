@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import Quantity
 from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_sandbox.karmada.interpreter import requirements_of
 from tests.unit.install.karmadalua import Script
 
 GPU = "nvidia.com/gpu"
@@ -38,6 +39,11 @@ def replicas_of(job: Any) -> Any:
 
 def components_of(job: Any) -> Any:
     return Script("vcjob_requests.lua").call(job, function="GetComponents")
+
+
+def told_in_the_sandbox(job: Any) -> Any:
+    found = requirements_of(job, hooks=frozenset({"replicaResource"}))
+    return found.get("replicas", 0), found.get("replicaRequirements", {} if found else None)
 
 
 # replicaResource and componentResource
@@ -104,6 +110,7 @@ def test_replicas_times_request_is_the_job(case: str) -> None:
     found = replicas_of(vcjob(*tasks))
     expected = {} if request is None else {"resourceRequest": request}
     assert found == (replicas, expected)
+    assert told_in_the_sandbox(vcjob(*tasks)) == (replicas, expected)
 
 
 @pytest.mark.parametrize("case", REPLICAS)
@@ -396,3 +403,4 @@ def test_volcano_global_counts_the_pods_with_which_the_controller_counts(
     replicas, requirements = replicas_of(job)
     devices = Quantity.parse(((requirements or {}).get("resourceRequest") or {}).get(GPU, "0"))
     assert replicas * devices.nano == demand_of(job["spec"]).get(GPU, 0)
+    assert told_in_the_sandbox(job) == (replicas, requirements)

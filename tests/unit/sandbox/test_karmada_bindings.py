@@ -12,7 +12,7 @@ from hyperjob_sandbox.karmada.bindings import (
     new_binding,
     sync_binding,
 )
-from hyperjob_sandbox.karmada.interpreter import replicas_of
+from hyperjob_sandbox.karmada.interpreter import requirements_of
 from tests.support.karmadarecording import RECORDED
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
@@ -135,15 +135,6 @@ def test_suspension_keeps_scheduling_and_takes_dispatching_from_the_policy(live,
     assert merge_suspension(live, policy) == merged
 
 
-def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_requests():
-    result = replicas_of(RECORDED["gated"]["template"], hooks=frozenset({"replicaResource"}))
-    # 24 pods with a GPU each, and 2 cpu in all
-    assert result == {
-        "replicas": 24,
-        "replicaRequirements": {"resourceRequest": {"cpu": "84m", "nvidia.com/gpu": "1000m"}},
-    }
-
-
 def test_without_the_hook_a_vcjob_has_no_replicas():
     template = RECORDED["gated"]["template"]
-    assert replicas_of(template, hooks=frozenset()) == {}
+    assert requirements_of(template, hooks=frozenset()) == {}
