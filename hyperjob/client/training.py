@@ -65,8 +65,8 @@ class Training:
             usual = self.usual_steps_per_second
             before = f" ({usual:g} usually)" if usual else ""
             parts.append(f"{self.steps_per_second:g} steps/s{before}")
-        if self.completion is not None:
-            left = max(0.0, (self.completion - now).total_seconds())
+        if self.completion is not None and self.completion > now:
+            left = (self.completion - now).total_seconds()
             parts.append(f"done in {human_duration(left)}")
         if self.saved_step is not None and self.saved is not None:
             parts.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")

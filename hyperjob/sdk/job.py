@@ -154,8 +154,6 @@ class AsyncJob(JobView):
         wanted = Wanted(jobs=jobs, cluster=cluster, task=task, ranks=ranks)
         contains = _pattern(search)
         query = {
-            "timestamps": "true",
-            **({"follow": "true"} if follow else {}),
             **({"previous": "true"} if previous else {}),
             **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
         }
@@ -167,15 +165,9 @@ class AsyncJob(JobView):
                         yield LogLine(container.cluster, container.pod, container.container, text)
                 return
             if follow:
-                followed = Following(
-                    self._kube,
-                    summary,
-                    wanted,
-                    query=query,
-                    tail=tail,
-                    say=silent,
-                )
-                found = followed.lines()
+                found = Following(
+                    self._kube, summary, wanted, query=query, tail=tail, say=silent
+                ).lines()
             else:
                 standing = await ChosenLogs.of(
                     self._kube, summary, wanted, query=query, tail=tail, say=silent
@@ -200,14 +192,7 @@ class AsyncJob(JobView):
         found = Thinned[Row](most)
         summary = await self.refresh()
         with translated():
-            standing = await ChosenLogs.of(
-                self._kube,
-                summary,
-                Wanted(),
-                query={"timestamps": "true"},
-                tail=-1,
-                say=silent,
-            )
+            standing = await ChosenLogs.of(self._kube, summary, Wanted(), tail=-1, say=silent)
             async with aclosing(standing.lines()) as lines:
                 async for container, raw in lines:
                     if (line := parse(Line.of(raw))) is not None:

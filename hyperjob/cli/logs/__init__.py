@@ -5,6 +5,7 @@ it arrives.
 """
 
 from contextlib import aclosing
+from typing import Any
 
 import click
 
@@ -20,6 +21,7 @@ from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_engine.model.training import is_for_controller
 
 _FORMS = (out.JSON,)
 
@@ -133,12 +135,11 @@ def logs(
         ranks=frozenset(ranks) or None,
     )
     query = {
-        **({"follow": "true"} if follow else {}),
         **({"previous": "true"} if previous else {}),
-        "timestamps": "true",
         **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
     }
     as_json = form == out.JSON
+    hides = not (progress or as_json)
 
     async def show() -> None:
         async with access.connect() as kube:
@@ -146,23 +147,21 @@ def logs(
             if attempt is not None and not is_present(summary, wanted, attempt):
                 kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
                 for source, line in kept_lines(summary, wanted, attempt):
-                    kept.print(source, line)
+                    if not (hides and is_for_controller(line)):
+                        kept.print(source, line)
                 return
+            choice: Any = {"query": query, "tail": tail, "say": out.remark, "hides": hides}
             found = (
-                Following(kube, summary, wanted, query=query, tail=tail, say=out.remark)
+                Following(kube, summary, wanted, **choice)
                 if follow
-                else await ChosenLogs.of(
-                    kube, summary, wanted, query=query, tail=tail, say=out.remark
-                )
+                else await ChosenLogs.of(kube, summary, wanted, **choice)
             )
-            printer = Printer(
-                prefix=prefix, timestamps=timestamps, as_json=as_json, progress=progress
-            )
+            printer = Printer(prefix=prefix, timestamps=timestamps, as_json=as_json)
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:
                     printer.print(source, line)
-        if printer.hidden:
-            out.remark(f"{printer.hidden} lines of progress and stacks are hidden: see --progress")
+        if hidden := found.reader.hidden:
+            out.remark(f"{hidden} lines of progress and stacks are hidden: see --progress")
         if found.failed:
             raise SystemExit(Code.FAILED)
 

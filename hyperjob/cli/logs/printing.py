@@ -14,7 +14,6 @@ from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.text import printable
-from hyperjob_engine.model.training import is_for_controller
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 """Colours in a log stay."""
@@ -22,16 +21,9 @@ _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright
 
 
 class Printer:
-    """Prints lines as text with a colour for each cluster, or each line as a JSON object.
+    """Prints lines as text with a colour for each cluster, or each line as a JSON object."""
 
-    `hidden` counts the lines for the controller that it has left out.
-    """
-
-    def __init__(
-        self, *, prefix: bool, timestamps: bool, as_json: bool, progress: bool = False
-    ) -> None:
-        self._progress = progress or as_json
-        self.hidden = 0
+    def __init__(self, *, prefix: bool, timestamps: bool, as_json: bool) -> None:
         self._styles: dict[str, str] = {}
         self._prefix = prefix
         self._timestamps = timestamps
@@ -45,9 +37,6 @@ class Printer:
         Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe.
         """
         found = LogLine.of(timed)
-        if not self._progress and is_for_controller(found.text):
-            self.hidden += 1
-            return
         line = timed if self._timestamps else found.text
         text = line.decode(errors="replace").rstrip("\r")
         if self._json:

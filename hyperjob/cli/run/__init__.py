@@ -145,8 +145,7 @@ def run(
             out.say([title if form == out.NAME else f"{title} created"])
             if not follow:
                 return
-            query = {"follow": "true", "timestamps": "true"}
-            found = Following(kube, read(made), Wanted(), query=query, tail=None, say=out.remark)
+            found = Following(kube, read(made), Wanted(), tail=None, say=out.remark, hides=True)
             printer = Printer(prefix=True, timestamps=False, as_json=False)
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:

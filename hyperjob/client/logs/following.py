@@ -7,6 +7,7 @@ of a sub-job only while one of its containers has not started, or has ended and 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from types import MappingProxyType
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
@@ -42,19 +43,20 @@ class Following:
         summary: Summary,
         wanted: Wanted,
         *,
-        query: Mapping[str, str],
         tail: int | None,
+        query: Mapping[str, str] = MappingProxyType({}),
         limit: int = MOST_LOGS,
         say: Say,
+        hides: bool = False,
     ) -> None:
         self._kube = kube
         self._summary = summary
         self._wanted = wanted
-        self._query = query
+        self._query = {**query, "follow": "true"}
         self._tail = tail
         self._limit = limit
         self._say_it = say
-        self._reader = LogReader(kube, summary.namespace, self._say)
+        self.reader = LogReader(kube, summary.namespace, self._say, hides=hides)
         self._lines: asyncio.Queue[Line] = asyncio.Queue(_LINES_HELD)
         self._changed = asyncio.Event()
         self._gone = False
@@ -73,7 +75,7 @@ class Following:
     @property
     def failed(self) -> bool:
         """Return whether a log, or the pods of a sub-job, could not be read to the end."""
-        return bool(self._reader.failed or self._unread)
+        return bool(self.reader.failed or self._unread)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
         """Yield lines of all logs as they arrive; ClientError when no log could be read at all."""
@@ -181,7 +183,7 @@ class Following:
         read = self._followed.get(source)
         if read is None or not source.is_run_of(read):
             return True
-        return source.running and source not in self._reader.failed
+        return source.running and source not in self.reader.failed
 
     def _follow(self, fresh: Sequence[ContainerLog], *, first: bool) -> None:
         """Begin to read logs, as many as the limit leaves room for.
@@ -208,7 +210,7 @@ class Following:
 
     async def _pump(self, source: ContainerLog, params: Mapping[str, str]) -> None:
         try:
-            async with aclosing(self._reader.read(source, params)) as lines:
+            async with aclosing(self.reader.read(source, params)) as lines:
                 async for line in lines:
                     await self._lines.put((source, line))
         finally:

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import (
@@ -43,13 +44,14 @@ class ChosenLogs:
         summary: Summary,
         wanted: Wanted,
         *,
-        query: Mapping[str, str],
         tail: int | None,
+        query: Mapping[str, str] = MappingProxyType({}),
         say: Say,
+        hides: bool = False,
     ) -> "ChosenLogs":
         """Read the pods and choose the logs; ClientError when there is no log to read.
 
-        `say` gets the reason for every log that cannot be read.
+        `say` gets the reason for every log that cannot be read. `hides`: see LogReader.
         """
         require_task(summary, wanted)
         jobs = require_placed(summary, wanted)
@@ -64,7 +66,8 @@ class ChosenLogs:
         if not chosen:
             raise no_log(summary, failed=bool(errors))
         params = {**query, **tail_of(chosen, tail)}
-        return cls(LogReader(kube, summary.namespace, say), chosen, params, bool(errors))
+        reader = LogReader(kube, summary.namespace, say, hides=hides)
+        return cls(reader, chosen, params, bool(errors))
 
     @property
     def failed(self) -> bool:
@@ -72,7 +75,7 @@ class ChosenLogs:
         return self.unread or bool(self.reader.failed)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Yield the lines of all logs, which must have timestamps, in the order of their times.
+        """Yield the lines of all logs in the order of their times.
 
         A log that is longer than the held lines keeps its connection until its last line: of more
         than MOST_LOGS such logs, one part comes after the other.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -94,10 +94,10 @@ class Choice:
         )
 
     @property
-    def query(self) -> Mapping[str, str]:
-        """Return the query of a request for a log; lines have their times."""
-        since = {"sinceSeconds": str(SINCE[self.since])} if self.since else {}
-        return {"timestamps": "true", **since}
+    def reading(self) -> dict[str, Any]:
+        """Return how the client library reads the logs."""
+        query = {"sinceSeconds": str(SINCE[self.since])} if self.since else {}
+        return {"query": query, "tail": self.tail, "hides": not self.progress}
 
     def line(self, source: ContainerLog, raw: bytes) -> ShownLine | None:
         """Return a line to show; None for one without the searched words, or for the controller."""
@@ -138,7 +138,7 @@ async def last_lines(
             lines_of = (choice.line(source, raw) for source, raw in shown)
             return [line for line in lines_of if line is not None], remarks
         standing = await ChosenLogs.of(
-            kube, summary, choice.wanted, query=choice.query, tail=choice.tail, say=remarks.append
+            kube, summary, choice.wanted, say=remarks.append, **choice.reading
         )
         async with aclosing(standing.lines()) as lines:
             async for source, raw in lines:
@@ -175,13 +175,7 @@ async def follow(
     with errors_told(said.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         following = Following(
-            kube,
-            summary,
-            choice.wanted,
-            query={**choice.query, "follow": "true"},
-            tail=choice.tail,
-            limit=_FOLLOWED,
-            say=say,
+            kube, summary, choice.wanted, limit=_FOLLOWED, say=say, **choice.reading
         )
         await _pump(response, following, choice, said, came)
     await send_event(response, "end", {"lines": [], "remarks": said})
@@ -192,11 +186,11 @@ async def download(
 ) -> None:
     """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
     remarks: list[str] = []
-    left, choice = _DOWNLOADED, replace(choice, progress=True)
+    left, choice = _DOWNLOADED, replace(choice, progress=True, tail=-1)
     with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         standing = await ChosenLogs.of(
-            kube, summary, choice.wanted, query=choice.query, tail=-1, say=remarks.append
+            kube, summary, choice.wanted, say=remarks.append, **choice.reading
         )
         async with aclosing(standing.lines()) as lines:
             async for source, raw in lines:

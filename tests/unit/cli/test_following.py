@@ -78,15 +78,7 @@ def follow(member: Member, *, seconds: float = 600) -> tuple[list[str], list[str
         asyncio.get_running_loop().call_later(seconds, member.end)
         async with Kube(member) as kube:
             summary = read(await kube.get(HYPERJOBS, "llm", namespace="ml"))
-            following = Following(
-                kube,
-                summary,
-                Wanted(),
-                query={"follow": "true"},
-                tail=None,
-                limit=50,
-                say=remarks.append,
-            )
+            following = Following(kube, summary, Wanted(), tail=None, limit=50, say=remarks.append)
             async with aclosing(following.lines()) as lines:
                 found = [line.decode() async for _, line in lines]
         return found, remarks, following.failed
@@ -95,7 +87,7 @@ def follow(member: Member, *, seconds: float = 600) -> tuple[list[str], list[str
 
 
 def numbers(lines: Sequence[str]) -> list[int]:
-    return [int(line.removeprefix("line ")) for line in lines]
+    return [int(line.rpartition(" ")[2]) for line in lines]
 
 
 def test_a_stream_that_ends_while_the_container_runs_is_continued() -> None:

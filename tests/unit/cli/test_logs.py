@@ -96,6 +96,19 @@ def test_progress_and_stacks_are_hidden_unless_asked_for(run: Run, fleet: Fleet)
     assert len(run(*words, "-o", "json").stdout.splitlines()) == len(texts)
 
 
+@pytest.mark.parametrize("how", [[], ["--follow"]])
+@pytest.mark.parametrize("behind", [0, 3, 500])
+def test_hidden_lines_are_none_of_the_last_ones(
+    run: Run, fleet: Fleet, behind: int, how: list[str]
+) -> None:
+    texts = ["first", *FOR_PEOPLE, *FOR_CONTROLLER * behind, "last"]
+    lines = [f"2026-01-01T00:00:00.{n:04}Z {text}" for n, text in enumerate(texts)]
+    fleet.pod("east", "llm-trainer-0", *lines)
+    found = run("logs", "llm", "--cluster", "east", "--no-prefix", "--tail", "4", *how)
+    assert found.stdout.splitlines() == [*FOR_PEOPLE, "last"]
+    assert (str(2 * behind) in found.stderr) is bool(behind)
+
+
 def test_a_single_log_is_read_whole_and_parameters_are_those_of_the_kubelet(
     run: Run, fleet: Fleet
 ) -> None:
@@ -279,7 +292,7 @@ async def test_followed_lines_come_as_events_until_the_logs_have_ended(
     assert events[-1] == ("end", {"lines": [], "remarks": []})
     lines = [each for name, value in events if name == "lines" for each in value["lines"]]
     assert lines == [["00:00:03 east/llm-trainer-0-worker-0", "ERROR c", "error"]]
-    assert {each["follow"] for each in fleet.asked} == {"true"}
+    assert [each.get("follow") for each in fleet.asked if "sinceTime" in each] == ["true"] * 2
     gone: Any = Written()
     await page.follow(gone, fleet.kube, ML, "none", page.Choice())
     ((name, value),) = gone.events
