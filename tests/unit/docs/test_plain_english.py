@@ -73,7 +73,7 @@ def texts(name: str) -> Iterator[tuple[int, str]]:
     source = (ROOT / name).read_text(encoding="utf-8")
     if name.endswith(TEXTS):
         yield from enumerate(source.splitlines(), start=1)
-    else:
+    elif FORBIDDEN.search(source):  # Python splits a file into tokens a hundred times as slowly.
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type in (tokenize.COMMENT, tokenize.STRING):
                 yield from enumerate(token.string.splitlines(), start=token.start[0])
@@ -103,7 +103,9 @@ def test_no_sentence_of_a_docstring_lacks_its_subject() -> None:
         f"{name}: {text[match.start() : match.end() + 60]}"
         for name in tracked()
         if name.endswith(".py")
-        for text in later_sentences((ROOT / name).read_text(encoding="utf-8"))
+        for source in [(ROOT / name).read_text(encoding="utf-8")]
+        if NO_SUBJECT.search(" ".join(source.split()))
+        for text in later_sentences(source)
         for match in NO_SUBJECT.finditer(text)
     ]
     assert not found, "\n".join(found)

@@ -58,7 +58,7 @@ def test_a_pass_runs_no_more_files_than_one_can_know(monkeypatch: pytest.MonkeyP
         return one
 
     monkeypatch.setattr(engine, "Manager", partial(Manager, through=through))
-    arguments = ["--jobs", "100", "--days", "1", "--load", "0.5", "--seed", "7"]
+    arguments = ["--jobs", "30", "--days", "1", "--load", "0.5", "--seed", "7"]
     assert CliRunner().invoke(simulate, arguments).exit_code == 0
     assert len(passes) > 100
     assert statistics.median(passes) <= MOST_OF_A_PASS
