@@ -7,9 +7,7 @@ import ssl
 import warnings
 from collections import Counter
 from contextlib import aclosing, suppress
-from unittest.mock import Mock
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -17,9 +15,7 @@ import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts
 from hyperjob_core.kube import backoff, errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.exchange import REQUESTS, why_no_connection, why_not_trusted
-from hyperjob_core.kube.http import why_not_connected
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
-from tests.support.counts import Counts
 from tests.support.rawlog import raw_lines
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
@@ -190,34 +186,6 @@ async def test_a_refusal_becomes_its_error(code, reason, kind, server, kube):
     assert str(raised.value) == f"POST {JOBS}: because"
 
 
-async def test_a_refusal_that_is_no_status_keeps_its_text(server, kube):
-    server.on(JOB, server.reply("404 page not found", status=404))
-    with pytest.raises(errors.NotFound, match="404 page not found") as raised:
-        await kube.get(HYPERJOBS, "llm", namespace="default")
-    assert raised.value.reason == "NotFound"
-
-
-async def test_a_refusal_of_a_proxy_keeps_its_text(server, kube):
-    server.on(JOB, server.text("upstream connect error\n", status=503))
-    with pytest.raises(errors.Unavailable, match=r"upstream connect error$"):
-        await kube.get(HYPERJOBS, "llm", namespace="default")
-
-
-async def test_an_empty_refusal_says_at_least_what_it_is(server, kube):
-    server.on(JOB, server.text("", status=502))
-    with pytest.raises(errors.Unavailable, match=r"Bad Gateway$"):
-        await kube.get(HYPERJOBS, "llm", namespace="default")
-
-
-async def test_an_invalid_object_lists_its_causes(server, kube):
-    causes = [{"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.x"}]
-    status = {"kind": "Status", "code": 422, "reason": "Invalid", "details": {"causes": causes}}
-    server.on(JOBS, server.reply(status, status=422))
-    with pytest.raises(errors.Invalid) as raised:
-        await kube.create(HYPERJOBS, LLM)
-    assert raised.value.causes == causes
-
-
 async def test_an_answer_that_is_no_object_is_an_error(server, kube):
     server.on(JOB, server.reply([1]))
     with pytest.raises(errors.Unavailable, match="no JSON object"):
@@ -269,31 +237,11 @@ async def test_a_list_whose_page_token_expired_starts_over_once(server, kube):
     assert len(server.seen) == 6
 
 
-async def test_a_null_list_of_items_is_empty(server, kube):
-    server.on("/api/v1/nodes", server.reply({"items": None, "metadata": {"resourceVersion": "1"}}))
-    assert (await kube.list(NODES)).items == []
-
-
 @pytest.mark.parametrize("code", [429, 503])
 async def test_a_write_is_repeated_when_the_server_says_when(code, server, kube):
     server.on(JOBS, server.failure(code, "Busy", Retry_After="0"), server.reply(LLM, status=201))
     assert await kube.create(HYPERJOBS, LLM) == LLM
     assert [seen.json() for seen in server.seen] == [LLM, LLM]
-
-
-@pytest.mark.parametrize("code", [409, 422])
-async def test_what_the_server_refuses_is_not_repeated_even_with_a_time(code, server, kube):
-    server.on(JOBS, server.failure(code, "Refused", Retry_After="0"), server.reply(LLM, status=201))
-    with pytest.raises(errors.KubeError) as raised:
-        await kube.create(HYPERJOBS, LLM)
-    assert (raised.value.http_code, len(server.seen)) == (code, 1)
-
-
-async def test_repeats_are_bounded(server, kube):
-    server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After="0"))
-    with pytest.raises(errors.TooManyRequests):
-        await kube.create(HYPERJOBS, LLM)
-    assert len(server.seen) == 3
 
 
 @pytest.mark.parametrize("asked", ["3600", "9" * 400])
@@ -302,14 +250,6 @@ async def test_a_wait_beyond_the_time_limit_is_left_to_the_caller_and_bounded(se
     with pytest.raises(errors.TooManyRequests) as raised:
         await kube.create(HYPERJOBS, LLM)
     assert raised.value.retry_after == backoff.LONGEST
-    assert len(server.seen) == 1
-
-
-async def test_unavailable_without_a_time_is_not_repeated(server, kube):
-    server.on(JOBS, server.failure(503, "ServiceUnavailable"))
-    with pytest.raises(errors.Unavailable) as raised:
-        await kube.create(HYPERJOBS, LLM)
-    assert raised.value.answered
     assert len(server.seen) == 1
 
 
@@ -436,28 +376,6 @@ async def test_every_call_is_counted(server):
     assert counted["<error>", "GET", host] >= 1
 
 
-async def test_every_request_is_timed_and_shown_as_client_go_shows_it(server):
-    name = "rest_client_request_duration_seconds"
-    server.on(JOB, server.reply(LLM), server.failure(404, "NotFound"))
-    async with Kube.connect(kubeconfig=server.kubeconfig) as kube:
-        counts, labels = Counts(), {"verb": "GET", "host": kube.host}
-        await kube.get(HYPERJOBS, "llm", namespace="default")
-        with pytest.raises(errors.NotFound):
-            await kube.get(HYPERJOBS, "llm", namespace="default")
-    assert counts(f"{name}_count", **labels) == 2
-    assert counts(f"{name}_bucket", le="+Inf", **labels) == 2
-    assert counts(f"{name}_bucket", le="60.0", **labels) == 2
-    assert counts(f"{name}_sum", **labels) > 0
-
-
-async def test_a_warning_of_the_server_is_logged_once(server, kube, caplog):
-    warning = '299 - "unknown field \\"spec.x\\""'
-    server.on(JOBS, server.reply(LLM, status=201, headers={"Warning": warning}))
-    for _ in range(3):
-        await kube.create(HYPERJOBS, LLM)
-    assert [record.warning for record in caplog.records] == [warning]
-
-
 def event(kind, name, version):
     return {"type": kind, "object": {"metadata": {"name": name, "resourceVersion": version}}}
 
@@ -563,33 +481,3 @@ async def test_a_stream_that_takes_too_long_is_not_called_silent(server, kube):
     with pytest.raises(errors.Unavailable, match=r"the stream took longer than 0\.2s"):
         async for _ in kube._transport.stream("/x", params={}, idle_limit=30, time_limit=0.2):
             pass
-
-
-async def test_raw_reaches_any_path_and_gives_the_bytes(server, kube):
-    server.on("/version", server.reply({"gitVersion": "v1.36.2"}))
-    response = await kube.raw("GET", "/version", params={"timeout": "32s"})
-    assert response.json() == {"gitVersion": "v1.36.2"}
-    assert server.seen[0].query == {"timeout": "32s"}
-
-
-PLACE = Mock(ssl=True, host="h", port=1)
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (aiohttp.ClientConnectorError(PLACE, OSError(111, "x")), "Connection refused"),
-        (aiohttp.ClientConnectorError(PLACE, OSError("no number")), "no number"),
-        (aiohttp.ClientPayloadError("torn"), "torn"),
-        (aiohttp.ServerDisconnectedError(), "Server disconnected"),
-        (aiohttp.ClientError(), "ClientError"),
-        (ConnectionResetError(), "ConnectionResetError"),
-    ],
-)
-def test_why_a_stream_ended_is_said_in_a_few_words(error, said):
-    assert why_not_connected(error) == said
-
-
-def test_an_error_of_tls_keeps_its_own_words():
-    error = aiohttp.ClientConnectorSSLError(PLACE, ssl.SSLError(1, "wrong version"))
-    assert "wrong version" in why_not_connected(error)

@@ -16,7 +16,6 @@ from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, Unavailable
 from hyperjob_core.kube.http import HttpTransport
-from hyperjob_core.kube.resources import NODES
 
 VERSION = "/version"
 
@@ -174,12 +173,6 @@ async def test_an_identity_providers_token_is_sent(server):
     assert seen.headers["authorization"] == f"Bearer {token}"
 
 
-async def test_an_identity_provider_without_a_token_is_named(server):
-    path = server.write_kubeconfig({"auth-provider": {"name": "oidc"}}, name="oidc")
-    with pytest.raises(ConfigError, match=r"auth-provider 'oidc'|oidc: missing"):
-        await config.load(path)
-
-
 async def test_a_name_and_a_password_are_sent(server):
     path = server.write_kubeconfig({"username": "u", "password": "p"}, name="basic")
     seen = await call(server, await config.load(path))
@@ -258,15 +251,6 @@ async def test_a_credential_that_vanishes_is_unavailable_not_a_crash(server):
         await call(server, connection)
 
 
-async def test_a_token_is_sent_with_a_watch(server):
-    path = server.write_kubeconfig({"token": "t0ken"}, name="token")
-    server.on("/api/v1/nodes", server.stream())
-    async with Kube.connect(kubeconfig=path) as kube:
-        async for _ in kube.watch(NODES, resource_version="1"):
-            pass
-    assert server.seen[0].headers["authorization"] == "Bearer t0ken"
-
-
 async def test_a_context_that_is_not_there_is_answered_with_those_that_are(server):
     with pytest.raises(ConfigError, match=r"no context 'b'; it has test$"):
         await config.load(server.kubeconfig, context="b")
@@ -317,16 +301,6 @@ async def test_a_proxy_is_found(cluster, environment, expected, server, named, m
     content["clusters"][0]["cluster"] |= {"server": "https://api.example.dev"} | cluster
     server.kubeconfig.write_text(yaml.safe_dump(content))
     assert (await config.load(named(server.kubeconfig))).proxy == expected
-
-
-async def test_the_environment_names_the_kubeconfig(server, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", f"/nowhere:{server.kubeconfig}")
-    assert (await config.load()).server == server.url
-
-
-async def test_the_given_file_goes_before_the_environment(server, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    assert (await config.load(server.kubeconfig)).server == server.url
 
 
 async def test_another_context_may_be_chosen(server, named):
@@ -435,22 +409,11 @@ async def test_a_wrong_kubeconfig_is_named_with_the_reason(case, server):
     assert str(path) in str(raised.value)
 
 
-async def test_a_kubeconfig_that_is_no_yaml_is_named(server):
-    server.kubeconfig.write_text("a: [")
-    with pytest.raises(ConfigError, match=str(server.kubeconfig)):
-        await config.load(server.kubeconfig)
-
-
 async def test_a_missing_kubeconfig_says_how_to_give_one(tmp_path):
     with pytest.raises(ConfigError, match=r"none: no such file; .*--kubeconfig") as raised:
         async with Kube.connect(kubeconfig=tmp_path / "none"):
             pass
     assert str(tmp_path / "none") in str(raised.value)
-
-
-async def test_without_any_the_default_place_is_named():
-    with pytest.raises(ConfigError, match=r"home/\.kube/config: no such file"):
-        await config.load()
 
 
 @pytest.mark.parametrize(("given", "expected"), [({"namespace": "ml"}, "ml"), ({}, "default")])

@@ -11,7 +11,7 @@ import pytest
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.events import EventRecorder, reference
+from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.resources import EVENTS
 from tests.support.counts import Counts
 
@@ -114,20 +114,6 @@ def test_an_event_carries_all_that_the_api_asks_for(virtual):
         },
         "related": event["regarding"] | {"kind": "Job"},
     }
-
-
-def test_an_object_without_namespace_has_its_events_in_default(virtual):
-    server = Server()
-
-    async def main():
-        async with recording(server) as recorder:
-            happened(recorder, {"kind": "Queue", "metadata": {"name": "q"}})
-            await asyncio.sleep(1)
-
-    virtual(main())
-    (event,) = server.events.values()
-    assert event["metadata"]["namespace"] == "default"
-    assert event["regarding"] == {"kind": "Queue", "name": "q"}
 
 
 def test_the_same_again_is_a_series_on_the_first(virtual):
@@ -302,21 +288,6 @@ def test_a_long_note_is_cut_at_a_whole_character(virtual):
     assert len(named["metadata"]["name"]) == 253
 
 
-@pytest.mark.parametrize(("over", "cut"), [(0, False), (1, True)])
-def test_a_note_has_1024_bytes(virtual, over, cut):
-    server = Server()
-
-    async def main():
-        async with recording(server) as recorder:
-            happened(recorder, note="é" + "n" * (1022 + over))
-            await asyncio.sleep(1)
-
-    virtual(main())
-    (event,) = server.events.values()
-    assert len(event["note"].encode()) == 1024
-    assert event["note"].endswith("…") is cut
-
-
 def test_a_series_that_goes_on_is_remembered_longer_than_those_begun_after_it(virtual):
     server = Server()
 
@@ -376,36 +347,3 @@ def test_a_repetition_while_its_event_is_being_written_is_in_the_series(virtual)
     assert [verb for verb, _ in server.writes] == ["create", "patch"]
     (event,) = server.events.values()
     assert event["series"]["count"] == 2
-
-
-def test_a_reference_leaves_out_what_the_object_lacks():
-    assert reference({"metadata": {"name": "a"}}) == {"name": "a"}
-
-
-def test_the_bucket_of_an_object_is_forgotten_after_4096_others(virtual):
-    server, counts = Server(), Counts()
-
-    async def others(recorder, kind, count):
-        for number in range(count):
-            happened(recorder, {"kind": kind, "metadata": {"name": f"j{number}"}})
-            if number % 500 == 0:
-                await asyncio.sleep(0.1)
-        await asyncio.sleep(0.1)
-
-    async def full(recorder):
-        """Tell whether one more event of the first object is dropped."""
-        before = dropped(counts).get("spam", 0)
-        happened(recorder, note=f"news {len(server.writes)}")
-        await asyncio.sleep(0.1)
-        return dropped(counts).get("spam", 0) > before
-
-    async def main():
-        async with recording(server) as recorder:
-            for count in range(25):
-                happened(recorder, note=f"note {count}")
-            await others(recorder, "Job", 4095)
-            assert await full(recorder)
-            await others(recorder, "Pod", 4096)
-            assert not await full(recorder)
-
-    virtual(main())

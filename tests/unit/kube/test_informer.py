@@ -279,28 +279,6 @@ async def test_a_missing_crd_is_waited_for_and_said_once(server, kube, caplog):
     assert informer.get("n/a")["metadata"]["resourceVersion"] == "6"
 
 
-async def test_selectors_and_namespace_reach_both_list_and_watch(server, kube):
-    path = HYPERJOBS.path("n")
-    server.on(path, server.reply(listing("5")), server.stream(then="hang"))
-    informer = quick(kube, HYPERJOBS, namespace="n", label_selector="a=b", field_selector="c=d")
-    async with running(informer):
-        await server.until(2)
-    for seen in server.seen:
-        assert seen.path == path
-        assert (seen.query["labelSelector"], seen.query["fieldSelector"]) == ("a=b", "c=d")
-
-
-@pytest.mark.parametrize(("options", "kept"), [({}, False), ({"transform": None}, True)])
-async def test_managed_fields_are_kept_only_if_asked_for(options, kept, server, kube):
-    full = node("a")
-    full["metadata"]["managedFields"] = [{"manager": "kubectl"}]
-    server.on(PATH, server.reply(listing("5", full)), server.stream(then="hang"))
-    informer = quick(kube, **options)
-    async with running(informer), asyncio.timeout(30):
-        await informer.synced.wait()
-        assert ("managedFields" in informer.get("a")["metadata"]) is kept
-
-
 async def test_indexes_follow_the_objects(server, kube):
     server.on(
         PATH,
@@ -321,14 +299,6 @@ async def test_indexes_follow_the_objects(server, kube):
         assert [obj["metadata"]["name"] for obj in informer.by_index("zone", "y")] == ["a"]
         with pytest.raises(KeyError):
             informer.by_index("no-such-index", "y")
-
-
-async def test_a_handler_that_comes_late_hears_of_what_is_there(server, kube):
-    server.on(PATH, server.reply(listing("5", node("a"))), server.stream(then="hang"))
-    informer = quick(kube)
-    async with running(informer):
-        await informer.synced.wait()
-        assert Log(informer).told == [("ADDED", "a", "1")]
 
 
 async def test_a_handler_that_raises_keeps_no_change_from_the_others(server, kube):
@@ -587,14 +557,6 @@ def test_whatever_is_listed_the_told_difference_rebuilds_it(snapshots):
         informer._swap(ObjectList(items, "1"))
         assert mirror == {obj["metadata"]["name"]: obj for obj in items}
         assert mirror == {obj["metadata"]["name"]: obj for obj in informer.items()}
-
-
-def test_pauses_grow_to_a_limit_and_half_of_each_is_left_to_chance():
-    for share, pauses in ((0.0, [1, 2, 4, 5, 5]), (1.0, [1.5, 3, 5, 5, 5]), (0.5, [1.25, 2.5, 5])):
-        backoff = Backoff(base=1, cap=5, jitter=lambda share=share: share)
-        assert [backoff.next() for _ in pauses] == pauses
-        backoff.reset()
-        assert backoff.next() == pauses[0]
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,15 @@
 import asyncio
 import copy
 import random
-import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.duration import micro_time
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
-from hyperjob_core.registry import REGISTRY
 from hyperjob_core.virtualtime import run
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -427,27 +424,6 @@ def test_a_body_that_does_not_stop_in_time_is_reported_as_the_lease_expires(virt
     assert "The lease expires while its work still runs" in caplog.text
 
 
-def test_the_metric_shows_who_leads(virtual):
-    stage = Stage()
-    shown = []
-
-    def look():
-        labels = {"name": "hyperjob"}
-        shown.append(REGISTRY.get_sample_value("leader_election_master_status", labels))
-
-    async def body():
-        look()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        look()
-        await elector.run(body)
-        look()
-
-    virtual(main())
-    assert shown == [0, 1, 0]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -525,12 +501,3 @@ def test_writing_a_lease_keeps_what_others_put_there():
     assert mine["spec"]["leaseTransitions"] == 1
     assert released(Sight(mine, 0), now=START)["spec"]["strategy"] == "OldestEmulationVersion"
     assert lease["spec"]["holderIdentity"] == "other"
-
-
-def test_micro_time_is_utc_wherever_it_is_written():
-    new_york = timezone(timedelta(hours=-5))
-    moment = datetime(2026, 1, 1, 7, 0, 0, 12, tzinfo=new_york)
-    assert micro_time(moment) == "2026-01-01T12:00:00.000012Z"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", micro_time(START))
-    with pytest.raises(ValueError, match="time zone"):
-        micro_time(datetime(2026, 1, 1))  # noqa: DTZ001

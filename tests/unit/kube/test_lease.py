@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
-from hyperjob_core.text import human_duration, listed, once, printable, shortened
+from hyperjob_core.text import human_duration, printable
 from hyperjob_core.turns import Turns
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -147,18 +147,6 @@ def test_a_namespace_holds_at_most_its_bound_and_items_that_do_not_fit_wait() ->
 )
 def test_a_duration_reads_as_in_kubectl(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
-
-
-def test_lists_and_texts_are_shortened_and_long_repeats_written_once() -> None:
-    assert listed(["a", "b", "c"]) == "a, b, c"
-    assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert listed(["a", "b"], shown=1) == "a and 1 more"
-    assert listed([]) == ""
-    assert (shortened("abc", 3), shortened("abcd", 3)) == ("abc", "ab\u2026")
-    long = "x" * 41
-    assert once([long, "y", long, "y", long[:40], long[:40]]) == [
-        *(long, "y", "as above", "y", long[:40], long[:40])
-    ]
 
 
 def test_characters_that_a_terminal_obeys_or_nobody_sees_are_escaped() -> None:

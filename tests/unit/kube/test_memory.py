@@ -9,8 +9,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.patches import merged, patched
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, VCJOBS
+from hyperjob_core.kube.patches import patched
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob_core.virtualtime import now, run
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
@@ -46,17 +46,6 @@ def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
     run(act())
 
 
-def test_a_created_object_has_the_namespace_of_its_path() -> None:
-    async def act() -> list[str]:
-        kube = Kube(MemoryServer(now=now))
-        await kube.create(HYPERJOBS, {"metadata": {"name": "one"}}, namespace="a")
-        made = await kube.get(HYPERJOBS, "one", namespace="a")
-        cluster = await kube.create(CLUSTERS, {"metadata": {"name": "east"}})
-        return [made["metadata"]["namespace"], cluster["metadata"].get("namespace", "none")]
-
-    assert run(act()) == ["a", "none"]
-
-
 def test_a_watch_tells_every_change_once() -> None:
     async def act() -> list[tuple[EventType, str]]:
         plane = MemoryServer(now=now)
@@ -84,18 +73,6 @@ def test_a_watch_tells_every_change_once() -> None:
     assert kinds == [EventType.ADDED, EventType.MODIFIED, EventType.DELETED]
 
 
-@pytest.mark.parametrize(
-    ("target", "patch", "expected"),
-    [
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}),
-        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-        ({"a": 1}, {"b": {"c": {"d": None}}}, {"a": 1, "b": {"c": {}}}),
-    ],
-)
-def test_merge_patches_follow_rfc_7396(target: object, patch: object, expected: object) -> None:
-    assert merged(target, patch) == expected
-
-
 def test_json_patches_set_fields_and_check_them() -> None:
     operations = [
         {"op": "test", "path": "/spec/tasks/0/name", "value": "w"},
@@ -109,24 +86,6 @@ def test_json_patches_set_fields_and_check_them() -> None:
     assert target["spec"]["tasks"][0]["replicas"] == 1
     with pytest.raises(ValueError, match="failed"):
         patched(target, [{"op": "test", "path": "/spec/tasks/0/name", "value": "x"}])
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [("/0", ["x", "a", "b"]), ("/1", ["a", "x", "b"]), ("/-", ["a", "b", "x"])],
-)
-def test_a_json_patch_inserts_into_a_list(path: str, expected: list[str]) -> None:
-    assert patched(
-        {"items": ["a", "b"]}, [{"op": "add", "path": f"/items{path}", "value": "x"}]
-    ) == {"items": expected}
-
-
-@pytest.mark.parametrize("op", ["add", "test"])
-@pytest.mark.parametrize("path", ["/a/b/c", "/items/7/x", "/text/x/y"])
-def test_a_json_patch_of_an_absent_path_is_refused(op: str, path: str) -> None:
-    target = {"items": [{}], "text": "t"}
-    with pytest.raises(ValueError, match="does not exist"):
-        patched(target, [{"op": op, "path": path, "value": None}])
 
 
 def labelled(name: str, namespace: str = "a", **labels: str) -> Object:

@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
 from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
-from tests.support.counts import Counts
 
 
 class Hand:
@@ -148,13 +147,6 @@ def test_an_item_added_while_in_work_comes_back_when_it_is_done(clock):
     assert len(queue) == 0
 
 
-def test_done_for_what_is_not_in_work_does_nothing(clock):
-    queue = WorkQueue(clock=clock)
-    queue.add("a")
-    queue.done("a")
-    assert len(queue) == 1
-
-
 @pytest.mark.parametrize(
     ("delays", "expected"),
     [
@@ -201,11 +193,6 @@ def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten(clock):
     assert limiter.when("a") == 0.005
 
 
-def test_a_thousand_failures_are_no_overflow():
-    limiter = ItemBackoff()
-    assert {limiter.when("a") for _ in range(3000)} >= {0.005, 1000}
-
-
 def test_the_bucket_spreads_what_is_beyond_the_burst(clock):
     bucket = TokenBucket(qps=10, burst=3, clock=clock)
     assert [round(bucket.reserve(), 3) for _ in range(6)] == [0, 0, 0, 0.1, 0.2, 0.3]
@@ -250,14 +237,6 @@ async def test_a_cancelled_getter_loses_nothing():
         await first
 
 
-async def test_the_real_clock_ripens_items():
-    queue = WorkQueue()
-    queue.add_after("late", 0.02)
-    queue.add_after("soon", 0.01)
-    async with asyncio.timeout(10):
-        assert [await queue.get(), await queue.get()] == ["soon", "late"]
-
-
 async def test_workers_never_have_the_same_item_at_once():
     queue = WorkQueue(limiter=ItemBackoff(base=0.0001, cap=0.001))
     working, worked, finished = set(), Counter(), asyncio.Event()
@@ -295,26 +274,6 @@ def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first(clock)
     assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (6, 4)
     queue.done("a")
     assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (2, 2)
-
-
-def test_metrics_follow_the_items(clock):
-    counts, labels = Counts(), {"name": "counted", "controller": "counted"}
-    queue = WorkQueue("counted", clock=clock)
-    seconds = ("workqueue_queue_duration_seconds_sum", "workqueue_work_duration_seconds_sum")
-    shown = ("workqueue_depth", "workqueue_unfinished_work_seconds")
-    shown = (*shown, "workqueue_longest_running_processor_seconds")
-    queue.add("a")
-    clock.advance(2)
-    taken(queue)
-    clock.advance(3)
-    queue.add("b")
-    assert [counts(name, **labels) for name in shown] == [1, 3, 3]
-    queue.done("a")
-    queue.add_after("a", 1)
-    assert [counts(name, **labels) for name in seconds] == [2, 3]
-    assert counts("workqueue_adds_total", **labels) == 2
-    assert counts("workqueue_retries_total", **labels) == 1
-    assert [counts(name, **labels) for name in shown] == [1, 0, 0]
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -393,13 +352,3 @@ def test_a_hundred_items_may_fail_at_once_before_the_bucket_slows_them_down(cloc
     waits = [limiter.when(item) for item in range(102)]
     assert set(waits[:100]) == {0.005}
     assert waits[100:] == pytest.approx([0.1, 0.2])
-
-
-def test_the_time_until_an_item_is_queued(clock):
-    queue = WorkQueue(clock=clock)
-    assert queue.due_in("a") is None
-    queue.add_after("a", 5)
-    clock.advance(2)
-    assert queue.due_in("a") == 3
-    queue.add("a")
-    assert queue.due_in("a") == 0
