@@ -102,14 +102,6 @@ async def test_a_new_pair_is_served_to_new_connections(files):
     assert serial == source.facts.serial != old
 
 
-def test_nothing_happens_while_the_files_stay(files):
-    source = files.source()
-    source.load()
-    assert not source.refresh()
-    assert source.problem is None
-    assert reads(files.counts) == (1, 0)
-
-
 def spoil_mismatch(files):
     files.certificate.write_bytes(files.pair().certificate)
 
@@ -172,16 +164,6 @@ def test_a_first_pair_cannot_be_loaded_when_it_is(spoil, text, files):
         files.source().load()
 
 
-def test_a_mended_pair_clears_the_problem(files):
-    source = files.source()
-    source.load()
-    spoil_half_written(files)
-    source.refresh()
-    files.write(files.pair())
-    assert source.refresh()
-    assert source.problem is None
-
-
 def test_the_old_pair_put_back_clears_the_problem_too(files):
     old = files.certificate.read_bytes()
     source = files.source()
@@ -203,14 +185,6 @@ def test_a_pair_from_the_future_is_taken_once_its_time_has_come(files):
     assert not source.refresh()
     files.now += timedelta(hours=1)
     assert source.refresh()
-
-
-def test_expiry_is_told(files):
-    source = files.source()
-    source.load()
-    assert not source.expired
-    files.now += 2 * DAY
-    assert source.expired
 
 
 async def test_run_follows_the_files_until_it_is_cancelled(files):

@@ -17,9 +17,7 @@ from hyperjob_certs.x509 import (
     issue_ca,
     issue_client,
     issue_serving,
-    join_bundle,
     served_name,
-    split_bundle,
 )
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -92,13 +90,6 @@ def test_a_client_certificate_names_a_user_and_the_users_groups(ca):
     assert facts(alone.certificate).subject == "CN=jane"
 
 
-def test_the_subject_of_a_long_name_is_cut_and_its_alternative_name_is_not(ca):
-    name = "n" * 60 + ".example"
-    found = facts(issue_serving(ca, names=[name, "b"], lifetime=DAY, now=NOW).certificate)
-    assert found.subject == f"CN={name[:64]}"
-    assert found.names == {name, "b"}
-
-
 def test_only_an_ecdsa_authority_issues(ca):
     authority = Pair(ca.certificate, rsa_key())
     with pytest.raises(InvalidPair, match="not an ECDSA key"):
@@ -139,14 +130,6 @@ def test_a_certificate_is_valid_from_its_first_moment_until_before_its_last(leaf
         check_pair(leaf, now=found.not_before - second)
 
 
-def test_a_chain_is_judged_by_its_first_certificate(ca, leaf):
-    chain = leaf.certificate + ca.certificate
-    assert facts(chain).names == facts(leaf.certificate).names
-    assert check_pair(Pair(chain, leaf.key), now=NOW) == facts(leaf.certificate)
-    assert is_signed_by(chain, ca.certificate + leaf.certificate)
-    assert not is_signed_by(ca.certificate, leaf.certificate)
-
-
 def test_openssl_accepts_the_pair_and_its_authority(ca, leaf, tmp_path):
     (tmp_path / "pair.pem").write_bytes(leaf.key + leaf.certificate)
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tmp_path / "pair.pem")
@@ -158,21 +141,10 @@ def test_a_serving_certificate_never_outlives_its_authority(ca):
     assert facts(pair.certificate).not_after == facts(ca.certificate).not_after
 
 
-def test_a_serving_certificate_needs_a_name(ca):
-    with pytest.raises(ValueError, match="at least one"):
-        issue_serving(ca, names=[], lifetime=DAY, now=NOW)
-
-
 def test_signed_by_tells_authorities_of_the_same_name_apart(ca, leaf):
     namesake = issue_ca(common_name="ca", lifetime=DAY, now=NOW)
     assert is_signed_by(leaf.certificate, ca.certificate)
     assert not is_signed_by(leaf.certificate, namesake.certificate)
-
-
-def test_bundles_are_split_and_joined_without_repeats(ca, leaf):
-    bundle = join_bundle([ca.certificate, leaf.certificate, ca.certificate])
-    assert split_bundle(bundle) == [ca.certificate, leaf.certificate]
-    assert split_bundle(b"\n") == []
 
 
 def test_a_private_key_is_never_printed(leaf):

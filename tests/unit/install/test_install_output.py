@@ -11,49 +11,10 @@ from hyperjob.cli import main
 from hyperjob.cli.install import view
 from hyperjob_core.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
-from hyperjob_install.diff import changed_fields, shorten
 from hyperjob_install.plan import Action, Change
 from hyperjob_install.preflight import CheckResult, Finding, PreflightReport, Status
 from hyperjob_install.problems import Problem, field_conflict, refused
 from tests.unit.install.observations import ca_pem
-
-Object = dict[str, Any]
-
-
-def thing(spec: Any, **metadata: Any) -> Object:
-    return {"metadata": {"name": "x", **metadata}, "spec": spec}
-
-
-DIFFERENCES = {
-    "nothing": (thing({"a": 1}), thing({"a": 1}), ()),
-    "the server's own": (
-        thing({"a": 1}, resourceVersion="1", uid="1", generation=1, managedFields=[1]),
-        {**thing({"a": 1}, resourceVersion="2", managedFields=[2]), "status": {"x": 1}},
-        (),
-    ),
-    "a value": (thing({"a": {"b": 1}}), thing({"a": {"b": 2}}), ("spec.a.b",)),
-    "a new key and an old one": (thing({"a": 1}), thing({"b": 1}), ("spec.a", "spec.b")),
-    "an element": (thing({"a": [1, {"b": 2}]}), thing({"a": [1, {"b": 3}]}), ("spec.a[1].b",)),
-    "the length of a list": (thing({"a": [1]}), thing({"a": [1, 2]}), ("spec.a",)),
-    "a label": (thing({}), thing({}, labels={"a": "b"}), ("metadata.labels",)),
-    "a type": (thing({"a": {}}), thing({"a": []}), ("spec.a",)),
-    "a list becomes a text": (thing({"a": ["x"]}), thing({"a": "y"}), ("spec.a",)),
-    "a text becomes a list": (thing({"a": "y"}), thing({"a": ["x"]}), ("spec.a",)),
-    "null is not nothing": (thing({"a": None}), thing({}), ("spec.a",)),
-}
-
-
-@pytest.mark.parametrize("case", DIFFERENCES)
-def test_differences_are_told_by_path(case: str) -> None:
-    before, after, expected = DIFFERENCES[case]
-    assert changed_fields(before, after) == expected
-
-
-def test_a_long_list_of_paths_is_cut_where_it_still_says_where() -> None:
-    paths = tuple(f"spec.versions[0].schema.field{i}" for i in range(40))
-    assert shorten(paths) == ("spec.versions[0]",)
-    assert shorten(paths[:3]) == paths[:3]
-
 
 CREATED = Change(CLUSTER_ROLES, "hyperjob-controller", None, Action.CREATED)
 CONFIGURED = Change(LEASES, "l", "ns", Action.CONFIGURED, ("spec.a", "spec.b"))
@@ -69,33 +30,6 @@ def test_only_what_differs_has_a_row() -> None:
         ["configured", "lease.coordination.k8s.io/l", "ns", "spec.a,spec.b"],
     ]
     assert header.index("NAMESPACE") == rows[1].index("ns", rows[1].index("/l"))
-
-
-def test_what_an_uninstall_leaves_has_a_row_too() -> None:
-    assert view.rows([UNCHANGED, KEPT], kept=True)[1].endswith("not made by hyperjob install")
-    assert view.rows([UNCHANGED]) == []
-
-
-SUMMARIES = {
-    "changes": ([CREATED, CONFIGURED, KEPT], False, "1 created, 1 configured, 1 kept"),
-    "a dry run": ([CREATED], True, "1 created (dry run: nothing was written)"),
-    "no changes": (
-        [UNCHANGED, KEPT],
-        False,
-        "Nothing to change: 2 objects checked, all up to date.",
-    ),
-    "nothing there": (
-        [Change(CRDS, "x", None, Action.ABSENT), KEPT],
-        False,
-        "Nothing to delete: none of 2 objects exists and is HyperJob's.",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", SUMMARIES)
-def test_one_line_sums_it_up(case: str) -> None:
-    changes, dry_run, expected = SUMMARIES[case]
-    assert view.summary(changes, dry_run=dry_run) == expected
 
 
 def test_changes_as_json() -> None:
@@ -145,40 +79,6 @@ def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:
     problem = refused("crd/x", error)
     assert problem.message == "no"
     assert remedy in problem.remedy
-
-
-SERVER = "--kubeconfig 'my file' --context blue"
-COMMANDS = {
-    "kubectl get x": f"kubectl {SERVER} get x",
-    "hyperjob install --ca-file x": f"hyperjob install {SERVER} --ca-file x",
-    "hyperjob-certs inject -x": (
-        "hyperjob-certs inject --kubeconfig 'my file' --karmada-context blue -x"
-    ),
-    "install it, then see `kubectl get cluster a -o yaml`": (
-        f"install it, then see `kubectl {SERVER} get cluster a -o yaml`"
-    ),
-    "correct it: kubectl get hj NAME -o yaml | hyperjob lint -": (
-        f"correct it: kubectl {SERVER} get hj NAME -o yaml | hyperjob lint -"
-    ),
-    "start hyperjob-webhook; if the address is wrong: hyperjob install": (
-        f"start hyperjob-webhook; if the address is wrong: hyperjob install {SERVER}"
-    ),
-    "hyperjob after-restore, with other rights": (
-        f"hyperjob after-restore {SERVER}, with other rights"
-    ),
-    "hyperjob-certs rotate --kubeconfig h": "hyperjob-certs rotate --kubeconfig h",
-    "helm upgrade hyperjob charts/hyperjob": "helm upgrade hyperjob charts/hyperjob",
-    "karmadactl join": "karmadactl join",
-    "upgrade Karmada": "upgrade Karmada",
-    "": "",
-}
-
-
-@pytest.mark.parametrize("remedy", COMMANDS)
-def test_a_command_reaches_the_server_that_was_looked_at(remedy: str) -> None:
-    flags = view.server_flags(Path("my file"), "blue")
-    assert view.aimed(remedy, flags) == COMMANDS[remedy]
-    assert view.aimed(remedy, view.server_flags(None, None)) == remedy
 
 
 def test_a_finding_is_one_line() -> None:
@@ -263,10 +163,3 @@ def test_without_a_kubeconfig_the_next_step_is_said(
     result = CliRunner().invoke(main, command)
     assert result.exit_code == code
     assert "give a kubeconfig that exists with --kubeconfig" in " ".join(result.stderr.split())
-
-
-@pytest.mark.parametrize("command", ["install", "uninstall", "preflight"])
-def test_help_has_an_example(command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--help"])
-    assert result.exit_code == 0
-    assert f"Example: hyperjob {command}" in " ".join(result.stdout.split())

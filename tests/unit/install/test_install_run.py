@@ -39,10 +39,9 @@ from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component, Item, is_ours, labelled, new_item
 from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
-from hyperjob_install.reach import address_of, require_webhook
+from hyperjob_install.reach import require_webhook
 from hyperjob_install.record import (
     RECORD,
-    command,
     differences,
     other_release,
     record_item,
@@ -51,10 +50,9 @@ from hyperjob_install.record import (
 )
 from hyperjob_install.remove import in_use, remove, targets
 from hyperjob_install.settings import Asked, Settings, service_of
-from hyperjob_install.waiting import until
 from hyperjob_rules.configuration import ServiceReference
 from tests.support.apiserver import refusal
-from tests.unit.install.servers import ESTABLISHED, InstallServer
+from tests.unit.install.servers import InstallServer
 
 Object = dict[str, Any]
 HOOK = Settings(url="https://hook")
@@ -455,18 +453,6 @@ async def test_webhooks_are_checked_once_and_only_where_they_change() -> None:
     assert server.asked == 1
 
 
-@pytest.mark.parametrize(
-    ("client", "address"),
-    [
-        ({"url": "https://h:8443/mutate"}, "https://h:8443"),
-        ({"service": {"namespace": "n", "name": "s", "port": 8443}}, "service n/s:8443"),
-        ({"service": {"namespace": "n", "name": "s"}}, "service n/s:443"),
-    ],
-)
-def test_the_address_of_a_webhook_has_no_path(client: Object, address: str) -> None:
-    assert address_of({"clientConfig": client}) == address
-
-
 SETTINGS = st.builds(
     Settings,
     url=st.just("https://hook:8443"),
@@ -504,34 +490,6 @@ async def test_a_record_of_others_is_none_and_nothing_is_no_installation() -> No
     assert await recorded(server.kube) is None
 
 
-def test_a_record_without_a_setting_has_its_default() -> None:
-    assert settings_of({}) == Settings()
-    assert settings_of({"data": {"skip": "rbac gone"}}).skip == {Component.RBAC}
-
-
-COMMANDS = {
-    "hyperjob install": Settings(),
-    "hyperjob install --webhook-url https://hook": HOOK,
-    "hyperjob install --webhook-service n/s:8443": Settings(
-        service=ServiceReference("n", "s", 8443)
-    ),
-    "hyperjob install --service-accounts --members logs --with tenancy --with ui": Settings(
-        service_accounts=True, members=MemberAccess.LOGS, tenancy=True, ui=True
-    ),
-    "hyperjob install --user-prefix karmada: --skip rbac --skip tenancy --release n/r": Settings(
-        user_prefix="karmada:",
-        skip=frozenset({Component.TENANCY, Component.RBAC}),
-        release="n/r",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "settings"), COMMANDS.items(), ids=COMMANDS.keys())
-def test_the_command_of_settings_is_whole(text: str, settings: Settings) -> None:
-    assert command(settings) == text
-    assert command(settings, "--allow", "a b") == f"{text} --allow 'a b'"
-
-
 def test_each_changed_setting_has_a_line() -> None:
     before = Settings(url="https://a", tenancy=True, skip=frozenset({Component.RBAC}))
     after = Settings(
@@ -553,64 +511,6 @@ def test_each_changed_setting_has_a_line() -> None:
     ]
     assert differences(before, before) == []
     assert differences(before, replace(before, skip=before.skip | {Component.WEBHOOKS})) == []
-
-
-BEFORE = Settings(
-    url="https://a",
-    user_prefix="p-",
-    members=MemberAccess.PODS,
-    tenancy=True,
-    skip=frozenset({Component.RBAC, Component.WEBHOOKS}),
-    release="n/r",
-)
-KEPT_SKIP = frozenset({Component.RBAC})
-ASKED = {
-    "nothing": ({}, {"skip": KEPT_SKIP}),
-    "a URL": ({"url": "https://b"}, {"url": "https://b", "skip": KEPT_SKIP}),
-    "a Service": (
-        {"service": ServiceReference("n", "s", 443)},
-        {"url": None, "service": ServiceReference("n", "s", 443), "skip": KEPT_SKIP},
-    ),
-    "an authority, which is recorded": (
-        {"ca_bundle": b"x"},
-        {"ca_bundle": b"x", "authority": b"x", "skip": KEPT_SKIP},
-    ),
-    "a prefix": ({"user_prefix": "q-"}, {"user_prefix": "q-", "skip": KEPT_SKIP}),
-    "an empty prefix": ({"user_prefix": ""}, {"user_prefix": "hyperjob-", "skip": KEPT_SKIP}),
-    "accounts": (
-        {"service_accounts": True},
-        {"user_prefix": "hyperjob-", "service_accounts": True, "skip": KEPT_SKIP},
-    ),
-    "no members": (
-        {"members": MemberAccess.OFF},
-        {"members": MemberAccess.OFF, "skip": KEPT_SKIP},
-    ),
-    "a part more": ({"add": ["ui"]}, {"ui": True, "skip": KEPT_SKIP}),
-    "a part less": ({"remove": ["tenancy"]}, {"tenancy": False, "skip": KEPT_SKIP}),
-    "another release": ({"release": "n/s"}, {"release": "n/s", "skip": KEPT_SKIP}),
-    "webhooks skipped": (
-        {"skip": ["webhooks"]},
-        {"skip": frozenset({Component.RBAC, Component.WEBHOOKS})},
-    ),
-    "another part skipped": ({"skip": ["crds"]}, {"skip": frozenset({Component.CRDS})}),
-    "no part skipped": ({"skip": ["none"]}, {"skip": frozenset()}),
-    "only webhooks skipped": (
-        {"skip": ["none", "webhooks"]},
-        {"skip": frozenset({Component.WEBHOOKS})},
-    ),
-}
-
-
-@pytest.mark.parametrize(("asked", "changes"), ASKED.values(), ids=ASKED.keys())
-def test_options_change_the_settings_of_the_last_run(asked: Object, changes: Object) -> None:
-    assert Asked(**asked).over(BEFORE) == replace(BEFORE, **changes)
-
-
-def test_the_first_run_begins_with_the_defaults() -> None:
-    assert Asked(url="https://b").over(None) == Settings(url="https://b")
-    with_accounts = replace(BEFORE, user_prefix="hyperjob-", service_accounts=True)
-    assert Asked().over(with_accounts).service_accounts
-    assert not Asked(user_prefix="q-").over(with_accounts).service_accounts
 
 
 @pytest.mark.parametrize(
@@ -745,14 +645,6 @@ async def test_a_crd_with_finalizers_is_not_deleted_in_time(
     assert [each.action async for each in remove(server.kube, [crd()], dry_run=True)] == [
         Action.DELETED
     ]
-
-
-async def test_a_state_is_waited_for_and_time_ends_the_wait() -> None:
-    server = InstallServer()
-    server.put(CRDS, {**crd().object, "status": ESTABLISHED})
-    name = crd().name
-    assert await until(server.kube, CRDS, name, lambda one: one is not None, seconds=60) is True
-    assert await until(server.kube, CRDS, name, lambda one: one is None, seconds=0.05) is False
 
 
 def connection(**more: Any) -> Connection:

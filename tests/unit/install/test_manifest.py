@@ -1,6 +1,5 @@
 """What is installed, in which order, and with which rights."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,16 +8,15 @@ from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_install import rbac
 from hyperjob_install.guard import certs_guard
-from hyperjob_install.interpreters import SCRIPTS, Clash, clashes, interpreters
+from hyperjob_install.interpreters import Clash, clashes, interpreters
 from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component, Item, is_ours
 from hyperjob_install.remove import targets
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import ServiceReference
-from tests.unit.install.observations import ca_pem, interpreter
+from tests.unit.install.observations import interpreter
 
 URL = "https://hj.svc:443"
-ROOT = Path(__file__).parents[3]
 
 
 def items(**settings: Any) -> list[Item]:
@@ -117,11 +115,6 @@ def test_every_object_says_that_it_is_ours() -> None:
         assert item.object["kind"] == item.resource.kind
 
 
-def test_names_are_unique() -> None:
-    names = [(item.title, item.namespace) for item in items()]
-    assert len(names) == len(set(names))
-
-
 def test_only_what_others_may_own_is_left_alone() -> None:
     assert [item.name for item in items() if item.only_where_missing] == [
         "jobs.batch.volcano.sh",
@@ -141,10 +134,6 @@ def test_a_part_can_be_left_out(part: Component) -> None:
     ]
 
 
-def test_without_webhooks_no_address_is_needed() -> None:
-    assert manifest(Settings(skip=frozenset({Component.WEBHOOKS})))
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -157,13 +146,6 @@ def test_without_webhooks_no_address_is_needed() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     with pytest.raises(ValueError):
         manifest(Settings(**settings))
-
-
-def test_webhooks_carry_address_and_authority() -> None:
-    for item in items(ca_bundle=ca_pem())[-2:]:
-        for webhook in item.object["webhooks"]:
-            assert webhook["clientConfig"]["url"].startswith(f"{URL}/")
-            assert webhook["clientConfig"]["caBundle"]
 
 
 def test_queues_replace_those_that_members_made() -> None:
@@ -257,12 +239,6 @@ def test_certificates_reach_only_our_two_configurations() -> None:
 def test_what_would_empty_a_job_is_not_defined() -> None:
     for item in interpreters():
         assert "replicaRevision" not in item.object["spec"]["customizations"]
-
-
-def test_every_script_is_used() -> None:
-    used = {file for scripts in SCRIPTS.values() for file in scripts.values()}
-    folder = ROOT / "install/hyperjob_install/lua"
-    assert used == {path.name for path in folder.glob("*.lua")}
 
 
 CLASHES = {

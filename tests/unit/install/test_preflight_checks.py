@@ -27,7 +27,6 @@ from tests.unit.install.observations import (
     GPU,
     ca_pem,
     cluster,
-    definition,
     healthy,
     interpreter,
     lease,
@@ -732,21 +731,3 @@ def test_what_may_not_be_read_is_unknown_and_does_not_pass() -> None:
     assert {each.check for each in unknown} == {"members-ready", "members-vcjob-api"}
     assert all("clusters is forbidden" in each.verdict.message for each in unknown)
     assert not report.passed
-
-
-def test_warnings_pass() -> None:
-    report = examine(healthy(clusters=[cluster("east"), cluster("west", conditions=[])]))
-    assert report.passed
-
-
-def test_a_newer_field_of_pods_is_not_missed_in_an_older_volcano() -> None:
-    pods = definition("Job")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    spec = pods["spec"]["properties"]["tasks"]["items"]["properties"]["template"]
-    assert "spec" in spec["properties"]
-    observed = changed(
-        "Job",
-        lambda properties: properties["spec"]["properties"]["tasks"]["items"]["properties"][
-            "template"
-        ].pop("properties"),
-    )
-    assert run("volcano-definitions", observed)[0] is OK

@@ -6,7 +6,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob_core.serving.addresses import parse_address
 from hyperjob_core.telemetry.endpoints import ListenError, serve
 from hyperjob_core.telemetry.health import Checks
 
@@ -77,16 +76,6 @@ async def test_a_check_that_raises_has_failed(get, readyz):
     status, text = await get("/readyz")
     assert status == 500
     assert "[-]broken failed: KeyError: 'x'" in text
-
-
-@pytest.mark.parametrize("path", ["/readyz/unknown", "/other", "/"])
-async def test_unknown_paths_are_not_found(path, get):
-    assert (await get(path))[0] == 404
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/metrics"])
-async def test_nothing_can_be_written(path, get):
-    assert (await get(path, method="POST"))[0] == 405
 
 
 async def test_metrics_are_served_in_the_form_that_is_asked_for(get):
@@ -170,37 +159,3 @@ async def test_a_taken_address_is_an_error_that_names_the_flag(healthz, readyz, 
         f"cannot listen on {addresses.health}: address already in use; choose another address"
         f" with {option}"
     )
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("127.0.0.1:8081", ("127.0.0.1", 8081)),
-        (":8081", (None, 8081)),
-        ("[::1]:0", ("::1", 0)),
-        ("localhost:1", ("localhost", 1)),
-        ("0", None),
-        ("", None),
-    ],
-)
-def test_addresses(address, expected):
-    assert parse_address(address) == expected
-
-
-@pytest.mark.parametrize("address", ["8081", "host", "h:x", "h:70000", "::1:80", "[x]:80", "h:²"])
-def test_what_is_no_address_is_refused(address):
-    with pytest.raises(ValueError, match=re_escape(address)):
-        parse_address(address)
-
-
-def re_escape(text):
-    import re
-
-    return re.escape(text.strip("[]").split("]")[0])
-
-
-def test_a_name_is_given_to_one_check_only(readyz):
-    readyz.add("a", lambda: None)
-    with pytest.raises(ValueError, match="'a'"):
-        readyz.add("a", lambda: None)
-    assert list(readyz) == ["ping", "a"]

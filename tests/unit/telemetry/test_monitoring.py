@@ -11,7 +11,6 @@ import yaml
 
 from docs.generators.metrics import computed, families, render
 from hyperjob_core.registry import REGISTRY
-from tests.support.counts import value
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "hyperjob" / "files"
@@ -189,11 +188,6 @@ def test_everything_measured_of_training_is_on_the_dashboard() -> None:
             assert told or family.name in NOT_SHOWN, family.name
 
 
-def test_panels_do_not_overlap() -> None:
-    taken = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in PANELS}
-    assert len(taken) == len(PANELS) == len({panel["id"] for panel in PANELS})
-
-
 def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a_namespace() -> (
     None
 ):
@@ -228,8 +222,3 @@ def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a
 def test_the_page_of_metrics_is_current() -> None:
     page = ROOT / "docs" / "reference" / "metrics.md"
     assert page.read_text(encoding="utf-8") == render()
-
-
-def test_phases_that_no_hyperjob_is_in_are_shown_as_zero() -> None:
-    _, scrape, _ = computed()
-    assert value(scrape, "hyperjob_hyperjobs", phase="Degraded") == 0

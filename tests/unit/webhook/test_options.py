@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_webhook.options import SETTINGS, TLS_VERSIONS, parse
-from hyperjob_webhook.review import MAX_BODY_BYTES
+from hyperjob_webhook.options import parse
 from hyperjob_webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
@@ -20,23 +19,6 @@ def test_defaults():
     assert options.tls_min_version is ssl.TLSVersion.TLSv1_2
     assert Limits().request_timeout < 5, "below the timeoutSeconds of our configurations"
     assert options.metrics_address == options.health_probe_bind_address == ":8081"
-
-
-def test_the_defaults_of_numbers():
-    options = parse(FILES, {})
-    names = [name for name in SETTINGS if isinstance(getattr(options, name), int | float)]
-    assert {name: getattr(options, name) for name in names if name != "tls_min_version"} == {
-        "max_grace_period": 3600,
-        "secure_port": 9443,
-        "shutdown_delay": 1.0,
-    }
-    assert Limits() == Limits(
-        request_timeout=4.0,
-        connections=512,
-        unanswered_bytes=8 * MAX_BODY_BYTES,
-        header_seconds=5.0,
-        shutdown_grace_seconds=10.0,
-    )
 
 
 BOUNDS = {
@@ -55,13 +37,6 @@ def test_numbers_are_taken_within_their_bounds(name, bounds):
     for value in wrong:
         with pytest.raises(ValueError, match=f"--{name.replace('_', '-')} must be"):
             replace(options, **{name: value})
-
-
-@pytest.mark.parametrize(("text", "version"), TLS_VERSIONS.items())
-def test_a_version_of_tls_is_shown_as_it_is_given(text, version):
-    setting = SETTINGS["tls_min_version"]
-    assert setting.show(version) == text
-    assert parse([*FILES, "--tls-min-version", text], {}).tls_min_version is version
 
 
 def test_environment_and_flags_flags_first():
@@ -122,15 +97,3 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, environment, text, caps
         parse(arguments, environment)
     assert exit_.value.code == 2
     assert text in capsys.readouterr().err
-
-
-def test_help_shows_every_flag_with_its_variable_and_default(capsys):
-    with pytest.raises(SystemExit):
-        parse(["--help"], {})
-    shown = " ".join(capsys.readouterr().out.split())
-    for flag in ("--tls-min-version", "--shutdown-delay", "--secure-port"):
-        variable = "HYPERJOB_" + flag[2:].replace("-", "_").upper()
-        assert flag in shown
-        assert f"[{variable}]" in shown
-    assert "(default: VersionTLS12)" in shown
-    assert "None" not in shown

@@ -106,29 +106,6 @@ async def answer(reader):
     return int(first.split()[1]), headers, body
 
 
-async def test_a_review_is_answered_and_reported(tls):
-    async with serving(tls) as running, running.session() as session:
-        async with session.post(running.url, data=REVIEW) as response:
-            assert response.status == 200
-            assert response.content_type == "application/json"
-            assert (await response.json())["response"]["allowed"]
-        assert running.witness.begun.get_nowait() == MUTATE_RESOURCEBINDING
-        webhook, status, seconds = running.witness.ended.get_nowait()
-        assert (webhook, status) == (MUTATE_RESOURCEBINDING, 200)
-        assert 0 < seconds < 30
-
-
-async def test_one_connection_carries_many_reviews(tls):
-    async with serving(tls) as running:
-        reader, writer = await running.raw()
-        for _ in range(3):
-            writer.write(head(len(REVIEW)) + REVIEW)
-            status, headers, _ = await answer(reader)
-            assert status == 200
-            assert "connection" not in headers
-        writer.close()
-
-
 @pytest.mark.parametrize(
     ("version", "header", "kept"),
     [
@@ -165,16 +142,6 @@ async def test_a_body_that_comes_in_pieces_is_read(tls):
         writer.write(REVIEW[10:])
         assert (await answer(reader))[0] == 200
         writer.close()
-
-
-async def test_a_chunked_body_is_read(tls):
-    async def pieces():
-        yield REVIEW[:100]
-        yield REVIEW[100:]
-
-    async with serving(tls) as running, running.session() as session:
-        response = await session.post(running.url, data=pieces())
-        assert response.status == 200
 
 
 async def test_a_large_review_is_judged_in_a_thread(tls, monkeypatch):
@@ -577,10 +544,3 @@ async def test_a_review_that_no_thread_takes_is_a_500_and_leaves_its_place(tls, 
                 text = (await response.json())["message"]
                 assert "RuntimeError" in text
         assert not running.server._large_slots.locked()
-
-
-async def test_a_server_that_never_listened_can_be_stopped():
-    server = WebhookServer(reporter=Witness())
-    assert server.draining is False
-    await server.stop(grace=0)
-    assert server.draining is True
