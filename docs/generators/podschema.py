@@ -9,8 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from hyperjob_core.api.corev1 import DATA
-from hyperjob_core.api.markers import CLAIM, POD_TEMPLATE, QUANTITY_PATTERN
+from hyperjob_core.api.corev1 import CLAIM, DATA, POD_TEMPLATE
 from hyperjob_core.api.meta import Object
 
 # Lists whose items are identified by a key; every other list is replaced as a whole, also those
@@ -66,7 +65,13 @@ _INT64: Final = {
 }
 _INT64_OF: Final = {("SleepAction", "seconds")}
 
-_QUANTITY: Final[Object] = {"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN}
+_QUANTITY: Final[Object] = {
+    "x-kubernetes-int-or-string": True,
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$",
+}
+"""The form of a quantity; unlike controller-gen's it has no fractional exponents, which Kubernetes
+does not read."""
 # The metadata that a template may have. Tools write a null creation time.
 _TEMPLATE_META: Final[Object] = {
     "type": "object",

@@ -12,10 +12,11 @@ from pathlib import Path
 import yaml
 
 from e2e.support.settings import Settings
-from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.wire import is_true
 from hyperjob_rules.configuration import MUTATING_NAME
+from tests.support.embedded import volcano_file
 from tests.support.processes import wait_for
 from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sandbox
 from tests.support.trainjobs import definitions
@@ -23,7 +24,7 @@ from tests.support.trainjobs import definitions
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
 LOST_TIMEOUT = 10.0  # the --cluster-lost-timeout of a controller that the tests run
 GANG_TIMEOUT = 15.0  # longer than a queue needs to admit a gang, short enough to wait for
-_VOLCANO_CRDS = ("batch.volcano.sh_jobs", "scheduling.volcano.sh_queues")
+_VOLCANO_CRDS = ("jobs.batch.volcano.sh", "queues.scheduling.volcano.sh")
 _SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
 
 
@@ -93,7 +94,7 @@ def open_world(
         ours: Stack | None = None
         if settings.embedded or settings.local:
             _refuse_release(kubeconfig)
-            files = [ROOT / f"core/hyperjob_core/api/crds/{name}.yaml" for name in _VOLCANO_CRDS]
+            files = [volcano_file(name) for name in _VOLCANO_CRDS]
             if trainjobs:
                 files += definitions(directory / "trainer")
             stack.enter_context(installed(kubeconfig, files))
@@ -157,7 +158,7 @@ def _sizes(
         name: [
             amount
             for node in _items(path, "nodes")
-            if conditions.is_true(conditions.parse(node.get("status")), "Ready")
+            if is_true(node, "Ready")
             and (amount := _amount(node["status"]["allocatable"], accelerator))
         ]
         for name, path in members.items()

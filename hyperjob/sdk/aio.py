@@ -30,7 +30,6 @@ from hyperjob.sdk.training import TrainerOptions, trainer, with_its_parameters
 from hyperjob.sdk.view import Access
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, KIND
-from hyperjob_core.api.v1alpha1 import HyperJob
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
@@ -185,8 +184,8 @@ class AsyncClient(Access):
         finally:
             await cancel(runs)
 
-    async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
-        """Create a HyperJob from a document, a model or the path of a YAML file with one document.
+    async def submit(self, hyperjob: Object | str | Path) -> "AsyncJob":
+        """Create a HyperJob from a document or the path of a YAML file with one document.
 
         Raise SourceError for a document without a name, and InvalidError with all invalid fields
         where the API server refuses the HyperJob.
@@ -197,7 +196,7 @@ class AsyncClient(Access):
             made = await self.kube.create(HYPERJOBS, document, namespace=namespace)
         return AsyncJob(self, made)
 
-    async def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
+    async def plan(self, hyperjob: Object | str | Path) -> "Judgement":
         """Return the clusters of a HyperJob that starts now, or why it would wait or be refused.
 
         The plan includes clusters, queues and waiting HyperJobs, and submits nothing. `hyperjob`
@@ -259,10 +258,8 @@ def _require_grid(
         raise ValueError("a sweep names its HyperJobs itself: leave name= out, and use labels=")
 
 
-def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
+def _document(hyperjob: Object | str | Path) -> Object:
     """Return the document of a HyperJob; raise SourceError for anything else."""
-    if isinstance(hyperjob, HyperJob):
-        return hyperjob.to_object()
     if not isinstance(hyperjob, str | Path):
         return _with_metadata(hyperjob, "the HyperJob")
     path = Path(hyperjob)

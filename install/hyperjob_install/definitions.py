@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.schema import hyperjob_crd
-from hyperjob_core.api.volcanocrds import volcano_crds
+from hyperjob_core.api.schema import hyperjob_crd, volcano_crds
 from hyperjob_core.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
 from hyperjob_install.objects import Component, Item, labelled
 

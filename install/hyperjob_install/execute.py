@@ -8,8 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from hyperjob_core.api import conditions
-from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import is_true
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import CRDS
@@ -95,13 +94,10 @@ async def _delete(kube: Kube, item: Item) -> None:
 
 async def _established(kube: Kube, names: Sequence[str], seconds: float) -> None:
     for name in names:
-        if not await until(kube, CRDS, name, _is_established, seconds=seconds):
+        if not await until(
+            kube, CRDS, name, lambda found: is_true(found, "Established"), seconds=seconds
+        ):
             raise InstallError(
                 f"{title(CRDS, name)} is not served after {seconds:g}s; see"
                 f" `kubectl describe crd {name}`"
             )
-
-
-def _is_established(definition: Object | None) -> bool:
-    status = definition.get("status") if definition else None
-    return conditions.is_true(conditions.parse(status), "Established")

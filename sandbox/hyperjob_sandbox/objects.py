@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.model import Condition
+from hyperjob_core.api.wire import is_true, mapping, objects
 from hyperjob_core.kube.resources import Resource
 from hyperjob_core.kube.selectors import SelectorError, label_selector
 
@@ -74,23 +73,20 @@ def merge_marks(meta: Object, wanted: Object) -> None:
             meta[field] = merged
 
 
-def find_condition(obj: Object | None, kind: str) -> Condition | None:
-    """Return a condition of an object's status, None when it has none of that type."""
-    return conditions.find(conditions.parse((obj or {}).get("status")), kind)
-
-
 def is_ready(obj: Object | None) -> bool:
     """Tell whether the Ready condition of a Cluster or a node is True."""
-    return conditions.is_true(conditions.parse((obj or {}).get("status")), "Ready")
+    return is_true(obj, "Ready")
 
 
 def with_conditions(status: Object | None, *, now: str, **states: State) -> Object:
     """Return a status with conditions set; the time of each moves only when its status flips."""
-    found = conditions.parse(status)
+    found = {str(each.get("type")): each for each in objects(mapping(status).get("conditions"))}
     for kind, (truth, reason, message) in states.items():
-        new = Condition(type=kind, status=truth, reason=reason, message=message)
-        found = conditions.set_condition(found, new, now=now)
-    return {**(status or {}), "conditions": [each.to_object() for each in found]}
+        old = found.get(kind, {})
+        time = old.get("lastTransitionTime") if old.get("status") == truth else None
+        new = {"type": kind, "status": truth, "reason": reason, "message": message}
+        found[kind] = {**new, "lastTransitionTime": time or now}
+    return {**(status or {}), "conditions": list(found.values())}
 
 
 def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:

@@ -19,12 +19,13 @@ from hyperjob import __version__
 from hyperjob.cli import main
 from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME
 from tests.support.controlplane import ROOT, ControlPlane
+from tests.support.embedded import volcano_file
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import free_port, running, wait_for
 
 Object = dict[str, Any]
 KARMADA = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
-VOLCANO = [ROOT / "core/hyperjob_core/api/crds/batch.volcano.sh_jobs.yaml"]
+VOLCANO = [volcano_file("jobs.batch.volcano.sh")]
 KINDS = (
     *("customresourcedefinitions", "clusterroles", "clusterrolebindings", "roles"),
     *("rolebindings", "resourceinterpretercustomizations", "clusterpropagationpolicies"),

@@ -8,9 +8,11 @@ import cel
 import yaml
 from jsonschema import Draft202012Validator
 
+from hyperjob_core.api.schema import volcano_crds
+
 ROOT = Path(__file__).parents[2]
 CRDS = ROOT / "crds"
-FOLDERS = (CRDS, ROOT / "core/hyperjob_core/api/crds", ROOT / "sandbox/hyperjob_sandbox/crds")
+FOLDERS = (CRDS, ROOT / "sandbox/hyperjob_sandbox/crds")
 
 
 @cache
@@ -19,7 +21,8 @@ def crds() -> dict[str, dict[str, Any]]:
     files = [file for folder in FOLDERS for file in folder.glob("*.yaml")]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loaded = [yaml.load(file.read_text(), Loader=loader) for file in files]
-    return {crd["spec"]["names"]["kind"]: crd for crd in loaded}
+    found = (*loaded, *volcano_crds().values())
+    return {crd["spec"]["names"]["kind"]: crd for crd in found}
 
 
 def schema_of(crd: dict[str, Any]) -> dict[str, Any]:

@@ -3,20 +3,6 @@
 from enum import StrEnum
 
 
-class SplitMode(StrEnum):
-    """Whether the spec or the controller decides the sizes of a replicatedJob's sub-jobs."""
-
-    STATIC = "static"
-    AUTO = "auto"
-
-
-class ClusterPolicy(StrEnum):
-    """Whether a list of clusters is a preference or a requirement."""
-
-    PREFERRED = "Preferred"
-    REQUIRED = "Required"
-
-
 class FailurePolicyAction(StrEnum):
     """The action of a failure policy rule."""
 
@@ -26,14 +12,6 @@ class FailurePolicyAction(StrEnum):
     MIGRATE_JOB = "MigrateJob"
     RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS = "RestartHyperJobAndIgnoreMaxRestarts"
     RESTART_JOB_AND_IGNORE_MAX_RESTARTS = "RestartJobAndIgnoreMaxRestarts"
-
-
-class FailedPhase(StrEnum):
-    """The phases of a vcjob that are failures."""
-
-    FAILED = "Failed"
-    ABORTED = "Aborted"
-    TERMINATED = "Terminated"
 
 
 class OnNoProgress(StrEnum):

@@ -9,8 +9,6 @@ MAX_SUB_JOBS: Final = 5_000
 MAX_PODS: Final = 200_000
 """Pods of all sub-jobs together."""
 MAX_REPLICATED_JOBS: Final = 1_000
-MAX_ALTERNATIVES: Final = 8
-"""Alternatives of one replicatedJob."""
 MAX_COMBINATIONS: Final = 16
 """Combinations of the alternatives of all replicatedJobs: the queue tries each of them."""
 MAX_TASKS: Final = 256

@@ -1,209 +1,188 @@
-"""The generator of the CustomResourceDefinitions, from the API types.
+"""The CustomResourceDefinitions of HyperJobs and of Volcano's objects.
 
-`python -m hyperjob_core.api.schema` writes their files, which users apply.
+The schema of a HyperJob's spec is `hyperjob.yaml` beside this module; that of its status comes from
+the table HyperJobStatus. `python -m hyperjob_core.api.schema` writes the file that users apply. The
+definitions in `crds` stand in for Volcano's own: the installer applies them where these are
+missing, and the embedded control plane serves them.
 """
 
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
-from hyperjob_core.api import batch, names, phases, v1alpha1
+import yaml
+
+from hyperjob_core.api import corev1, names
 from hyperjob_core.api.bounded import bounded
-from hyperjob_core.api.markers import list_map
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.structural import schema_of
+from hyperjob_core.api.status import HyperJobStatus
+from hyperjob_core.api.table import schema_of
 
-_ROOT: Final = Path(__file__).parents[3]
 HYPERJOB_FILE: Final = Path("crds") / f"{names.GROUP}_{names.PLURAL}.yaml"
-VCJOB_FILE: Final = Path("core/hyperjob_core/api/crds/batch.volcano.sh_jobs.yaml")
 
+_JOBS: Final = "jobs.batch.volcano.sh"
+_ROOT: Final = Path(__file__).parents[3]
+HERE: Final = files("hyperjob_core.api")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _HEADER: Final = (
-    "# Made by `python -m hyperjob_core.api.schema` from the types in core/hyperjob_core/api.\n"
+    "# Made by `python -m hyperjob_core.api.schema` from hyperjob.yaml and the table"
+    " HyperJobStatus there.\n"
 )
+
+
+_COLUMNS: Final = (
+    ("Status", ".status.state.phase", "Phase of the HyperJob."),
+    ("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
+    ("Running", ".status.runningPods", "Pods running.", "integer"),
+    ("Progress", ".status.training.progress", "Steps done, in percent of all."),
+    ("Clusters", ".status.clusterNames", "Clusters in use."),
+    ("Restarts", ".status.restarts", "Restarts and moves.", "integer"),
+    ("Reason", ".status.state.reason", "Reason of the phase, one word."),
+    ("Age", ".metadata.creationTimestamp", "Time since creation.", "date"),
+    ("Queue", ".status.queue", "Queues in which the HyperJob waits or ran.", "string", 1),
+    ("Message", ".status.state.message", "Message about the reason.", "string", 1),
+)
+"""Name, path, description, type and priority of the columns of `kubectl get`."""
 
 
 def hyperjob_crd() -> Object:
     """Return the CRD of the HyperJob."""
-    return _crd(
-        group=names.GROUP,
-        version=names.VERSION,
-        crd_names={
-            "kind": names.KIND,
-            "listKind": f"{names.KIND}List",
-            "plural": names.PLURAL,
-            "singular": "hyperjob",
-            "shortNames": ["hyperjob", "hj"],
-            "categories": ["all", "volcano"],
-        },
-        columns=[
-            _column("Status", ".status.state.phase", "Phase of the HyperJob."),
-            _column("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
-            _column("Running", ".status.runningPods", "Pods running.", kind="integer"),
-            _column("Progress", ".status.training.progress", "Steps done, in percent of all."),
-            _column("Clusters", ".status.clusterNames", "Clusters in use."),
-            _column("Restarts", ".status.restarts", "Restarts and moves.", kind="integer"),
-            _column("Reason", ".status.state.reason", "Reason of the phase, one word."),
-            _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date"),
-            _column(
-                "Queue", ".status.queue", "Queues in which the HyperJob waits or ran.", priority=1
-            ),
-            _column("Message", ".status.state.message", "Message about the reason.", priority=1),
-        ],
-        schema=_with_bounds(
-            _keyed(
-                _object_schema(
-                    "One training job that is split over several clusters and runs as one.",
-                    v1alpha1.HyperJobSpec,
-                    v1alpha1.HyperJobStatus,
-                )
-            )
-        ),
-    )
-
-
-def _keyed(schema: Object) -> Object:
-    """Mark the lists of a template that have a key, so that server-side apply merges their items.
-
-    The API server demands the key of every item; the webhook names a task without a name.
-    """
-    jobs = schema["properties"]["spec"]["properties"]["replicatedJobs"]["items"]
-    template = jobs["properties"]["templateSpec"]["properties"]
-    template["tasks"] |= list_map("name")
-    template["tasks"]["items"]["required"] = ["name"]
-    template["volumes"] |= list_map("mountPath")
-    return schema
-
-
-def _with_bounds(schema: Object) -> Object:
-    """Return the schema with bounds for the fields of users; the controller writes the status."""
-    properties = schema["properties"]
-    return {**schema, "properties": {**properties, "spec": bounded(properties["spec"])}}
-
-
-def vcjob_crd() -> Object:
-    """Return a CRD of Volcano's Job, with the defaults of Volcano 1.14 and later."""
-    schema = _object_schema("Pods that start together.", batch.JobSpec, batch.JobStatus)
-    # `spec` is required in a HyperJob only: Volcano's own CRD has it optional.
-    del schema["required"]
-    spec = schema["properties"]["spec"]["properties"]
-    spec["queue"]["default"] = "default"
-    spec["maxRetry"]["default"] = 3
-    spec["tasks"]["minItems"] = 1
-    task = spec["tasks"]["items"]["properties"]
-    _key_pod_lists(task["template"]["properties"]["spec"]["properties"])
-    partition = task["partitionPolicy"]["properties"]
-    partition["minPartitions"]["default"] = 0
-    for topology in (spec["networkTopology"], partition["networkTopology"]):
-        topology["properties"]["mode"]["default"] = "hard"
-    state = schema["properties"]["status"]["properties"]["state"]["properties"]
-    state["phase"]["enum"] = [
-        phase.value for phase in phases.JobPhase if phase is not phases.JobPhase.UNKNOWN
-    ]
-    return _crd(
-        group="batch.volcano.sh",
-        version="v1alpha1",
-        crd_names={
-            "kind": "Job",
-            "listKind": "JobList",
-            "plural": "jobs",
-            "singular": "job",
-            "shortNames": ["vcjob", "vj"],
-        },
-        columns=[
-            _column("STATUS", ".status.state.phase"),
-            _column("minAvailable", ".status.minAvailable", kind="integer"),
-            _column("RUNNINGS", ".status.running", kind="integer"),
-            _column("AGE", ".metadata.creationTimestamp", kind="date"),
-            _column("QUEUE", ".spec.queue", priority=1),
-        ],
-        schema=schema,
-    )
-
-
-def _key_pod_lists(pod: Object) -> None:
-    """Key the lists that may have an item twice in a Pod, and not in Volcano's CRD."""
-    pod["hostAliases"] |= list_map("ip")
-    pod["imagePullSecrets"] |= list_map("name")
-    pod["imagePullSecrets"]["items"]["properties"]["name"]["default"] = ""
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        container = pod[field]["items"]["properties"]
-        container["env"] |= list_map("name")
-        container["ports"] |= list_map("containerPort", "protocol")
-        container["ports"]["items"]["properties"]["protocol"]["default"] = "TCP"
-
-
-def render(crd: Object) -> str:
-    """Return the text of a CRD's file."""
-    import yaml
-
-    text: str = yaml.safe_dump(crd, sort_keys=False, width=100)
-    return _HEADER + text
-
-
-def files() -> dict[Path, str]:
-    """Return every generated file: path from the project's top folder, and text."""
-    return {HYPERJOB_FILE: render(hyperjob_crd()), VCJOB_FILE: render(vcjob_crd())}
-
-
-def _crd(
-    *, group: str, version: str, crd_names: Object, columns: list[Object], schema: Object
-) -> Object:
-    """Return a namespaced CRD with one version, which is stored, and a status subresource."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{crd_names['plural']}.{group}"},
-        "spec": {
-            "group": group,
-            "names": crd_names,
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": columns,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
-
-
-def _object_schema(description: str, spec: type, status: type) -> Object:
-    """Return the schema of an object with a required spec, and with a status."""
-    return {
+    spec: Object = yaml.load((HERE / "hyperjob.yaml").read_bytes(), _LOADER)  # noqa: S506 - safe
+    job = spec["properties"]["replicatedJobs"]["items"]["properties"]
+    job["templateSpec"] = {**_template(), **job["templateSpec"]}
+    schema: Object = {
         "type": "object",
-        "description": description,
+        "description": "One training job that is split over several clusters and runs as one.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": "Group and version of the type."},
             "kind": {"type": "string", "description": "Name of the type."},
             "metadata": {"type": "object"},
-            "spec": schema_of(spec),
-            "status": schema_of(status),
+            "spec": bounded(spec),
+            "status": schema_of(HyperJobStatus),
+        },
+    }
+    version = {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
+        "spec": {
+            "group": names.GROUP,
+            "names": {
+                "kind": names.KIND,
+                "listKind": f"{names.KIND}List",
+                "plural": names.PLURAL,
+                "singular": "hyperjob",
+                "shortNames": ["hyperjob", "hj"],
+                "categories": ["all", "volcano"],
+            },
+            "scope": "Namespaced",
+            "versions": [version],
         },
     }
 
 
+@cache
+def volcano_crds() -> Mapping[str, Object]:
+    """Return Volcano's definitions by name, such as `jobs.batch.volcano.sh`."""
+    read = [_read(path) for path in (HERE / "crds").iterdir() if path.name.endswith(".yaml")]
+    found = {definition["metadata"]["name"]: definition for definition in read}
+    task = _spec(found[_JOBS])["properties"]["tasks"]["items"]["properties"]
+    _key_pod_lists(task["template"]["properties"]["spec"]["properties"])
+    return MappingProxyType(found)
+
+
+def _read(path: Traversable) -> Object:
+    """Return the definition in a file, with the types of Kubernetes that it refers to."""
+    found: Object = corev1.expanded(yaml.load(path.read_bytes(), _LOADER))  # noqa: S506 - safe
+    return found
+
+
+def _spec(definition: Object) -> Object:
+    """Return the schema of the spec of a definition with one version."""
+    (version,) = definition["spec"]["versions"]
+    found: Object = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return found
+
+
+def _key_pod_lists(pod: Object) -> None:
+    """Key the lists that may have an item twice in a Pod, and not in Volcano's CRD."""
+    pod["hostAliases"] |= _list_map("ip")
+    pod["imagePullSecrets"] |= _list_map("name")
+    pod["imagePullSecrets"]["items"]["properties"]["name"]["default"] = ""
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        container = pod[field]["items"]["properties"]
+        container["env"] |= _list_map("name")
+        container["ports"] |= _list_map("containerPort", "protocol")
+        container["ports"]["items"]["properties"]["protocol"]["default"] = "TCP"
+
+
+def _list_map(*keys: str) -> Object:
+    """Return the markers of a list whose items these keys tell apart."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+def _template() -> Object:
+    """Return the schema of a template: the spec of a vcjob without what Volcano's CRD sets.
+
+    A HyperJob's webhook names a task without a name, a variable that is given twice, and says that
+    a template must have tasks.
+    """
+    spec = _without_defaults(_spec(_read(HERE / "crds" / "batch.volcano.sh_jobs.yaml")))
+    # Server-side apply merges the items of a list with a key, which every item must have.
+    for name, key in (("tasks", "name"), ("volumes", "mountPath")):
+        spec["properties"][name] |= _list_map(key)
+        spec["properties"][name]["items"]["required"] = [key]
+    del spec["properties"]["tasks"]["minItems"]
+    return spec
+
+
+def _without_defaults(node: Object) -> Object:
+    """Return a copy of a schema without its defaults."""
+    made = {key: value for key, value in node.items() if key != "default"}
+    for key in {"items", "additionalProperties"} & made.keys():
+        made[key] = _without_defaults(made[key])
+    if "properties" in made:
+        below: Object = made["properties"]
+        made["properties"] = {name: _without_defaults(each) for name, each in below.items()}
+    return made
+
+
 def _column(
-    name: str, path: str, description: str = "", *, kind: str = "string", priority: int = 0
+    name: str, path: str, description: str, kind: str = "string", priority: int = 0
 ) -> Object:
     """Return a column of `kubectl get`; one with a priority is shown by `-o wide` only."""
-    column: Object = {"name": name, "type": kind, "jsonPath": path}
-    if description:
-        column["description"] = description
-    if priority:
-        column["priority"] = priority
-    return column
+    column: Object = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return {**column, "priority": priority} if priority else column
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes each part as it is, not as an alias of an equal one."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def render() -> str:
+    """Return the text of the file that users apply."""
+    return _HEADER + yaml.dump(hyperjob_crd(), Dumper=_Dumper, sort_keys=False, width=100)
 
 
 def main() -> None:
-    """Write the files."""
-    for path, text in files().items():
-        target = _ROOT / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    """Write the file."""
+    (_ROOT / HYPERJOB_FILE).write_text(render())
 
 
 if __name__ == "__main__":

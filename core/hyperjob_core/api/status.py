@@ -6,17 +6,24 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopStatus
 from hyperjob_core.api.table import (
     ATOMIC,
     COUNT,
     INT32,
+    INT64,
     NATURAL,
     TIME,
     Table,
     described,
     keyed,
 )
-from hyperjob_core.api.training import SubJobTraining
+from hyperjob_core.api.training import (
+    GoodputStatus,
+    StallStatus,
+    SubJobTraining,
+    TrainingStatus,
+)
 
 _OURS: Final = '{"hyperjob":'
 
@@ -353,4 +360,103 @@ class ExpectedStart(Table):
     after: str = described("The HyperJob, `namespace/name`, whose expected end frees the room.")
     by: str = described(
         "What says when that HyperJob ends, such as `its progress`.", default="its estimate"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition(Table):
+    """One aspect of an object's state."""
+
+    type: str = described(
+        "Kind of the condition, in CamelCase.", {"schema": {"minLength": 1, "maxLength": 316}}
+    )
+    status: str = described(
+        "Status of the condition: True, False or Unknown.",
+        {"schema": {"enum": ["True", "False", "Unknown"]}},
+    )
+    observed_generation: int | None = described(
+        "Generation of the object for which the condition was set.", INT64, default=None
+    )
+    last_transition_time: str = described("When the status last changed.", TIME, default="")
+    reason: str = described(
+        "Reason of the status, one CamelCase word.", {"schema": {"maxLength": 1024}}, default=""
+    )
+    message: str = described(
+        "Message about the reason, for people.", {"schema": {"maxLength": 32768}}, default=""
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperJobStatus(Table):
+    """The status of a HyperJob."""
+
+    # Every value that `kubectl get` shows is a scalar: a column can only show one field.
+    conditions: tuple[Condition, ...] = described(
+        "QuotaReserved, Admitted, Running, Suspended, Degraded, Reconciling, Stalled; Completed"
+        " or Failed after the end.",
+        keyed("type"),
+        default=(),
+    )
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = described(
+        "The replicated jobs.", keyed("name"), default=()
+    )
+    split_count: int | None = described("Number of sub-jobs.", COUNT, default=None)
+    observed_generation: int = described(
+        "Generation of the HyperJob to which this status belongs.", INT64, default=0
+    )
+    state: HyperJobState | None = described(
+        "The phase of the HyperJob and its reason.", default=None
+    )
+    jobs: tuple[JobStatus, ...] = described("The sub-jobs.", keyed("name"), default=())
+    clusters: tuple[ClusterStatus, ...] = described(
+        "The clusters in use.", keyed("name"), default=()
+    )
+    alternatives: tuple[AlternativeStatus, ...] = described(
+        "The alternative of each replicated job that has some.", keyed("replicatedJob"), default=()
+    )
+    speeds: tuple[MeasuredSpeed, ...] = described(
+        "The speeds that the program had with different alternatives.",
+        keyed("alternatives"),
+        default=(),
+    )
+    persistent_volume_claims: tuple[ClaimStatus, ...] = described(
+        "The PersistentVolumeClaims that sub-jobs have used.", keyed("name"), default=()
+    )
+    gang: GangStatus | None = described("The gang, if it is incomplete.", default=None)
+    restarts: int | None = described(
+        "Restarts and moves that count against maxRestarts.", COUNT, default=None
+    )
+    requests: HandledRequests | None = described(
+        "The last handled requests by annotation.", default=None
+    )
+    expected_start: ExpectedStart | None = described(
+        "The expected start of a waiting HyperJob, if the estimates give a time.", default=None
+    )
+    start_time: str = described("When the HyperJob was first admitted.", TIME, default="")
+    completion_time: str = described("When the run ended.", TIME, default="")
+    jobs_ready: str = described("Sub-jobs that run or completed, of all, such as 1/2.", default="")
+    running_pods: int | None = described("Pods running.", COUNT, default=None)
+    cluster_names: str = described("Names of the clusters in use, joined by commas.", default="")
+    queue: str = described(
+        "Queues in which the HyperJob waits or ran, joined by commas.", default=""
+    )
+    training: TrainingStatus | None = described(
+        "The progress of the training, from the progress lines of its program.", default=None
+    )
+    stall: StallStatus | None = described(
+        "The training makes no steps against its own pace.", default=None
+    )
+    goodput: GoodputStatus | None = described(
+        "The use of the time since the creation of the HyperJob.", default=None
+    )
+    checkpoint: CheckpointStatus | None = described(
+        "The step from which sub-jobs start.", default=None
+    )
+    stop: StopStatus | None = described(
+        "The planned stop in progress; only with spec.checkpoint.", default=None
+    )
+    lost_work: tuple[LostWork, ...] = described(
+        "Steps that the program repeated, by the cause of the stop between.",
+        keyed("cause"),
+        default=(),
     )

@@ -1,7 +1,7 @@
 """The fields of an object of the API as a dataclass: one table gives schema, defaults and reader.
 
-The schema of the CRD comes from the same fields (`hyperjob_core.api.structural`). A value that the
-schema would refuse reads as absent, and an object without a required field as no object.
+A value that the schema of the CRD would refuse reads as absent, and an object without a required
+field as no object.
 """
 
 import dataclasses
@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
+from inspect import cleandoc
 from types import UnionType
-from typing import Any, ClassVar, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
@@ -18,44 +19,27 @@ from hyperjob_core.api.wire import rfc3339, timestamp
 
 T = TypeVar("T")
 Marks = Mapping[str, Any]
-"""What a field allows, by the names of pydantic's `Field`."""
+"""What a field allows: its bounds, `values` of a map, and further words of its `schema`."""
 
-INT32: Final[Marks] = {
-    "strict": True,
-    "ge": -(2**31),
-    "le": 2**31 - 1,
-    "json_schema_extra": {"format": "int32"},
-}
-INT64: Final[Marks] = {
-    "strict": True,
-    "ge": -(2**63),
-    "le": 2**63 - 1,
-    "json_schema_extra": {"format": "int64"},
-}
+INT32: Final[Marks] = {"ge": -(2**31), "le": 2**31 - 1, "schema": {"format": "int32"}}
+INT64: Final[Marks] = {"ge": -(2**63), "le": 2**63 - 1, "schema": {"format": "int64"}}
 COUNT: Final[Marks] = {**INT32, "ge": 0}
 NATURAL: Final[Marks] = {**INT64, "ge": 0}
-NATURALS: Final[Marks] = {
-    "values": NATURAL,
-    "json_schema_extra": {
-        "additionalProperties": {"type": "integer", "format": "int64", "minimum": 0}
-    },
-}
+NATURALS: Final[Marks] = {"values": NATURAL}
 """The values of a map are natural numbers."""
-TIME: Final[Marks] = {"json_schema_extra": {"format": "date-time"}}
+
+TIME: Final[Marks] = {"schema": {"format": "date-time"}}
 """A time that stays the text that it was; a field of type datetime needs no mark."""
+
 MICRO: Final[Marks] = {"micro": True}
 """A datetime that is written with microseconds."""
-ATOMIC: Final[Marks] = {"json_schema_extra": {"x-kubernetes-list-type": "atomic"}}
+
+ATOMIC: Final[Marks] = {"schema": {"x-kubernetes-list-type": "atomic"}}
 
 
 def keyed(name: str) -> Marks:
     """Return the marks of a list whose items have a key."""
-    return {
-        "json_schema_extra": {
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": [name],
-        }
-    }
+    return {"schema": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [name]}}
 
 
 def camel(name: str) -> str:
@@ -89,7 +73,6 @@ class Table:
     """The base of the tables; a field without a description is in memory alone."""
 
     __slots__ = ()
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"alias_generator": camel}
 
 
 def read(table: type[T], raw: object) -> T | None:
@@ -121,6 +104,55 @@ def write(value: Table, table: type[Table] | None = None) -> Object:
         if item not in omitted:
             entry[key] = shown(item)
     return entry
+
+
+def schema_of(table: type[Any]) -> Object:
+    """Return the structural schema of the objects of a table, as a CRD demands it."""
+    types, fields = get_type_hints(table), _fields(table)
+    found: Object = {
+        "description": cleandoc(table.__doc__ or ""),
+        "type": "object",
+        "properties": {_key(each): _field_schema(types[each.name], each) for each in fields},
+    }
+    required = [_key(each) for each in fields if _is_required(each)]
+    return {**found, "required": required} if required else found
+
+
+def _field_schema(wanted: Any, each: dataclasses.Field[Any]) -> Object:  # noqa: ANN401 - a type
+    made = _schema(wanted, each.metadata) | {"description": each.metadata["description"]}
+    has_default = each.default is not dataclasses.MISSING and each.default
+    return {**made, "default": each.default} if has_default else made
+
+
+def _schema(wanted: Any, marks: Marks) -> Object:  # noqa: ANN401 - a type
+    """Return the schema of a value by its type, with the bounds that its format has not."""
+    wanted = _present(wanted)
+    made: Object = {"type": "string"}
+    match get_origin(wanted):
+        case origin if origin is tuple:
+            made = {"type": "array", "items": _schema(get_args(wanted)[0], {})}
+        case origin if origin is dict or origin is Mapping:
+            values = _schema(get_args(wanted)[1], marks.get("values", {}))
+            made = {"type": "object", "additionalProperties": values}
+        case _ if dataclasses.is_dataclass(wanted):
+            table: Any = wanted
+            made = schema_of(table)
+        case _ if wanted is datetime:
+            made["format"] = "date-time"
+        case _ if wanted is bool:
+            made = {"type": "boolean"}
+        case _ if wanted is int:
+            made = {"type": "integer"} | ({"minimum": 0} if marks.get("ge") == 0 else {})
+        case _ if issubclass(wanted, StrEnum):
+            made["enum"] = [str(one) for one in wanted]
+    return {**made, **marks.get("schema", {})}
+
+
+def _present(wanted: Any) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a field that is not absent."""
+    if get_origin(wanted) in (UnionType, Union):
+        (wanted,) = (each for each in get_args(wanted) if each is not type(None))
+    return wanted
 
 
 @cache
@@ -169,8 +201,7 @@ def _is_required(each: dataclasses.Field[Any]) -> bool:
 
 def _reader(wanted: Any, marks: Marks) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
     """Return a reader of one value by its type; it returns None for an unusable one."""
-    if get_origin(wanted) in (UnionType, Union):
-        (wanted,) = (each for each in get_args(wanted) if each is not type(None))
+    wanted = _present(wanted)
     match get_origin(wanted):
         case origin if origin is tuple:
             item = _reader(get_args(wanted)[0], {})

@@ -84,6 +84,11 @@ def condition(status: Object, kind: str) -> Object:
     return {}
 
 
+def is_true(found: object, kind: str) -> bool:
+    """Return whether the condition of a type is True in the status of an object."""
+    return condition(mapping(at(found, "status")), kind).get("status") == "True"
+
+
 def timestamp(value: object) -> datetime | None:
     """Parse an RFC 3339 time as Kubernetes prints it; None for any other value.
 

@@ -4,13 +4,13 @@ from typing import Final
 
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import is_true
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, VCJOBS, Resource
 from hyperjob_core.text import listed
 from hyperjob_install.members import MEMBER_ROLE
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, need
-from hyperjob_install.preflight.rights import is_ready
 from hyperjob_install.rbac import MEMBERS
 
 _SHOWN: Final = 5
@@ -32,7 +32,7 @@ def ready(observed: ObservedPlane) -> CheckResult:
     clusters = need(observed.clusters)
     if not clusters:
         return failed("no cluster has joined", remedy="karmadactl join CLUSTER")
-    down = [cluster for cluster in clusters if not is_ready(cluster)]
+    down = [cluster for cluster in clusters if not is_true(cluster, "Ready")]
     if not down:
         return ok(f"{_count(clusters)} ready: {_names(clusters)}")
     message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"

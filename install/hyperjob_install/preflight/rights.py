@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob_core.api import conditions
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE
+from hyperjob_core.api.wire import is_true
 from hyperjob_core.kube.accessreviews import AccessQuestion, User, allows
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
@@ -34,11 +34,6 @@ class ControllerRights:
 
     user: str
     refused: tuple[str, ...]
-
-
-def is_ready(cluster: Object) -> bool:
-    """Return whether a Cluster is Ready: Karmada's proxy reaches it."""
-    return conditions.is_true(conditions.parse(cluster.get("status")), "Ready")
 
 
 def user_of(leases: Sequence[Object], settings: Settings | None, *, now: datetime) -> User | None:
@@ -87,7 +82,7 @@ async def read_members(
             except KubeError as error:
                 return error
 
-    names = [each["metadata"]["name"] for each in clusters if is_ready(each)]
+    names = [each["metadata"]["name"] for each in clusters if is_true(each, "Ready")]
     return dict(zip(names, await asyncio.gather(*map(asked, names)), strict=True))
 
 

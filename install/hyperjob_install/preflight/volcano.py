@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob_core.api import conditions
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
-from hyperjob_core.api.wire import objects
+from hyperjob_core.api.wire import is_true, objects
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
@@ -36,7 +35,7 @@ def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
     definition = named(observed.definitions, name)
     if definition is None:
         return failed(f"definition {name} is missing", remedy=observed.install())
-    if not conditions.is_true(conditions.parse(definition.get("status")), "Established"):
+    if not is_true(definition, "Established"):
         return failed(f"definition {name} is not served", remedy=f"kubectl describe crd {name}")
     if lacking := missing_fields(definition, HYPERJOBS):
         return failed(

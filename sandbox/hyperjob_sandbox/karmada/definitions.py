@@ -9,7 +9,7 @@ from typing import Final
 import yaml
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.volcanocrds import volcano_crds
+from hyperjob_core.api.schema import volcano_crds
 
 _TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 _MEMBER_GROUPS: Final = (

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import condition, mapping, string
 from hyperjob_core.kube.resources import PRIORITY_CLASSES, key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
@@ -22,7 +23,7 @@ from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_keys
 from hyperjob_sandbox.karmada.works import address, build_work, sync_work
 from hyperjob_sandbox.member.caches import DEPENDENCIES
-from hyperjob_sandbox.objects import find_condition, is_going, labels_of, with_conditions
+from hyperjob_sandbox.objects import is_going, labels_of, with_conditions
 
 _GATHER_SECONDS: Final = 0.1
 """Changes that come this close together become one write."""
@@ -146,11 +147,11 @@ def binding_status(binding: Object, works: Iterable[Object], *, now: str) -> Obj
 
 def _item(work: Object) -> Object:
     item: Object = {"clusterName": names.cluster_of(work), "health": "Unknown"}
-    applied = find_condition(work, "Applied")
-    if applied is None:
+    applied = condition(mapping(work.get("status")), "Applied")
+    if not applied:
         return item
-    if applied.status != "True":
-        return {**item, "appliedMessage": applied.message}
+    if applied.get("status") != "True":
+        return {**item, "appliedMessage": string(applied.get("message"))}
     for entry in (work.get("status") or {}).get("manifestStatuses") or ():
         item |= {key: entry[key] for key in ("health", "status") if key in entry}
     return {**item, "applied": True}

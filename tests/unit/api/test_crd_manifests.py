@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperjob_core.api.v1alpha1 import HyperJob
 from tests.support.structural import ROOT, crds, violations
 
 DATA = Path(__file__).parent / "data"
@@ -36,18 +35,3 @@ def test_a_manifest_of_the_documents_and_examples_is_valid(obj: Object) -> None:
 @pytest.mark.parametrize("obj", [*recorded()])
 def test_an_object_of_a_real_control_plane_is_valid_and_loses_nothing(obj: Object) -> None:
     assert violations(obj) == []
-
-
-HYPERJOBS = [case for case in (*manifests(), *recorded()) if case.values[0]["kind"] == "HyperJob"]
-
-
-@pytest.mark.parametrize("obj", HYPERJOBS)
-def test_a_hyperjob_is_read_and_written_without_loss(obj: Object) -> None:
-    obj = without_nulls(obj)
-    assert HyperJob.from_object(obj).to_object() == obj
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -8,6 +8,7 @@ import pytest
 from hyperjob_core.api.wire import (
     decoded,
     integer,
+    is_true,
     mapping,
     natural,
     objects,
@@ -86,3 +87,17 @@ def test_a_time_up_to_the_year_9999_can_be_told_in_any_zone(text: str) -> None:
     assert moment is not None
     assert rfc3339(moment) == text
     assert moment.astimezone(timezone(timedelta(hours=-14)))
+
+
+@pytest.mark.parametrize(
+    ("found", "holds"),
+    [
+        ({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, True),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, False),
+        ({"status": {"conditions": [{"type": "Other", "status": "True"}, "odd", {}]}}, False),
+        ({"status": {"conditions": "odd"}}, False),
+        (None, False),
+    ],
+)
+def test_a_condition_is_true_only_where_the_status_says_it(found: object, holds: bool) -> None:
+    assert is_true(found, "Ready") is holds
