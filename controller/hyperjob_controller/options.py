@@ -295,9 +295,7 @@ def is_web_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def parse(
-    arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
-) -> Options:
+def parse(arguments: Sequence[str] | None = None) -> Options:
     """Read the options; usage errors end the process with code 2, as argparse does."""
     return read_options(
         Options,
@@ -305,5 +303,4 @@ def parse(
         prog="hyperjob-controller",
         description="Expand HyperJobs over member clusters and keep their status.",
         arguments=arguments,
-        environment=environment,
     )

@@ -1,38 +1,18 @@
-"""The settings of a process: from flags, else environment variables, else a file, else defaults.
+"""The settings of a process, which are its flags: one table describes each of them.
 
-One table describes each setting for all sources. A wrong or unknown setting is a usage error with
-its source.
+A wrong or unknown flag is a usage error with its name.
 """
 
 import argparse
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from pathlib import Path
-from typing import Any, Final, TypeVar
-
-import yaml
+from typing import Any, TypeVar
 
 import hyperjob_core
 from hyperjob_core.hints import nearest
 
-ENVIRONMENT_PREFIX: Final = "HYPERJOB_"
-CONFIG: Final = "config"
-
-_NULL: Final = "tag:yaml.org,2002:null"
-_TRUTH: Final = {"true": True, "1": True, "false": False, "0": False}
-_EPILOG: Final = (
-    "Each setting is taken from its flag, else from its environment variable (in brackets above),"
-    " else from the YAML file that --config names, where it is a line such as"
-    " `log-level: debug`, else it is the default."
-)
-
 Options = TypeVar("Options")
-
-
-class SettingError(Exception):
-    """A setting is invalid; the text has its source and the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,55 +51,34 @@ def read_options(
     prog: str,
     description: str,
     arguments: Sequence[str] | None = None,
-    environment: Mapping[str, str] | None = None,
 ) -> Options:
     """Return a dataclass with the settings; usage errors end the process with code 2."""
-    environment = os.environ if environment is None else environment
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type] # a dataclass
     parser = _parser(known, settings, prog=prog, description=description)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}")
     given = vars(parsed)
-    file = given.pop(CONFIG, None) or environment.get(variable_of(CONFIG))
+    required = [name for name, field in known.items() if field.default is MISSING]
+    if missing := [flag_of(name) for name in required if name not in given]:
+        parser.error(f"the following arguments are required: {', '.join(missing)}")
     try:
-        values = _from_file(file, known, settings) if file else {}
-        values |= _from_environment(environment, known, settings)
-        values |= given
-        _require(known, values)
-        return kind(**values)
-    except (SettingError, ValueError) as error:
+        return kind(**given)
+    except ValueError as error:
         parser.error(str(error))
 
 
 def flag_of(name: str) -> str:
     """Return the flag of a setting."""
-    return f"--{_key_of(name)}"
-
-
-def variable_of(name: str) -> str:
-    """Return the environment variable of a setting."""
-    return ENVIRONMENT_PREFIX + name.upper()
+    return f"--{name.replace('_', '-')}"
 
 
 def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
     """Return a suggestion with the most similar flag; empty if no flag is similar."""
-    flags = [flag_of(CONFIG), *map(flag_of, known)]
-    flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
+    switches = (name for name in known if isinstance(known[name].default, bool))
+    flags = [*map(flag_of, known), *(flag_of(f"no_{name}") for name in switches)]
     found = nearest(argument.partition("=")[0], flags)
     return f"; did you mean {found!r}?" if found else "; --help lists them"
-
-
-def _key_of(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _require(known: Mapping[str, "Field[Any]"], values: Mapping[str, object]) -> None:
-    """Raise SettingError for settings without a value and without a default."""
-    required = [name for name, field in known.items() if field.default is MISSING]
-    missing = [flag_of(name) for name in required if name not in values]
-    if missing:
-        raise SettingError(f"the following arguments are required: {', '.join(missing)}")
 
 
 def _parser(
@@ -133,21 +92,15 @@ def _parser(
     parser = argparse.ArgumentParser(
         prog=prog,
         description=description,
-        epilog=_EPILOG,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
     parser.add_argument(
         "--version", action="version", version=f"hyperjob {hyperjob_core.__version__}"
     )
-    parser.add_argument(
-        flag_of(CONFIG),
-        help=f"YAML file with settings [{variable_of(CONFIG)}]",
-        metavar="FILE",
-    )
     for name, field in known.items():
         setting = settings[name]
-        text = f"{setting.help} [{variable_of(name)}]{_default(field, setting)}"
+        text = f"{setting.help}{_default(field, setting)}"
         if isinstance(field.default, bool):
             parser.add_argument(flag_of(name), help=text, action=argparse.BooleanOptionalAction)
             continue
@@ -155,7 +108,7 @@ def _parser(
         parser.add_argument(
             flag_of(name),
             help=text,
-            type=_reader(field, setting),
+            type=_reader(setting),
             metavar=setting.metavar or choices,
         )
     return parser
@@ -173,85 +126,16 @@ def _default(field: "Field[Any]", setting: Setting) -> str:
     return f" (default: {shown or 'empty'})".replace("%", "%%")
 
 
-def _reader(field: "Field[Any]", setting: Setting) -> Callable[[str], object]:
+def _reader(setting: Setting) -> Callable[[str], object]:
     """Return a parser whose ValueError argparse prints with its text."""
 
     def convert(text: str) -> object:
+        if setting.choices and text not in setting.choices:
+            why = f"{text!r} is none of {', '.join(setting.choices)}"
+            raise argparse.ArgumentTypeError(why)
         try:
-            return _read(field, setting, text)
+            return setting.read(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return convert
-
-
-def _read(field: "Field[Any]", setting: Setting, text: str) -> object:
-    """Return the value of a setting; raises ValueError for a text that it does not accept."""
-    if isinstance(field.default, bool):
-        if text.lower() not in _TRUTH:
-            raise ValueError(f"{text!r} is neither true nor false")
-        return _TRUTH[text.lower()]
-    if setting.choices and text not in setting.choices:
-        raise ValueError(f"{text!r} is none of {', '.join(setting.choices)}")
-    return setting.read(text)
-
-
-def _from_environment(
-    environment: Mapping[str, str],
-    known: Mapping[str, "Field[Any]"],
-    settings: Mapping[str, Setting],
-) -> dict[str, object]:
-    """Return the settings that environment variables have; raises SettingError."""
-    values: dict[str, object] = {}
-    for name, field in known.items():
-        text = environment.get(variable_of(name))
-        if text is None:
-            continue
-        try:
-            values[name] = _read(field, settings[name], text)
-        except ValueError as error:
-            raise SettingError(f"{variable_of(name)}: {error}") from None
-    return values
-
-
-def _from_file(
-    file: str, known: Mapping[str, "Field[Any]"], settings: Mapping[str, Setting]
-) -> dict[str, object]:
-    """Return the settings of a YAML file; raises SettingError with the file and the setting."""
-    names = {_key_of(name): name for name in known}
-    values: dict[str, object] = {}
-    for key, text in _lines(file):
-        name = names.get(key)
-        if name is None:
-            near = nearest(key, names)
-            hint = f"; did you mean {near!r}?" if near else "; --help lists them"
-            raise SettingError(f"{file}: unknown setting {key!r}{hint}")
-        if name in values:
-            raise SettingError(f"{file}: {key}: is given twice")
-        try:
-            values[name] = _read(known[name], settings[name], text)
-        except ValueError as error:
-            raise SettingError(f"{file}: {key}: {error}") from None
-    return values
-
-
-def _lines(file: str) -> list[tuple[str, str]]:
-    """Return the keys and values of a flat YAML mapping, as they are written."""
-    try:
-        root = yaml.compose(Path(file).read_bytes(), Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise SettingError(f"{file}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeError) as error:
-        raise SettingError(f"{file}: is no YAML document: {' '.join(str(error).split())}") from None
-    if root is None:
-        return []
-    if not isinstance(root, yaml.MappingNode):
-        raise SettingError(f"{file}: must have one `setting: value` on each line")
-    found: list[tuple[str, str]] = []
-    for key, value in root.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise SettingError(f"{file}: line {key.start_mark.line + 1}: a setting has no name")
-        if not isinstance(value, yaml.ScalarNode) or value.tag == _NULL:
-            raise SettingError(f"{file}: {key.value}: must have one value")
-        found.append((key.value, value.value))
-    return found

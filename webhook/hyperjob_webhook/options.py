@@ -131,9 +131,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 }
 
 
-def parse(
-    arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
-) -> Options:
+def parse(arguments: Sequence[str] | None = None) -> Options:
     """Read the options; usage errors end the process with code 2, as argparse does."""
     return read_options(
         Options,
@@ -141,5 +139,4 @@ def parse(
         prog="hyperjob-webhook",
         description="Admit HyperJobs and gate their ResourceBindings.",
         arguments=arguments,
-        environment=environment,
     )

@@ -8,7 +8,7 @@ from hyperjob_engine.model.observed import QueueAdmission
 
 
 def test_the_defaults_are_a_deployments() -> None:
-    options = parse([], {})
+    options = parse([])
     assert options.queue_admission is None  # auto
     assert options.leader_elect
     assert options.log_format == "json"
@@ -16,69 +16,51 @@ def test_the_defaults_are_a_deployments() -> None:
     assert LOGS_PER_SECOND == 40  # as docs/tasks/progress.md says
 
 
-def test_flags_win_over_the_environment() -> None:
-    environment = {"HYPERJOB_QUEUE_ADMISSION": "none", "HYPERJOB_LEADER_ELECT": "false"}
-    assert parse([], environment).queue_admission is QueueAdmission.NONE
-    assert not parse([], environment).leader_elect
-    options = parse(["--queue-admission", "volcano-global", "--leader-elect"], environment)
-    assert options.queue_admission is QueueAdmission.VOLCANO_GLOBAL
-    assert options.leader_elect
-
-
 @pytest.mark.parametrize(
-    ("arguments", "environment", "text"),
+    ("arguments", "text"),
     [
-        (["--queue-admission", "later"], {}, "later"),
-        ([], {"HYPERJOB_QUEUE_ADMISSION": "later"}, "later"),
-        ([], {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of text, json"),
-        ([], {"HYPERJOB_LEADER_ELECT": "maybe"}, "neither true nor false"),
-        (["--workers", "0"], {}, "--workers must be between 1 and 1000"),
-        (["--cluster-status-lag", "-1"], {}, "--cluster-status-lag must be"),
-        (["--leader-elect-lease-duration", "4"], {}, "--leader-elect-lease-duration must be"),
+        (["--queue-admission", "later"], "later"),
+        (["--log-format", "xml"], "'xml' is none of text, json"),
+        (["--workers", "0"], "--workers must be between 1 and 1000"),
+        (["--cluster-status-lag", "-1"], "--cluster-status-lag must be"),
+        (["--leader-elect-lease-duration", "4"], "--leader-elect-lease-duration must be"),
         (
             ["--metrics-bind-address", "nowhere"],
-            {},
             "--metrics-bind-address: 'nowhere' is not an address",
         ),
         (
-            [],
-            {"HYPERJOB_DEBUG_BIND_ADDRESS": "nowhere"},
-            "HYPERJOB_DEBUG_BIND_ADDRESS: 'nowhere' is not an address",
+            ["--debug-bind-address", "nowhere"],
+            "--debug-bind-address: 'nowhere' is not an address",
         ),
-        (["--workers", "many"], {}, "--workers: expected a whole number, got 'many'"),
-        (["--gang-timeout", "inf"], {}, "expected a number of seconds, got 'inf'"),
+        (["--workers", "many"], "--workers: expected a whole number, got 'many'"),
+        (["--gang-timeout", "inf"], "expected a number of seconds, got 'inf'"),
         (
             ["--metrics-cert-dir", "/tls", "--metrics-bind-address", ":8081"],
-            {},
             "--metrics-cert-dir needs a --metrics-bind-address of its own",
         ),
         (
             ["--splitter-url", "ftp://splitter"],
-            {},
             "--splitter-url: 'ftp://splitter' is no http or https URL",
         ),
         (
             ["--splitter-url", "https://splitter"],
-            {},
             "--splitter-url needs --feature-gates=ExternalSplitter=true",
         ),
         (
             ["--feature-gates", "TrainJob=true"],
-            {},
             "there is no feature gate 'TrainJob'; did you mean 'TrainJobs'?",
         ),
-        (["--feature-gates", "TrainJobs"], {}, "expected TrainJobs=true or TrainJobs=false"),
-        (["--work", "3"], {}, "unrecognized arguments"),
+        (["--feature-gates", "TrainJobs"], "expected TrainJobs=true or TrainJobs=false"),
+        (["--work", "3"], "unrecognized arguments"),
     ],
 )
 def test_wrong_usage_is_told(
     arguments: list[str],
-    environment: dict[str, str],
     text: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as error:
-        parse(arguments, environment)
+        parse(arguments)
     assert error.value.code == 2
     assert text in capsys.readouterr().err
 
@@ -86,7 +68,7 @@ def test_wrong_usage_is_told(
 @pytest.mark.parametrize("url", ["http://splitter", "https://splitter:8443/split"])
 def test_the_splitter_has_a_web_address(url: str) -> None:
     gate = ["--feature-gates", "ExternalSplitter=true"]
-    assert parse(["--splitter-url", url, *gate], {}).splitter_url == url
+    assert parse(["--splitter-url", url, *gate]).splitter_url == url
 
 
 @pytest.mark.parametrize(
@@ -101,7 +83,7 @@ def test_the_splitter_has_a_web_address(url: str) -> None:
 def test_a_feature_gate_switches_a_feature_whose_default_its_stage_says(
     text: str, on: set[str]
 ) -> None:
-    found = parse(["--feature-gates", text], {}).feature_gates
+    found = parse(["--feature-gates", text]).feature_gates
     assert found == on
     assert read_gates(show_gates(found)) == on
 
@@ -123,24 +105,24 @@ def test_a_number_may_be_the_least_and_the_most_that_is_named(
     flag: str, least: str, most: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value in (least, most):
-        found = getattr(parse([flag, value], {}), flag.removeprefix("--").replace("-", "_"))
+        found = getattr(parse([flag, value]), flag.removeprefix("--").replace("-", "_"))
         assert found == float(value)
     for value in (f"{int(float(least)) - 1}", f"{int(most) + 1}"):
         with pytest.raises(SystemExit):
-            parse([f"{flag}={value}"], {})
+            parse([f"{flag}={value}"])
         assert f"{flag} must be between {least} and {most}" in capsys.readouterr().err
 
 
 def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse(["--help"], {})
+        parse(["--help"])
     text = capsys.readouterr().out
-    assert "HYPERJOB_CLUSTER_STATUS_LAG" in text
+    assert "--cluster-status-lag" in text
     assert "--no-leader-elect" in text
 
 
 def test_the_lease_publishes_the_settings_on_which_decisions_depend() -> None:
-    options = parse(["--cluster-status-lag=5", "--tenant-messages=counts", "--workers=3"], {})
+    options = parse(["--cluster-status-lag=5", "--tenant-messages=counts", "--workers=3"])
     annotations = annotations_of(options, admission=QueueAdmission.NONE)
     assert published(annotations) == Options(
         cluster_status_lag=5.0, tenant_messages="counts", queue_admission=QueueAdmission.NONE

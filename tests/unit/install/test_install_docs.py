@@ -46,8 +46,8 @@ def test_the_units_start_both_processes_with_options_they_have() -> None:
     found = {
         words[0]: words[1:] for words in map(shlex.split, (u.replace("\\\n", " ") for u in UNITS))
     }
-    assert controller_options.parse(found["hyperjob-controller"], {}).kubeconfig
-    assert webhook_options.parse(found["hyperjob-webhook"], {}).kubeconfig
+    assert controller_options.parse(found["hyperjob-controller"]).kubeconfig
+    assert webhook_options.parse(found["hyperjob-webhook"]).kubeconfig
     assert set(found) == {"hyperjob-controller", "hyperjob-webhook"}
 
 
