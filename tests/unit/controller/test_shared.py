@@ -9,9 +9,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_controller.caches.informers import Shared, slim_policy
+from hyperjob_controller.caches.informers import Shared
 from hyperjob_core.kube.informer import strip_managed_fields
-from tests.unit.engine.builders import policy
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, "", "a"])
 values = st.recursive(
@@ -74,12 +73,6 @@ def test_what_no_object_has_any_more_is_forgotten() -> None:
     assert gone() is None
 
 
-def test_a_policy_is_held_without_its_selectors() -> None:
-    raw = policy()
-    raw["spec"]["resourceSelectors"] = [{"kind": "Job"}]
-    assert "resourceSelectors" not in Shared().of(slim_policy)(raw)["spec"]
-
-
 def test_what_is_used_again_is_kept_and_what_is_not_is_made_anew() -> None:
     shared = Shared(known=2)
     used, unused = shared.part([1]), shared.part([2])
@@ -112,11 +105,3 @@ def test_statuses_share_all_that_is_equal_in_them() -> None:
     assert first["jobs"][0]["cluster"] is second["jobs"][0]["cluster"]
     assert first["jobs"][0]["name"] is next(iter(first["replicatedJobsStatus"][0]["jobStates"]))
     assert [each["status"]["jobs"][0]["name"] for each in (one, two)] == ["hj-0", "hk-0"]
-
-
-def test_many_statuses_drop_no_template() -> None:
-    transform = Shared(known=16).of(strip_managed_fields)
-    first = transform(vcjob(0))["spec"]["tasks"]
-    for number in range(64):
-        transform({**running("hj"), "status": {"jobs": [{"index": number}]}})
-    assert transform(vcjob(0))["spec"]["tasks"] is first

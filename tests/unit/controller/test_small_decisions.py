@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from hyperjob_core.api import table
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.expansion.members import growth
@@ -12,11 +11,8 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.priority import preempts, priority_of
-from hyperjob_engine.resources import fits, parse_resources
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
-    GPU,
     NOW,
     Object,
     cluster,
@@ -28,14 +24,6 @@ from tests.unit.engine.builders import (
     task,
     template,
 )
-
-CLASSES = {"low": {"value": -5}, "usual": {"value": 7, "globalDefault": True}}
-
-
-def test_nothing_demanded_fits_where_more_is_taken_than_there_is() -> None:
-    taken = {GPU: -(10**9)}
-    assert fits(parse_resources({GPU: "0", "cpu": "1"}), {**taken, **parse_resources({"cpu": "1"})})
-    assert not fits(parse_resources({GPU: "1"}), taken)
 
 
 @pytest.mark.parametrize(("phase", "grows"), [("Running", True), ("Completed", False)])
@@ -49,36 +37,6 @@ def test_what_has_ended_does_not_grow(phase: str, grows: bool) -> None:
     assert (found is not None) is grows
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"), [((), 0), (("low",), -5), (("low", ""), 7), (("none",), 0)]
-)
-def test_the_highest_priority_of_the_templates_counts(names: tuple[str, ...], expected: int):
-    groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
-    raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
-    assert priority_of(parse_hyperjob(raw), CLASSES) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [(("",), False), (("never",), False), (("low",), True), (("none",), True)],
-)
-def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_default(
-    names: tuple[str, ...], expected: bool
-) -> None:
-    groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
-    raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
-    never = {"preemptionPolicy": "Never"}
-    classes = {"low": {}, "never": never, "usual": {"globalDefault": True} | never}
-    assert preempts(parse_hyperjob(raw), classes) is expected
-
-
-def test_a_training_without_one_of_its_times_is_none() -> None:
-    times = {"updateTime": "2026-01-02T03:04:05Z", "startTime": "2026-01-02T03:04:00Z"}
-    assert table.read(SubJobTraining, times) is not None
-    for name in times:
-        assert table.read(SubJobTraining, {**times, name: None}) is None
-
-
 def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:
     slow_then_fast = SubJobTraining(
         start_step=0, started=NOW, saved_step=10, saved=NOW + timedelta(seconds=100),
@@ -86,33 +44,6 @@ def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:
     )  # fmt: skip
     assert time_of(slow_then_fast, 5) == NOW + timedelta(seconds=50)
     assert time_of(slow_then_fast, 60) == NOW + timedelta(seconds=150)
-
-
-@pytest.mark.parametrize(
-    ("operator", "completed", "message"),
-    [
-        ("All", 2, "all 2 sub-jobs that successPolicy names completed"),
-        ("Any", 1, "hj-a-0 completed, and successPolicy asks for any one"),
-    ],
-)
-def test_the_end_says_what_the_success_policy_asked_for(
-    operator: str, completed: int, message: str
-) -> None:
-    groups = group("a"), group("b", replicas=1)
-    policy_ = {"operator": operator, "targetReplicatedJobs": ["a"]}
-    names = ("hj-a-0", "hj-a-1", "hj-b-0")
-    objects = [
-        each
-        for number, name in enumerate(names)
-        for each in (
-            job(name, phase="Completed" if number < completed else "Running"),
-            policy(name),
-        )
-    ]
-    raw = hyperjob(*groups, successPolicy=policy_)
-    told = plan(observed(raw, *objects, clusters=(cluster("a"),))).status
-    assert told is not None
-    assert told["state"]["message"] == message
 
 
 def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:

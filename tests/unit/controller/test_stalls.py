@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.training.watch import Source, Watch, watch
-from hyperjob_core.api import table
-from hyperjob_core.api.choices import OnNoProgress, TimeUse
+from hyperjob_controller.training.watch import Watch, watch
+from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.phases import Phase
-from hyperjob_core.api.training import StallStatus, SubJobTraining
+from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.stalls import Hang, Stall
 from hyperjob_engine.plan import plan
@@ -23,7 +22,6 @@ from tests.unit.controller.test_training_reader import T0, Bench, hear, job, ref
 from tests.unit.controller.test_training_reader import text as line
 from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed
 from tests.unit.engine.test_failure_policy import child
-from tests.unit.engine.test_goodput import Look, play, seconds, work
 
 REDUCE = [["all_reduce", "/x/site-packages/torch/distributed.py", 288], ["step", "/w/train.py", 88]]
 LOADER = [["__next__", "/w/loader.py", 412]]
@@ -262,12 +260,6 @@ def test_a_training_that_makes_no_steps_says_so_in_status_reason_and_event() -> 
     assert decided.actions == ()
 
 
-def test_without_stacks_it_claims_no_more_than_that_no_step_was_reported() -> None:
-    message = status_of(running(0, 1))["stall"]["message"]
-    assert message.startswith("the program has reported no step since 2026-01-02T03:03:05Z")
-    assert message.endswith("one every 1 s before: its processes print no stacks")
-
-
 def test_one_of_two_programs_that_stalls_is_named_and_the_time_stays_productive() -> None:
     found = status_of(running(1))
     assert found["stall"]["jobs"] == ["hj-trainer-1"]
@@ -342,99 +334,9 @@ def test_after_the_last_restart_it_fails_with_the_reason() -> None:
     assert "has reported no step since" in state["message"]
 
 
-def test_the_record_reads_back() -> None:
-    gone = Pod("b", "hj-trainer-1-worker-0", "hj-trainer-1", "worker")
-    raw = status_of(running(0, 1, wish="Restart", silent=gone))["stall"]
-    found = table.read(StallStatus, raw)
-    assert found is not None
-    assert table.write(found) == raw
-    assert table.read(StallStatus, None) is None
-    assert hyperjob_wish("Migrate") is OnNoProgress.MIGRATE
-    assert hyperjob_wish("Explode") is OnNoProgress.NOTIFY
-
-
-def hyperjob_wish(word: str) -> OnNoProgress:
-    return observed(hyperjob(onNoProgress=word)).hyperjob.on_no_progress
-
-
 # The time.
 
 RUN, AGAIN, START, DONE = Phase.RUNNING, Phase.RESTARTING, Phase.STARTING, Phase.COMPLETED
-FIRST = work((0, 0), (50, 50))
-
-STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
-    "it makes no steps, and goes on": (
-        [
-            Look(0, RUN, FIRST),
-            Look(90, RUN, FIRST, stalled=50),
-            Look(130, RUN, replace(work((0, 0), (55, 125)), resumed=at(120))),
-            Look(200, DONE, replace(work((0, 0), (130, 200)), resumed=at(120))),
-        ],
-        {"productive": 130, "stalled": 70},
-    ),
-    "it goes on before its stall is recorded, and stalls again until it is restarted": (
-        [
-            Look(0, RUN, FIRST),
-            Look(90, RUN, FIRST, stalled=50),
-            Look(130, RUN, replace(work((0, 0), (90, 125)), resumed=at(85))),
-            Look(200, RUN, replace(work((0, 0), (100, 150)), resumed=at(85)), stalled=150),
-            Look(250, AGAIN, replace(work((0, 0), (100, 150)), resumed=at(85))),
-            Look(260, DONE, replace(work((0, 0), (100, 150)), resumed=at(85))),
-        ],
-        {"stalled": 135, "lostToFailures": 125},
-    ),
-    "it makes no steps, and is restarted": (
-        [
-            Look(0, RUN, work((0, 0), (50, 50), (40, 40))),
-            Look(90, RUN, stalled=50),
-            Look(170, AGAIN),
-            Look(180, START),
-            Look(190, RUN),
-            Look(215, RUN, work((40, 210), (45, 215))),
-            Look(270, DONE, work((40, 210), (100, 270))),
-        ],
-        {"productive": 100, "stalled": 120, "lostToFailures": 20, "starting": 30},
-    ),
-    "its announcement that it loads is read late": (
-        [
-            Look(0, START),
-            Look(10, RUN),
-            Look(15, RUN, announced=True),
-            Look(45, RUN, work((0, 40), (5, 45))),
-            Look(100, DONE, work((0, 40), (60, 100))),
-        ],
-        {"starting": 40, "productive": 60},
-    ),
-    "its first line was printed before the announcement that it loads was acted upon": (
-        [
-            Look(0, START),
-            Look(3, RUN),
-            Look(8, RUN, announced=True),
-            Look(13, RUN, work((0, 5), (8, 13))),
-            Look(105, DONE, work((0, 5), (100, 105))),
-        ],
-        {"starting": 5, "productive": 100},
-    ),
-    "it says that it loads, before its first step": (
-        [
-            Look(0, START),
-            Look(10, RUN, announced=True),
-            Look(45, RUN, work((0, 40), (5, 45))),
-            Look(100, DONE, work((0, 40), (60, 100))),
-        ],
-        {"starting": 40, "productive": 60},
-    ),
-}
-
-
-@pytest.mark.parametrize(("looks", "wanted"), STORIES.values(), ids=list(STORIES))
-def test_time_without_a_step_is_not_productive(looks: list[Look], wanted: dict[str, float]) -> None:
-    assert seconds(play(looks)) == pytest.approx(wanted)
-
-
-def test_live_a_program_that_loads_again_is_starting() -> None:
-    looks = [Look(0, RUN, FIRST), Look(60, AGAIN), Look(70, RUN), Look(170, RUN)]
-    assert play(looks).state is TimeUse.STARTING
 
 
 # Reading.
@@ -467,8 +369,3 @@ async def test_all_pods_are_read_when_a_program_makes_no_steps() -> None:
         assert [pod.name for pod in hang.survey.silent] == ["hj-trainer-0-worker-0"]
         bench.logs.answers["a/hj-trainer-0-worker-0"] = steps + line(121, 31)
         await bench.until(lambda: bench.reader.hang("default/hj") is None)
-
-
-def test_a_source_names_pods_with_their_cluster() -> None:
-    found: Source = source(pods=1)
-    assert found.pod(0)[0] == Pod("a", "j-worker-0", "j", "worker")

@@ -43,30 +43,6 @@ A, B = ("ns/a", "a-0"), ("ns/b", "b-0")
 # Turns.
 
 
-def test_nothing_is_taken_before_it_is_due() -> None:
-    schedule = Schedule()
-    assert schedule.wait(0) is None
-    schedule.put(A, due=5, lane=Lane.REPORT)
-    assert schedule.take(4) is None
-    assert schedule.wait(4) == 1
-    assert schedule.take(5) == A
-    assert schedule.take(100) is None
-
-
-def test_what_is_put_again_is_taken_once_at_its_new_time() -> None:
-    schedule = Schedule()
-    schedule.put(A, due=1, lane=Lane.REPORT)
-    schedule.put(A, due=9, lane=Lane.REPORT)
-    assert schedule.take(5) is None
-    schedule.put(A, due=2, lane=Lane.SEARCH)
-    assert schedule.take(5) == A
-    assert schedule.take(10) is None
-    schedule.put(A, due=1, lane=Lane.REPORT)
-    schedule.remove(A)
-    assert schedule.take(10) is None
-    assert len(schedule) == 0
-
-
 def test_hyperjobs_take_turns_however_many_sub_jobs_they_have() -> None:
     schedule = Schedule()
     for number in range(100):
@@ -242,25 +218,6 @@ def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     assert made.number == 0, "only first pods are searched where another sub-job reports"
 
 
-@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside a sub-job that reports"])
-def test_a_first_line_is_read_at_most_half_as_late_as_its_program_took(others: bool) -> None:
-    made, second = watch(source(pods=1)), 0.0
-    made.others = others
-    while second < 600:
-        hear(made, text(1))
-        second, before = second + made.pause(30), second
-        assert second <= before * 1.5 + 3
-
-
-def test_a_program_that_announces_that_it_loads_is_read_every_few_seconds() -> None:
-    made = watch(source(pods=2))
-    hear(made, text(1))
-    assert hear(made, b'2026-01-02T03:04:06.000000000Z {"hyperjob": {"phase": "load"}}\n')
-    for _ in range(9):
-        hear(made, b"")
-        assert (made.number, made.pause(30)) == (1, 5)
-
-
 def test_a_program_is_read_as_often_as_it_says_something() -> None:
     made = watch(source())
     hear(made, text(0, 1) + text(100, 2), now=T0 + timedelta(seconds=101))
@@ -281,13 +238,6 @@ def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     assert made.tail == 400
     hear(made, b"x" * LIMIT_BYTES)
     assert made.tail == 100
-
-
-def test_a_program_that_ran_before_it_was_read_began_with_its_sub_job() -> None:
-    made = watch(source(since=T0 - timedelta(hours=1)))
-    hear(made, b"".join(text(number, number) for number in range(1, 101)))
-    assert made.training is not None
-    assert made.training.started == T0 - timedelta(hours=1)
 
 
 def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
@@ -453,15 +403,6 @@ async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read
         assert "a log of sub-job hj-trainer-0 of default/hj was" in str(bench.faults[0])
 
 
-async def test_a_look_that_fails_on_a_bug_is_named_and_the_next_pod_is_read() -> None:
-    async with Bench() as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-0"] = ZeroDivisionError("a bug")
-        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.trainings())
-    assert [type(error) for error in bench.faults] == [ZeroDivisionError]
-
-
 def test_a_sub_job_is_read_at_once_when_its_stop_begins_and_not_at_each_pass() -> None:
     bench, waits = Bench(), list[float]()
     bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
@@ -480,14 +421,6 @@ async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None
         bench.planned(seen(job(phase="Running", gpus=8)))
         await bench.until(lambda: bench.trainings())
         assert bench.counts(READS, result="missing") == 1
-
-
-async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
-    async with Bench() as bench:
-        bench.planned(seen(job(phase="Pending")))
-        bench.planned(seen(job(phase="Completed")))
-        await bench.reads_another(2)
-        assert {name for name in bench.logs.asked if not name.startswith("b/")} == set()
 
 
 async def test_the_budget_holds_over_all_hyperjobs() -> None:
@@ -635,16 +568,6 @@ async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() ->
         assert bench.trainings() == {}
 
 
-async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
-    async with Bench() as bench:
-        bench.logs.holding.set()
-        bench.planned(seen(job(phase="Running", deleting=True)))
-        await bench.until(lambda: bench.trainings())
-        training = bench.trainings()["hj-trainer-0"]
-        assert training.ended
-        assert not training.reported
-
-
 async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
@@ -668,18 +591,6 @@ async def test_a_log_without_end_is_cut_off() -> None:
         bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.trainings())
         assert bench.trainings()["hj-trainer-0"].step == 7
-
-
-async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
-    async with Bench() as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
-        bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.trainings())
-        bench.reader.forget(KEY)
-        assert bench.trainings() == {}
-        asked = bench.logs.asked.count("a/hj-trainer-0-worker-0")
-        await bench.reads_another(3)
-        assert bench.logs.asked.count("a/hj-trainer-0-worker-0") <= asked + 1
 
 
 async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:
@@ -728,15 +639,6 @@ def test_namespaces_take_turns_however_many_hyperjobs_they_have() -> None:
         schedule.put((f"{name}/only", "only-0"), due=1, lane=Lane.REPORT)
     first = [schedule.take(2) for _ in range(3)]
     assert {item[0].partition("/")[0] for item in first if item} == {"big", "x", "y"}
-
-
-def test_last_lines_come_before_all_other_reads() -> None:
-    schedule = Schedule()
-    for lane in reversed(Lane):
-        for number in range(8):
-            schedule.put((f"ns/{lane}-{number}", "j"), due=0, lane=lane)
-    taken = [schedule.take(1) for _ in range(8)]
-    assert {item[0].partition("-")[0] for item in taken if item} == {f"ns/{Lane.LAST}"}
 
 
 def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines() -> None:

@@ -134,15 +134,6 @@ def test_the_checkpoint_of_a_stopping_sub_job_is_the_oldest_that_a_pod_reports()
     assert made.training.saved_step == 9, "the reporting pod reports none"
 
 
-def test_without_a_line_the_training_has_the_announced_phase_or_the_end_and_no_progress() -> None:
-    made = Watch(source=source(attempt=2))
-    for silent in (made, replace(made, phase="load"), replace(made, ended=True)):
-        found = silent.training
-        assert not found.reported
-        assert (found.step, found.start_step, found.attempt) == (0, 0, 2)
-        assert (found.phase, found.ended) == (silent.phase, silent.ended)
-
-
 @pytest.mark.parametrize(
     ("found", "waits", "share"),
     [(True, (0.5,) * 9, 0.5), (False, (0.5,) * 9, None), (True, (), None)],
@@ -153,21 +144,6 @@ def test_the_wait_for_others_is_that_of_the_pod_that_reports(
     made = Watch(source=source(), number=2, found=found, track=track(0, 1, waits=waits))
     assert made.wait == (share and WaitShare(source().pod(2)[0], share))
     assert Watch(source=source(), found=True).wait is None
-
-
-def test_a_stall_is_said_only_of_a_program_that_goes_on() -> None:
-    made = reporting(0, 1, 2, stalled=True, fresh=at(9))
-    stall = made.stall
-    assert stall is not None
-    assert (stall.since, stall.step, stall.usual) == (at(9), 2, timedelta(seconds=1))
-    assert (stall.attempt, stall.uid, stall.patience) == (0, "u", timedelta(seconds=20))
-    for quiet in (
-        replace(made, stalled=False),
-        replace(made, track=None),
-        replace(made, source=source(leaving=True)),
-        replace(made, source=source(ended=True)),
-    ):
-        assert quiet.stall is None
 
 
 @pytest.mark.parametrize(
@@ -245,12 +221,6 @@ PLACES: dict[str, tuple[list[Object], list[str]]] = {
 def test_the_log_of_a_sub_job_is_read_in(objects: list[Object], clusters: list[str]) -> None:
     found = sources_of(observed(hyperjob(status=entry()), *objects))
     assert [each.cluster for each in found] == clusters
-
-
-@pytest.mark.parametrize("phase", ["Terminating", "Aborting"])
-def test_the_log_of_a_sub_job_that_volcano_ends_is_read(phase: str) -> None:
-    (found,) = sources_of(observed(hyperjob(status=entry()), job(phase=phase)))
-    assert not found.ended
 
 
 def test_a_source_has_the_times_of_its_vcjob_and_no_progress_of_an_earlier_one() -> None:

@@ -8,14 +8,12 @@ import pytest
 from hyperjob_controller.training.watch import watch
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.training import parse
 from hyperjob_engine.model.waits import WaitShare, straggler
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stacks import Pod
 from tests.unit.controller.test_training_reader import (
     KEY,
     Bench,
-    LogLine,
     hear,
     job,
     seen,
@@ -56,20 +54,6 @@ def test_the_status_has_the_pod_and_how_long_the_others_wait_in_each_step() -> N
         "cluster": "west", "pod": "west-pod", "job": "west", "part": "0.50", "seconds": "1",
     }  # fmt: skip
     assert "straggler" not in told(read)
-
-
-def test_a_line_has_the_part_of_the_time_and_nothing_else() -> None:
-    for written, read in (("0.25", 0.25), ("1", 1.0), ("1.5", None), ("true", None), ('"x"', None)):
-        line = parse(LogLine.of(text(1, 4, f', "waited": {written}').strip()))
-        assert line is not None
-        assert line.waited == read
-    made = watch(source(pods=1))
-    for step, part in enumerate((1.0, 0.1, 0.1, 0.1, 0.1)):
-        assert made.wait is None, "few lines do not decide"
-        hear(made, text(step, step, f', "waited": {part}'))
-    hear(made, text(9, 9, ', "waited": 0.1'))
-    assert made.wait is not None
-    assert made.wait.part == 0.1, "the wait for the last process to start does not count"
 
 
 def test_a_part_that_a_program_only_sampled_counts_once_the_training_is_slow() -> None:

@@ -69,21 +69,6 @@ def test_a_turn_above_the_longest_raises_after_its_end_and_names_its_object(
     assert counted(watchdog) == [("member east", SLOW)]
 
 
-def test_an_object_is_named_by_its_kind_and_key(cpu: Cpu, watchdog: Watchdog) -> None:
-    job = {"metadata": {"namespace": "ml", "name": "a"}}
-    assert slow_in(watchdog, ("jobs", job), lambda: cpu.spend(SLOW)).of == "jobs ml/a"
-
-
-def test_the_exception_of_a_slow_turn_stays_the_first_one(cpu: Cpu, watchdog: Watchdog) -> None:
-    def fails() -> None:
-        cpu.spend(SLOW)
-        raise KeyError
-
-    with pytest.raises(KeyError), watchdog.turn(Place.EVENT, "a"):
-        fails()
-    assert counted(watchdog) == [("a", SLOW)]
-
-
 def test_the_time_of_an_inner_turn_is_that_of_its_object_alone(
     cpu: Cpu, watchdog: Watchdog
 ) -> None:
@@ -337,21 +322,6 @@ def test_an_event_that_is_slow_sets_the_hyperjob_of_its_object_aside(
     assert incidents_of(world) == {"j0"}
     assert world.ended() >= {f"j{number}" for number in range(1, 6)}
     assert world.counted("hyperjob_slow_turns_total").keys() == {"event"}
-
-
-def test_the_debug_page_shows_what_is_set_aside_and_the_last_slow_turns(
-    world: World, cpu: Cpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slowed(monkeypatch, reconciler, "plan", cpu=cpu, seconds=SLOW, key="j0")
-    shown: list[str] = []
-
-    async def look() -> None:
-        await asyncio.sleep(100.0)
-        shown.append(str(world.manager.wall))
-
-    world.play(look, hours=1)
-    assert "default/j0 incident " in shown[0]
-    assert "pass default/j0 1.5 s" in shown[0]
 
 
 def test_a_slow_pass_carries_its_decision_out(

@@ -1,6 +1,5 @@
 import copy
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -165,27 +164,11 @@ def test_nothing_is_decided_while_the_old_sub_jobs_are_being_deleted() -> None:
     assert status["splitCount"] == 2
 
 
-def test_an_overflow_is_told() -> None:
-    made = world(auto(clusterNames=["a"]))
-    created = [a for a in plan(made.observe("hj")).actions if isinstance(a, CreateChild)]
-    assert [(action.cluster, action.overflow) for action in created] == [
-        ("a", ""),
-        ("b", f"a has room for 100 of 128 {GPU}"),
-    ]
-
-
 def test_a_required_cluster_without_room_is_waited_for() -> None:
     made = world(auto(clusterNames=["b"], clusterPolicy="Required"))
     made.settle()
     assert made.jobs == {}
     assert "(clusterPolicy Required), 60 fit on 1 cluster" in status_of(made)["state"]["message"]
-
-
-def test_other_groups_find_their_room_beside_it() -> None:
-    plain = group("plain", replicas=1, gpus=30)
-    made = world(auto(100), plain, clusters={"a": 100, "b": 30})
-    made.settle()
-    assert sizes(made) == {"hj-trainer-0": ("a", 100), "hj-plain-0": ("b", 30)}
 
 
 def test_several_splits_are_made_together_or_not_at_all() -> None:
@@ -245,22 +228,6 @@ def test_a_restart_of_the_whole_decides_again() -> None:
     made.settle()
     assert sizes(made) == {"hj-trainer-0": ("c", 128)}
     assert status_of(made)["jobs"][0]["attempt"] == 1
-
-
-def test_one_sub_job_that_is_restarted_keeps_its_size() -> None:
-    rules = [{"action": "RestartJob", "onJobPhases": ["Failed"]}]
-    made = world(failurePolicy={"maxRestarts": 1, "rules": rules})
-    made.settle()
-    made.clusters["c"] = cluster("c", 128)
-    made.jobs["hj-trainer-0"]["status"] = vcjob_status("Running", {"running": 68})
-    made.jobs["hj-trainer-1"]["status"] = vcjob_status("Failed")
-    made.settle()
-    made.now += timedelta(minutes=10)
-    made.settle()
-    assert {name: gpus for name, (_, gpus) in sizes(made).items()} == {
-        "hj-trainer-0": 68,
-        "hj-trainer-1": 60,
-    }
 
 
 def test_fewer_sub_jobs_than_min_available_all_count() -> None:
@@ -354,12 +321,3 @@ def test_indices_are_read_from_the_names_of_our_own_vcjobs_alone() -> None:
         job("hj-trainer-2"),
     )
     assert present_indices(seen, "trainer") == {2}
-
-
-def test_sizes_are_kept_beside_a_master_while_it_is_suspended() -> None:
-    made = world(auto(130, templateSpec=template(MASTER, task(replicas=4, gpus=8))))
-    made.settle()
-    made.hyperjobs["hj"]["spec"]["suspend"] = True
-    made.settle()
-    assert made.jobs == {}
-    assert [each["accelerators"] for each in status_of(made)["jobs"]] == [73, 57]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,11 +110,6 @@ def test_of_those_that_are_placed_anew_some_keep_their_place() -> None:
     assert found == Review(ready=frozenset({"other"}), moves={"small": "a", "large": "b"})
 
 
-def test_a_sub_job_that_is_not_held_is_not_asked_for_room() -> None:
-    found = look(seat("x", "a", held=False), on=[cluster("a", -8), cluster("b")])
-    assert found == Review()
-
-
 amounts = st.integers(-12, 20)
 
 
@@ -165,8 +159,3 @@ def test_the_reservation_of_a_sub_job_that_stays_counts_once_on_the_nodes() -> N
         for request, pin in ((stays, "a"), (moves, "gone"))
     ]
     assert look(*places, on=[known]) == Review(ready=frozenset({"x"}), moves={"y": "a"})
-
-
-@pytest.mark.parametrize("usable", [True, False])
-def test_nothing_to_look_at_is_nothing_found(usable: bool) -> None:
-    assert look(on=[cluster("a", unusable="" if usable else "x")]) == Review()

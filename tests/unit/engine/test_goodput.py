@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +22,6 @@ from hyperjob_engine.status.goodput import (
     finish,
     parse_account,
     ratio,
-    time_use,
 )
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -264,17 +262,6 @@ def test_every_second_is_told_of(looks: list[Look], wanted: dict[str, float]) ->
     assert sum(found.values()) == pytest.approx(looks[-1].second)
 
 
-def test_the_time_after_the_last_step_is_no_training() -> None:
-    looks = [Look(0, RUN, work((0, 0), (0, 0))), Look(60, DONE, work((0, 0), (50, 50)))]
-    assert seconds(play(looks, steps=50)) == {"productive": 50, "finishing": 10}
-    account = play([looks[0], Look(60, DONE)], steps=50)
-    assert seconds(account) == {"productive": 60}
-    last = work((0, 0), (50, 50))
-    late = finish(account, last, 50)
-    assert seconds(late) == {"productive": 50, "finishing": 10}
-    assert finish(late, last, 50) == late
-
-
 def test_the_ratio_leaves_out_what_was_suspended() -> None:
     account = GoodputAccount(
         since=at(100),
@@ -286,19 +273,6 @@ def test_the_ratio_leaves_out_what_was_suspended() -> None:
     assert ratio(GoodputAccount(since=T0, state=TimeUse.STARTING), T0) == 0
 
 
-BROKEN_ACCOUNTS = {
-    "nothing": None,
-    "a text": "x",
-    "no time": {"state": "productive"},
-    "an unknown use": {"since": "2026-01-02T03:04:05Z", "state": "asleep"},
-}
-
-
-@pytest.mark.parametrize("raw", BROKEN_ACCOUNTS.values(), ids=BROKEN_ACCOUNTS)
-def test_an_account_that_cannot_be_read_begins_anew(raw: Any) -> None:
-    assert parse_account(raw) is None
-
-
 def test_what_is_wrong_in_an_account_reads_as_absent() -> None:
     raw = {
         "since": "2026-01-02T03:04:05Z",
@@ -307,11 +281,6 @@ def test_what_is_wrong_in_an_account_reads_as_absent() -> None:
         "stopped": {"time": "then", "cause": "productive"},
     }
     assert parse_account(raw) == GoodputAccount(since=T0, state=None, spent={TimeUse.DEGRADED: 8})
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_every_phase_has_a_use(phase: Phase) -> None:
-    assert (time_use(phase, "", before=None, cause=None) is None) == phase.is_terminal
 
 
 PHASES = st.sampled_from([phase for phase in Phase if not phase.is_terminal])
@@ -400,29 +369,3 @@ def test_only_the_account_of_a_hyperjob_that_has_ended_is_finished_and_once() ->
     assert finished.spent == {TimeUse.PRODUCTIVE: 5000, TimeUse.FINISHING: 4000}
     assert finish(finished, done, 9) is finished
     assert finish(ended, done, 8).spent == finished.spent
-
-
-@pytest.mark.parametrize(
-    ("spent", "expected"),
-    [
-        ({}, 0.0),
-        ({TimeUse.PRODUCTIVE: 1}, 1.0),
-        ({TimeUse.STARTING: 1}, 0.0),
-        ({TimeUse.PRODUCTIVE: 1, TimeUse.STARTING: 3}, 0.25),
-        ({TimeUse.PRODUCTIVE: 1, TimeUse.SUSPENDED: 99}, 1.0),
-        ({TimeUse.SUSPENDED: 99}, 0.0),
-    ],
-)
-def test_the_ratio_counts_from_the_first_millisecond(
-    spent: dict[TimeUse, int], expected: float
-) -> None:
-    assert ratio(GoodputAccount(since=T0, state=None, spent=spent), T0) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "share"), [("0.5", 0.5), ("1", 1.0), ("1.5", 1.0), ("-1", 0.0), ("x", 0.0), ("", 0.0)]
-)
-def test_a_share_is_a_part(text: str, share: float) -> None:
-    found = parse_account({"since": "2026-01-02T03:04:05Z", "state": "degraded", "share": text})
-    assert found is not None
-    assert found.share == share

@@ -1,6 +1,5 @@
 """Suspending, order of start, success, requests, and what is left to do after the end."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -282,19 +281,6 @@ def test_an_ended_hyperjob_goes_when_its_time_is_over(
     assert decided.requeue_after == wait
 
 
-def test_its_time_counts_from_its_condition_where_no_other_time_is_known() -> None:
-    status = ended()
-    del status["completionTime"]
-    raw = hyperjob(status=status, ttlSecondsAfterFinished=60)
-    assert plan(observed(raw, now=NOW)).requeue_after == timedelta(seconds=60)
-
-
-def test_a_hyperjob_that_has_not_ended_has_no_end_to_its_time() -> None:
-    raw = hyperjob(ttlSecondsAfterFinished=0)
-    decided = plan(observed(raw, *member(0, "Running"), *member(1, "Running"), clusters=(A,)))
-    assert decided.actions == ()
-
-
 # Requests
 
 
@@ -333,12 +319,6 @@ def test_a_request_is_answered_once_and_costs_nothing(
     assert status_of(plan(observed(again, *BOTH, clusters=(A, cluster("b")))))["jobs"] == (
         [dict(entry) for entry in status["jobs"]]
     )
-
-
-def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> None:
-    decided = plan(observed(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b"))))
-    assert "xxx" not in str(status_of(decided))
-    assert decided.events == ()
 
 
 def test_a_move_leaves_the_present_cluster_out() -> None:
@@ -482,20 +462,6 @@ def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() 
     )
 
 
-def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
-    orphan = job("hj-trainer-0", phase="Completed", owners=[])
-    seen = observed(hyperjob(group(replicas=1)), orphan, policy(), clusters=(A,))
-    assert not ends(status_of(plan(seen)))
-
-
-def test_times_are_those_of_the_pass() -> None:
-    raw = asked("restart", "t1")
-    later = NOW + timedelta(hours=1)
-    seen = replace(observed(raw, *BOTH, clusters=(A,)), now=later)
-    entry = status_of(plan(seen))["jobs"][0]
-    assert entry["lastTransitionTime"] == entry["retryTime"] == rfc3339(later)
-
-
 def on_b(phase: str) -> list[Object]:
     name = "hj-trainer-1"
     report = vcjob_status(phase)
@@ -521,13 +487,3 @@ def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
     assert refused_move(*unplaced, clusters=(A, roomy)) == [], "it holds no cluster yet"
     left = [policy("hj-trainer-1", cluster="b"), binding("hj-trainer-1", cluster="b")]
     assert refused_move(*left, clusters=(A, full, roomy)) == [], "its vcjob is gone"
-
-
-def test_nothing_is_looked_at_again_for_a_retry_that_is_over() -> None:
-    """Only a sub-job that waits to be made again has a time at which it is."""
-    due = (NOW + timedelta(seconds=40)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    waiting = {"jobs": [{**record(0), "retryTime": due}, record(1)], "state": {"phase": "Running"}}
-    raw = hyperjob(status=waiting)
-    assert plan(observed(raw, *BOTH, clusters=(A,))).requeue_after is None
-    missing = plan(observed(raw, *member(1, "Running"), clusters=(A,)))
-    assert missing.requeue_after == timedelta(seconds=40)

@@ -4,14 +4,12 @@ import pytest
 
 from hyperjob_engine.model.observed import Cluster, QueueAdmission, Refusal
 from hyperjob_engine.model.planned import (
-    Adopt,
     DeleteChild,
     Plan,
     Repin,
     Resize,
 )
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.transitions import action_events
 from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.engine.builders import (
     GPU,
@@ -117,18 +115,6 @@ def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> N
     assert phase(decided) == ("Pending", "InvalidSpec")
     assert "whole number of pods" in message(decided)
     assert [event.reason for event in decided.events] == ["InvalidSpec"]
-
-
-def test_a_spec_that_cannot_be_carried_out_is_expected_to_start_at_no_time() -> None:
-    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
-    wrong = group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2)))
-    start = {"time": "2026-01-02T05:04:00Z", "after": "ns/run"}
-    old = plan(observed(hyperjob(wrong, status={"expectedStart": start}), clusters=(A,))).status
-    new = plan(observed(hyperjob(wrong), clusters=(A,))).status
-    assert old is not None
-    assert new is not None
-    assert old["expectedStart"] is None
-    assert "expectedStart" not in new
 
 
 def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
@@ -252,13 +238,6 @@ def test_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
     assert [(event.type, event.reason) for event in decided.events] == [("Warning", "NameConflict")]
 
 
-def test_orphans_are_adopted_and_not_made_again() -> None:
-    decided = plan(
-        observed(hyperjob(group(replicas=1)), job(owners=[]), policy(owners=[]), clusters=(A,))
-    )
-    assert [type(action) for action in decided.actions] == [Adopt, Adopt]
-
-
 def test_children_of_the_go_controller_are_taken_as_they_are() -> None:
     """Same names, labels and owner; its policy pins nothing, its vcjob has a hash label."""
     theirs = job(phase="Running")
@@ -292,14 +271,6 @@ def test_a_refusal_of_a_sub_job_that_the_spec_no_longer_has_asks_for_no_look() -
     quiet = plan(observed(raw, *made, clusters=(A,)))
     decided = plan(observed(raw, *made, clusters=(A,), refusals={"hj-trainer-7": refusal}))
     assert decided.requeue_after == quiet.requeue_after
-
-
-def test_a_refused_gang_says_why_it_waits() -> None:
-    refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=5))
-    decided = plan(observed(hyperjob(), clusters=(A,), refusals={"hj-trainer-0": refusal}))
-    assert decided.actions == ()
-    assert phase(decided) == ("Pending", "Refused")
-    assert "hj-trainer-0 Invalid: no queue" in message(decided)
 
 
 def test_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
@@ -368,14 +339,6 @@ def test_children_of_an_earlier_hyperjob_of_this_name_are_waited_for() -> None:
     assert [event.type for event in decided.events] == ["Normal"]
 
 
-def test_a_policy_that_nobody_wants_any_more_goes_too() -> None:
-    left = policy("hj-trainer-1")
-    decided = plan(observed(hyperjob(group(replicas=1)), job(), policy(), left))
-    assert decided.actions == (
-        DeleteChild(name="hj-trainer-1", job_uid=None, policy_uid="pp-hj-trainer-1"),
-    )
-
-
 @pytest.mark.parametrize("clusters", [(cluster("a", unusable="is not Ready"), B), (B,)])
 @pytest.mark.parametrize("where", ["", "a"])
 def test_a_sub_job_that_never_started_leaves_a_cluster_that_is_lost(
@@ -401,18 +364,6 @@ def test_a_lost_cluster_is_not_left_for_one_without_room() -> None:
         hyperjob(group(replicas=1)), job(), policy(), binding(), clusters=(lost, cluster("b", 7))
     )
     assert plan(seen).actions == ()
-
-
-def test_an_overflow_is_told() -> None:
-    raw = hyperjob(group(replicas=1, clusterNames=["a", "typo"]))
-    decided = plan(observed(raw, clusters=(cluster("a", 7), B)))
-    events = action_events(decided.actions)
-    assert [(event.reason, event.note) for event in events][1:] == [
-        (
-            "Overflowed",
-            "hj-trainer-0 is on b: a lacks 1 nvidia.com/gpu (has 7); typo does not exist",
-        )
-    ]
 
 
 def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:

@@ -12,7 +12,7 @@ from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.plugins.equip import LONGEST_VALUE, TooLongError, equip, export_of
+from hyperjob_engine.plugins.equip import equip, export_of
 from hyperjob_engine.plugins.hosts import UnknownHostError
 from hyperjob_engine.plugins.world import World, world_of
 from tests.support.podenv import Pod, pods_of
@@ -72,12 +72,6 @@ def test_env_tells_a_pod_its_place() -> None:
         "HYPERJOB_RANK_OFFSET": "6",
         "HYPERJOB_TASK_INDEX": "2",
     }
-
-
-def test_env_tells_the_attempt_of_the_status() -> None:
-    record = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "attempt": 3}
-    pods = run(plugins={"env": []}, status={"jobs": [{**record, "phase": "Running"}]})
-    assert [pod.env["HYPERJOB_ATTEMPT"] for pod in pods[::8]] == ["3", "0"]
 
 
 def test_pytorch_leads_all_pods_to_the_first() -> None:
@@ -158,15 +152,6 @@ def test_mpi_gives_the_hosts_of_all_sub_jobs_to_the_launcher_alone() -> None:
     assert pods[0].env["OMPI_MCA_plm_rsh_args"] == "-p 2222"
 
 
-def test_mpi_writes_no_variable_that_no_process_could_start_with() -> None:
-    groups = [
-        group("a", replicas=1, templateSpec=template(task("master"))),
-        group("b", replicas=1, templateSpec=template(task("worker", replicas=3000))),
-    ]
-    with pytest.raises(TooLongError, match=f"MPI_HOST would be longer than {LONGEST_VALUE}"):
-        run(*groups, plugins={"mpi": []})
-
-
 def test_names_follow_the_pattern_between_sub_jobs_only() -> None:
     plugins = {"pytorch": [], "svc": ["--name-pattern={service}.{namespace}.example.com"]}
     inside, outside = run(group(replicas=2, gpus=1), plugins=plugins)
@@ -216,16 +201,6 @@ def test_what_the_user_set_stays() -> None:
     pods = run(group(replicas=2, templateSpec=spec), plugins={"pytorch": [], "env": []})
     assert {pod.env["PET_NNODES"] for pod in pods} == {"1"}
     assert {pod.env["MINE"] for pod in pods} == {"0 of 2"}
-
-
-def test_init_containers_are_told_too() -> None:
-    spec = template(task())
-    spec["tasks"][0]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "i"}]
-    found, (first,) = parsed(group(replicas=1, templateSpec=spec), plugins={"env": []})
-    whole = world(found, [first])
-    made = equip(found, first.size.template, whole.members[0], whole)
-    pod = made.template["tasks"][0]["template"]["spec"]
-    assert pod["initContainers"][0]["env"] == pod["containers"][0]["env"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the pods of a member say: who ended, who is started again, and what the others wait for."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,6 @@ from hyperjob.client.pods import pod_trouble
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.members.facts import event_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
-from hyperjob_engine.members.podtroubles import trouble_of
 from hyperjob_engine.reasons.pods import PodsTrouble, TroubleKind, pods_trouble_text
 from hyperjob_engine.reasons.reason import Reason
 
@@ -313,18 +311,6 @@ def test_a_container_has_left_its_crash_loop_after_a_minute() -> None:
     assert fold.trouble(JOB, START + timedelta(seconds=60)) is None
 
 
-def test_a_crash_loop_that_goes_on_is_no_news() -> None:
-    fold = fold_of(CRASHED)
-    assert fold.news().jobs == {JOB}
-    for restarts in range(3, 9):
-        again = last(7, restarts=restarts)
-        for entry in (running(**again), ended(7, **again), waiting(LOOP, "back-off", **again)):
-            fold.put_pod(pod_fact(pod("Running", policy="OnFailure", name="p-1", **states(entry))))
-    assert fold.news().jobs == frozenset()
-    fold.drop_pod("ns/p-1")
-    assert JOB in fold.news().jobs
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -387,31 +373,6 @@ def test_a_volume_that_was_mounted_at_last_is_told_no_more() -> None:
     assert worst(fold).trouble is not None
     fold.put_pod(pod_fact(pod("Running", **states(running()))))
     assert fold.trouble(JOB, LATE) is None
-
-
-def test_the_start_of_a_pod_is_no_news() -> None:
-    fold = MemberFold()
-    for raw in (STARTS, pod("Running", **states(running()))):
-        fold.put_pod(pod_fact(raw))
-    assert fold.news().jobs == frozenset()
-
-
-def test_pods_of_nobody_have_no_trouble() -> None:
-    raw = pod("Failed", **states(ended(1)), metadata={"labels": {"app": "web"}})
-    fold = fold_of(raw)
-    assert fold.news().jobs == frozenset()
-    assert fold.trouble("ns/", LATE) is None
-    assert trouble_of(raw) is not None
-
-
-def test_troubles_of_many_pods_are_one_value_in_memory() -> None:
-    first, second = (
-        pod_fact({**CRASHED, "metadata": {**CRASHED["metadata"], "name": name}}) for name in "ab"
-    )
-    assert first.seen is not None
-    assert second.seen is not None
-    assert first.seen.trouble is second.seen.trouble
-    assert replace(first, key=second.key) == replace(second, held=first.held)
 
 
 def test_what_is_kept_of_troubles_is_bounded() -> None:

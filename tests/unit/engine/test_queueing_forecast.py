@@ -15,8 +15,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.forecast import CapacityTimeline, end_of, ends, forecasts, start_of
-from hyperjob_engine.queueing.messages import message_facts, stale_messages
+from hyperjob_engine.queueing.forecast import ends, forecasts, start_of
 from hyperjob_engine.queueing.queues import ESTIMATE, parse_queue
 from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import update
@@ -98,28 +97,6 @@ def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
     }
     told = verdict_of(made.state, "ns/second").message
     assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
-
-
-def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
-    made = world(a=16)
-    made.submit(job("run", 8, HOUR, age=0), job("head", 16, None, age=1))
-    made.submit(job("behind", 8, HOUR, age=2))
-    made.settle()
-    assert expected(made) == {"ns/head": (1.0, "ns/run")}, "the head itself may run for ever"
-    assert "expected" not in verdict_of(made.state, "ns/behind").message
-
-
-def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
-    made = world(a=16)
-    made.submit(job("run", 8, None, age=0), job("head", 16, HOUR, age=1))
-    made.settle()
-    made.message("head")
-    assert list(stale_messages(made.state, now=made.now)) == []
-    estimated = replace(made.units["ns/run"], estimate=timedelta(hours=1))
-    update(made.state, "ns/run", estimated, now=made.now)
-    made.settle()
-    assert expected(made) == {"ns/head": (1.0, "ns/run")}
-    assert list(stale_messages(made.state, now=made.now)) == [("ns/head", timedelta(), True)]
 
 
 def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:
@@ -294,17 +271,6 @@ def test_the_expected_start_is_written_follows_the_forecast_and_is_taken_away() 
     assert written({"expectedStart": start}, without) is None
 
 
-def test_the_first_ten_of_a_line_are_told_what_their_queue_uses() -> None:
-    made = world(a=8)
-    made.submit(unit("runs", 8))
-    made.decide()
-    made.submit(*(unit(f"j{number}", 8, age=number) for number in range(1, 13)))
-    made.decide()
-    entry = made.state.entries["ns/j1"]
-    told = [message_facts(made.state, entry, place).used for place in (1, 10, 11)]
-    assert told == [8 * NANO, 8 * NANO, 0]
-
-
 def test_the_head_knows_whose_end_gives_it_room() -> None:
     made = world(a=16)
     jobs = [job("one", 8, HOUR, age=0), job("two", 8, 2 * HOUR, age=1)]
@@ -330,19 +296,6 @@ def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
     (end,) = ends(made.state, now=made.now)
     assert (end.at, end.key) == (made.now, "")
     assert [(name, freed[GPU]) for name, freed in end.frees] == [("a", 12 * NANO)]
-
-
-def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:
-    made = world(a=16)
-    made.submit(job("run", 8, HOUR, age=0))
-    made.settle()
-    made.submit(job("head", 8, HOUR, age=1))
-    begin(made.state, made.clusters(), now=made.now)
-    waiting = made.state.entries["ns/head"].waiting
-    assert waiting is not None
-    known = ends(made.state, now=made.now)
-    assert len(known) == 1
-    assert CapacityTimeline(made.state.last.open, known).earliest(waiting) is None
 
 
 def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
@@ -387,17 +340,6 @@ def test_an_expected_end_comes_from_the_best_source_which_the_message_names(
     assert (f"when ns/runs ends by {by}" in made.message("head")) is bool(by)
 
 
-def test_an_expected_end_follows_the_progress_as_it_is_reported() -> None:
-    made = world(a=16)
-    made.submit(job("runs", 16, 4 * HOUR, age=0), job("head", 16, HOUR, age=1))
-    made.settle()
-    for hours, told in ((7, 7.0), (3, 3.0), (None, 4.0)):
-        ends_at = "" if hours is None else rfc3339(NOW + timedelta(hours=hours))
-        made.submit(replace(made.units["ns/runs"], ends=ends_at))
-        made.settle()
-        assert expected(made) == {"ns/head": (told, "ns/runs")}
-
-
 def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
     made = Estimating(gpus={"a": 16})
     raw = {
@@ -412,18 +354,3 @@ def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
     )
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/own")}
-
-
-@pytest.mark.parametrize(("own", "minutes"), [(None, 40), (timedelta(minutes=5), 5)])
-def test_an_end_by_the_estimate_of_a_queue_moves_with_that_estimate(
-    own: timedelta | None, minutes: int
-) -> None:
-    made = Estimating(gpus={"a": 16})
-    made.submit(replace(unit("j", 8), estimate=own))
-    for default in ("20m", "40m"):
-        raw = {"metadata": {"name": "default", "annotations": {ESTIMATE: default}}}
-        made.set_queues(parse_queue(raw))
-        made.settle()
-        end = end_of(made.state, "ns/j", now=NOW)
-        assert end is not None
-    assert end.at == NOW + timedelta(minutes=minutes)

@@ -328,16 +328,6 @@ def test_rule(rule: str) -> None:
         assert text in made.message(name), made.message(name)
 
 
-def test_what_can_never_fit_its_queue_is_told_apart_from_what_waits_for_others() -> None:
-    limit = queue("default", gpus=12)
-    never = world([unit("gang", 8, 8)], limit)
-    later = world([unit("one", 8), unit("two", 8, age=1)], limit)
-    for made in (never, later):
-        made.decide()
-    assert never.verdict("gang").reason == "ExceedsQueue"
-    assert later.verdict("two").reason == "QueueLimitReached"
-
-
 def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
     made = world([unit("on", 16), unit("solo", 32, age=1)])
     made.decide()
@@ -564,44 +554,10 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     assert requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now) is None
 
 
-@pytest.mark.parametrize(
-    ("place", "told"),
-    [
-        (1, "first of 1"),
-        (7, "number 7 of 7"),
-        (10, "number 10 of 10"),
-        (11, "about 10 of about 10"),
-        (40, "about 40 of about 40"),
-        (48, "about 40 of about 50"),
-        (237, "about 230 of about 240"),
-    ],
-)
-def test_far_from_the_head_a_place_is_told_roughly(place: int, told: str) -> None:
-    names = [f"job{index}" for index in range(place)]
-    waiting = [unit(name, 32, age=index) for index, name in enumerate(names)]
-    made = world([unit("on", 32, priority=1), *waiting])
-    made.decide()
-    assert made.message(names[-1]).startswith(f"{told} in queue default")
-
-
 def test_a_gang_too_large_for_a_queue_that_is_closed_hears_of_the_queue_first() -> None:
     made = world([unit("large", 16)], queue("default", gpus=8, state="Closed"))
     made.decide()
     assert made.verdict("large").reason is Reason.QUEUE_NOT_OPEN
-
-
-def test_a_step_of_a_long_line_changes_few_messages() -> None:
-    units = [unit(f"job{index}", 32, age=index) for index in range(500)]
-    made = world(units)
-    made.decide()
-    first = list(stale_messages(made.state, now=made.now))
-    assert len(first) == 499
-    for each in units[1:]:
-        made.message(each.key[3:])
-    made.end("ns/job0")
-    made.decide()
-    assert len(list(stale_messages(made.state, now=made.now))) < 70
-    assert list(stale_messages(made.state, now=made.now)) == []
 
 
 def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at_once() -> None:
@@ -639,33 +595,6 @@ def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() 
         made.now += stale.wait
         made.message("large")
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
-
-
-def test_what_a_hyperjob_waits_for_is_written_at_once_however_often_numbers_changed() -> None:
-    made = world([unit("one", 8), unit("large", 32, age=1)])
-    made.decide()
-    made.message("large")
-    made.submit(unit("small", 1, age=-1))
-    made.decide()
-    assert [stale.wait > timedelta() for stale in stale_messages(made.state, now=made.now)] == [
-        True
-    ]
-    made.set_queues(queue("default", state="Closed"))
-    made.decide()
-    assert list(stale_messages(made.state, now=made.now)) == [("ns/large", timedelta(), False)]
-
-
-def test_of_a_long_line_all_are_written_to_that_wait_for_something_else_now() -> None:
-    units = [unit(f"job{index}", 32, age=index) for index in range(30)]
-    made = world(units, queue("default", gpus=32), a=64)
-    made.decide()
-    list(stale_messages(made.state, now=made.now))
-    for index in range(1, 30):
-        made.message(f"job{index}")
-    made.set_queues(queue("default", gpus=32, state="Closed"))
-    made.decide()
-    found = {stale.key: stale.wait for stale in stale_messages(made.state, now=made.now)}
-    assert found == {each.key: timedelta() for each in units[1:]}
 
 
 @pytest.mark.parametrize(
@@ -712,16 +641,6 @@ def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
         entitled = made.state.usage.tree.entitled("nvidia.com/gpu")
         gpus = {name: entitled[name] // 10**9 for name in shares}
         assert gpus == shares
-
-
-def test_units_of_a_vanished_queue_still_count() -> None:
-    made = world([unit("one", 32, queue="x")], queue("x"), queue("y"))
-    made.decide()
-    made.set_queues(queue("y"))
-    late: QueuedHyperJob = unit("late", 8, queue="y")
-    made.submit(late)
-    assert made.decide() == []
-    assert made.used("root") == 32
 
 
 def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:

@@ -3,12 +3,9 @@ import pytest
 from hyperjob_core.api.quantity import MAX
 from hyperjob_engine.resources import (
     accelerator_of,
-    amount_text,
     fits,
     is_counted,
-    is_extended,
     lacking,
-    largest,
     order_of,
     parse_resources,
     pod_request,
@@ -113,10 +110,6 @@ def test_overcommitted_resources_are_not_counted_twice_against_a_demand() -> Non
     assert lacking(parse_resources({GPU: "8"}), free) == parse_resources({GPU: "8"})
 
 
-def test_a_demand_of_nothing_fits_everywhere() -> None:
-    assert fits(parse_resources({GPU: "0"}), {})
-
-
 @pytest.mark.parametrize(
     ("demand", "expected"),
     [
@@ -132,48 +125,11 @@ def test_the_accelerator_tells_the_size(demand: dict[str, str], expected: str | 
     assert accelerator_of(parse_resources(demand)) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        (GPU, "2000", f"2000 {GPU}"),
-        ("memory", "1536Mi", "1536Mi memory"),
-        ("memory", "2048Mi", "2Gi memory"),
-        ("cpu", "1500m", "1500m cpu"),
-        ("cpu", "33333333333n", "33.3 cpu"),
-        ("cpu", "333333333n", "333m cpu"),
-        ("cpu", "12345678m", "12346 cpu"),
-        ("cpu", "1500000u", "1500m cpu"),
-        ("memory", "1234567890", "1.15Gi memory"),
-        ("memory", "1288490188800m", "1.2Gi memory"),
-        ("memory", "1234567n", "1.23m memory"),
-        ("example.com/cores", "33333333333n", "33.3 example.com/cores"),
-    ],
-)
-def test_amounts_are_printed_as_people_write_them(name: str, text: str, expected: str) -> None:
-    assert amount_text(name, parse_resources({name: text})[name]) == expected
-
-
-def test_native_resources_are_not_devices() -> None:
-    assert not any(
-        map(is_extended, ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi"))
-    )
-    assert is_extended("ascend910c")
-
-
 def test_the_last_unit_that_is_missing_is_told() -> None:
     assert lacking({GPU: 2, "cpu": 0}, {GPU: 1}) == {GPU: 1}
     assert lacking({GPU: 1, "cpu": 1}, {GPU: 1}) == {"cpu": 1}
     assert lacking({GPU: 1}, {GPU: -5}) == {GPU: 1}
     assert lacking({GPU: -1}, {}) == {}
-
-
-def test_what_only_one_of_two_has_counts_as_it_is() -> None:
-    assert largest({"cpu": 2}, {"cpu": 3, "memory": 0}) == {"cpu": 3, "memory": 0}
-    assert largest({"memory": 0}, {"cpu": -1}) == {"memory": 0, "cpu": 0}
-    assert not fits({"cpu": 1}, {})
-    assert not fits({"cpu": 1}, {"cpu": 0})
-    assert fits({"cpu": 1}, {"cpu": 1})
-    assert fits({"cpu": 0}, {})
 
 
 def test_a_reader_sees_accelerators_first_then_devices_then_the_native_ones_then_pods() -> None:
@@ -197,8 +153,3 @@ def test_use_is_shown_of_devices_and_not_of_their_parts_or_of_interfaces(
     name: str, counted: bool
 ) -> None:
     assert is_counted(name) is counted
-
-
-def test_huge_pages_are_written_as_memory() -> None:
-    amounts = parse_resources({"hugepages-2Mi": "1Gi"})
-    assert amount_text("hugepages-2Mi", amounts["hugepages-2Mi"]) == "1Gi hugepages-2Mi"

@@ -235,20 +235,6 @@ def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> N
     assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"
 
 
-def test_the_progress_that_a_program_prints_at_its_end_is_no_cause() -> None:
-    progress = '{"hyperjob": {"step": 29, "steps": 30}}'
-    read = ContainerFailure(pod="p", message=f"{TRACEBACK}\n{progress}\n")
-    assert read.last_line == "ValueError: no data"
-
-
-def test_the_latest_failures_keep_their_last_lines() -> None:
-    failure = ContainerFailure(pod="p", message=TRACEBACK)
-    runs = [replace(run(f"{number:03}"), failure=failure) for number in range(84)]
-    found = [each.failure for (each,) in kept([[each] for each in runs])]
-    assert [bool(each and each.last_lines) for each in found] == [False] * 20 + [True] * 64
-    assert all(each and each.last_line == "ValueError: no data" for each in found)
-
-
 ENDS = {
     "a signal": ({"exit_code": 139}, "exit code 139 (SIGSEGV)"),
     "SIGKILL without a word": (
@@ -262,19 +248,6 @@ ENDS = {
     "no signal": ({"exit_code": 128}, "exit code 128"),
     "no signal of this number": ({"exit_code": 255}, "exit code 255"),
 }
-
-
-@pytest.mark.parametrize(("fields", "text"), ENDS.values(), ids=list(ENDS))
-def test_an_exit_code_above_128_is_explained_by_its_signal(fields: Any, text: str) -> None:
-    assert container_text(ContainerFailure(pod="p", **fields)) == f"pod p: {text}"
-
-
-def test_ten_runs_of_one_and_five_hundred_of_all_are_kept_the_latest_of_each() -> None:
-    eleven = [run(f"{number:03}") for number in range(11)]
-    assert kept([eleven]) == [eleven[1:]]
-    assert kept([eleven[1:]] * 50) == [eleven[1:]] * 50
-    early, late = [run("000")], [[run(f"{number:03}")] for number in range(1, 501)]
-    assert kept([early, *late]) == [[], *late]
 
 
 def test_a_sub_job_that_ran_before_a_suspension_comes_back_as_a_new_attempt() -> None:

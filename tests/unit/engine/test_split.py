@@ -1,10 +1,9 @@
 import pytest
 
-from hyperjob_engine.expansion.expand import SpecError, demand_of, expand
+from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.expansion.split import SplitError, resized, scale_of, static_sizes
 from hyperjob_engine.model.observed import SplitPolicy
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, Object, group, hyperjob, task, template
 
 MASTER = task("master", 1, 1)
@@ -70,11 +69,6 @@ def test_min_available_follows_the_size(least: int, pods: int, expected: int) ->
     assert made_of["tasks"][0]["replicas"] == 4
 
 
-def test_demand_counts_every_task_and_its_pods() -> None:
-    demand = demand_of(template(MASTER, task("worker", 4, 2), task("none", 0, 8)))
-    assert demand == parse_resources({GPU: "9", "pods": "5"})
-
-
 def test_a_split_makes_the_sub_jobs_and_their_sizes() -> None:
     policy = {"mode": "static", "accelerators": 40, "acceleratorType": GPU}
     raw = hyperjob(group(replicas=1, gpus=16, splitPolicy=policy))
@@ -102,8 +96,3 @@ def test_a_split_makes_the_sub_jobs_and_their_sizes() -> None:
 def test_a_spec_that_cannot_be_carried_out_says_why(raw: Object, error: str) -> None:
     with pytest.raises(SpecError, match=error):
         expand(parse_hyperjob(raw))
-
-
-def test_static_without_accelerators_is_the_template_as_it_is() -> None:
-    raw = hyperjob(group(replicas=3, gpus=16, splitPolicy={"mode": "static"}))
-    assert [size.pods for size in expand(parse_hyperjob(raw))[0].sizes] == [16, 16, 16]

@@ -4,15 +4,13 @@ from typing import Any, Literal
 
 import pytest
 
-from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, OpenGate, Repin, Resize
+from hyperjob_engine.model.planned import Event
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.status.transitions import action_events, pass_events, status_events
+from hyperjob_engine.status.transitions import pass_events, status_events
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
-    GPU,
     NOW,
     Object,
     binding,
@@ -367,16 +365,6 @@ def test_messages_are_bounded() -> None:
     assert "and 297 more" in status["state"]["message"]
 
 
-def test_many_clusters_are_abbreviated_in_the_column() -> None:
-    objects = []
-    for i in range(12):
-        name = f"hj-trainer-{i}"
-        where = binding(name, cluster=f"c{i:02}", status=vcjob_status("Running"))
-        objects += [job(name), policy(name, cluster=f"c{i:02}"), where]
-    status = derived(hyperjob(group(replicas=12)), *objects)
-    assert status["clusterNames"] == "c00,c01,c02,c03,c04,c05,c06,c07,+4"
-
-
 @pytest.mark.parametrize(
     ("old", "new", "patch"),
     [
@@ -406,17 +394,6 @@ def test_events_tell_transitions_once() -> None:
     assert (event.type, event.reason) == ("Warning", "Degraded")
 
 
-def test_a_new_trouble_within_a_phase_is_an_event() -> None:
-    first = derived(hyperjob(), *child(0, phase="Pending"), *child(1, phase="Pending"))
-    second = derived(
-        hyperjob(status=first), *child(0, phase="Pending"), *child(1, apply_error="no such queue")
-    )
-    assert [(event.type, event.reason) for event in status_events(first, second)] == [
-        ("Warning", "ApplyFailed")
-    ]
-    assert status_events(second, second) == ()
-
-
 def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
     def event(reason: str, note: str, kind: Literal["Normal", "Warning"] = "Normal") -> Event:
         return Event(type=kind, reason=reason, action="Reconcile", note=note)
@@ -440,52 +417,10 @@ def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
         assert pass_events(alone, (created, moved)) == (*alone, created, moved)
 
 
-def test_like_actions_are_one_event() -> None:
-    decided = plan(observed(hyperjob(group(replicas=7)), clusters=(A, cluster("b"))))
-    (event,) = action_events(decided.actions)
-    assert event.note == (
-        "Created hj-trainer-0, hj-trainer-1, hj-trainer-2, hj-trainer-3, hj-trainer-4"
-        " and 2 more on a, b"
-    )
-    assert GPU not in event.note
-
-
-@pytest.mark.parametrize(
-    ("action", "reason"),
-    [
-        (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
-        (Resize(name="j", uid="u", operations=()), "Resized"),
-        (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
-        (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
-        (
-            OpenGate(
-                name="j",
-                binding="j-job",
-                binding_uid="rb-j",
-                policy_uid="pp-j",
-                release_scheduling=False,
-            ),
-            "GateOpened",
-        ),
-    ],
-)
-def test_every_action_is_told(action: Action, reason: str) -> None:
-    (event,) = action_events([action])
-    assert (event.type, event.reason) == ("Normal", reason)
-    assert "j" in event.note
-
-
 def test_a_binding_that_tells_no_phase_leaves_a_started_sub_job_as_it_was() -> None:
     first = derived(hyperjob(group(replicas=1)), *child(0, phase="Running"))
     silent = [job("hj-trainer-0"), policy("hj-trainer-0"), binding("hj-trainer-0", cluster="a")]
     assert derived(hyperjob(group(replicas=1), status=first), *silent) == first
-
-
-def test_times_that_are_no_times_are_no_times() -> None:
-    assert timestamp("yesterday") is None
-    assert timestamp(7) is None
-    assert timestamp("2026-01-02T03:04:05") == NOW
-    assert rfc3339(NOW + timedelta(microseconds=7)) == "2026-01-02T03:04:05Z"
 
 
 FOREIGN = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u", "controller": True}]
