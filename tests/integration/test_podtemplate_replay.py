@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from hyperjob_core.api.defaults import completed
 from tests.support.controlplane import ControlPlane
 from tests.unit.rules.test_validation_corpus import CASES, SHORT, Case
 
@@ -154,9 +155,11 @@ def own_causes(case: Case) -> set[Cause] | None:
 
 
 def template_of(case: Case) -> dict[str, Any] | None:
-    """Return the first pod template of a case that has one."""
+    """Return the first pod template of a case that has one, with the defaults of its pods."""
     try:
-        template = case.after["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
+        template = completed(case.after)["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0][
+            "template"
+        ]
     except (KeyError, IndexError, TypeError):
         return None
     return template if isinstance(template, dict) else None

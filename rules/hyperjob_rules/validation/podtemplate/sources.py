@@ -39,6 +39,7 @@ LUN: Final = row("V8.FCVolumeSource.lun.required")
 FLOCKER_TWICE: Final = row("V8.FlockerVolumeSource.one-of.max")
 WWNS_TWICE: Final = row("V8.FCVolumeSource.one-of.max")
 TEMPLATE: Final = row("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
+TEMPLATE_METADATA: Final = row("V8.PersistentVolumeClaimTemplate.metadata")
 HOST_PATH_TYPES: Final = (
     "",
     "BlockDevice",
@@ -78,6 +79,9 @@ def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> N
     if template is None:
         report.add(TEMPLATE, at)
     else:
+        for name, value in (template.get("metadata") or {}).items():
+            if value and name not in {"labels", "annotations"}:
+                report.add(TEMPLATE_METADATA, at.child("metadata", name))
         validate_claim_spec(template.get("spec") or {}, at.child("spec"), report)
 
 
