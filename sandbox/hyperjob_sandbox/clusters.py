@@ -103,6 +103,8 @@ class Cluster(_Model):
     provider: str = ""
     region: str = ""
     zone: str = ""
+    relative_speed: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """How much faster than its duration says a job runs there in `hyperjob simulate`."""
     nodes: list[NodeGroup] = Field(min_length=1)
     hyper_nodes: list[HyperNode] = Field(default_factory=list)
 

@@ -9,10 +9,11 @@ from hyperjob_sandbox.simulate.history import Life, Segment
 
 @dataclass(slots=True)
 class SubJob:
-    """A vcjob of a job; `running` while its pods train."""
+    """A vcjob of a job; `running` while its pods train, at the `speed` of its cluster."""
 
     cluster: str = ""
     devices: int = 0
+    speed: float = 1.0
     running: bool = False
     own: bool = False  # the sub-job has its own duration
 
@@ -21,10 +22,11 @@ class SubJob:
 class Run:
     """The progress of a job.
 
-    `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: 1.0
-    with all sub-jobs. It works while at least `minimum` of them run, None for all of them;
-    `expected` is their number in the status. `timer` ends the work at the present rate. `broken`
-    has the causes of the sub-jobs, by vcjob, that failed and do not run again yet.
+    `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: the
+    speed of its slowest cluster with all sub-jobs. It works while at least `minimum` of them run,
+    None for all of them; `expected` is their number in the status. `timer` ends the work at the
+    present rate. `broken` has the causes of the sub-jobs, by vcjob, that failed and do not run
+    again yet.
     """
 
     life: Life
@@ -87,10 +89,11 @@ class Runs:
         if run is None or run.finished:
             return
         jobs = run.counted
-        running = sum(job.running for job in jobs)
+        speeds = [job.speed for job in jobs if job.running]
+        running = len(speeds)
         wanted = max(run.expected, len(jobs))
         least = wanted if run.minimum is None else min(run.minimum, wanted)
-        rate = running / wanted if wanted and running >= max(1, least) else 0.0
+        rate = min(speeds) * running / wanted if running >= max(1, least) else 0.0
         was = run.rate
         self._set_rate(run, rate)
         if was and not rate:

@@ -24,7 +24,7 @@ def usual_sites() -> list[Site]:
     return [site(name, [("gpu", _NODE, number)]) for name, number in _USUAL.items()]
 
 
-def site(name: str, nodes: Groups, *, spec: Object | None = None) -> Site:
+def site(name: str, nodes: Groups, *, spec: Object | None = None, speed: float = 1.0) -> Site:
     """Return a member cluster with groups of nodes: name, allocatable and number of each.
 
     `spec` is the spec of its Cluster. The Cluster reports no resource models: Karmada's default
@@ -51,7 +51,7 @@ def site(name: str, nodes: Groups, *, spec: Object | None = None) -> Site:
             "resourceSummary": {"allocatable": quantities(allocatable)},
         },
     }
-    return Site(name=name, cluster=cluster, nodes=list(nodes))
+    return Site(name=name, cluster=cluster, nodes=list(nodes), speed=speed)
 
 
 def queue(name: str, spec: Object | None = None) -> Object:

@@ -30,7 +30,8 @@ class WorkloadError(ValueError):
 class Submission:
     """A HyperJob that is created `arrival` seconds after the start.
 
-    `duration` is its running time in seconds without stops, `gpus` the sum of its accelerators.
+    `duration` is its running time in seconds without stops at speed 1, `gpus` the sum of its
+    accelerators.
     """
 
     arrival: float
@@ -48,11 +49,15 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A member cluster: its idle Cluster object, and its nodes by name, allocatable and number."""
+    """A member cluster: its idle Cluster object, and its nodes by name, allocatable and number.
+
+    `speed` is the work that a sub-job does there in a second, in seconds of its duration.
+    """
 
     name: str
     cluster: Object
     nodes: Sequence[tuple[str, Mapping[str, object], int]]
+    speed: float = 1.0
 
 
 class ScenarioPart(BaseModel):

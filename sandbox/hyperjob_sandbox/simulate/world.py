@@ -50,6 +50,7 @@ class Simulation:
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
         self.history = History(sizes, used={name: Steps() for name in sizes})
         self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
+        self._speeds = {site.name: site.speed for site in scenario.sites}
         self.owners: dict[str, str] = {}  # the job of each vcjob, by their keys
         self._left = self._coming = len(scenario.jobs)  # jobs that have not ended, or not arrived
         # By cluster: free accelerators, and free accelerators on nodes in partial use.
@@ -165,7 +166,7 @@ class Simulation:
         self.owners[key] = owner
         if run is not None:
             own = at(job, "metadata", "annotations", DURATION) is not None
-            run.jobs[key] = SubJob(cluster=cluster, own=own)
+            run.jobs[key] = SubJob(cluster=cluster, own=own, speed=self._speeds[cluster])
 
     def _running(self, key: str, uid: str, cluster: str) -> None:
         """Report that the pods of a vcjob run, and let their sub-job train."""

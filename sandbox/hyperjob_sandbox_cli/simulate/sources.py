@@ -30,6 +30,7 @@ def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]
             cluster.name,
             [(group.name, group.allocatable, group.count) for group in cluster.nodes],
             spec=raw["spec"],
+            speed=cluster.relative_speed,
         )
         for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
     ]
