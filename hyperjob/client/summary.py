@@ -12,7 +12,7 @@ from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.status import ExpectedStart, JobStatus
+from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
 from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_core.text import printable
@@ -26,7 +26,7 @@ class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
-    also before the controller has made any. `alternative` names theirs, if they have one.
+    also before the controller has made any. `alternative` is the one that the status has, if any.
     """
 
     name: str
@@ -37,7 +37,13 @@ class Group:
     whole: int
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
-    alternative: str = ""
+    alternative: AlternativeStatus | None = None
+
+    @property
+    def choice(self) -> str:
+        """Return its alternative with the reason of the choice; empty without one."""
+        chosen = self.alternative
+        return f"{chosen.name}: {chosen.message}" if chosen is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -197,10 +203,12 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
         string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))
     }
     result = []
-    chosen = {group: each.name for group, each in taken(status).items()}
+    chosen = taken(status)
     for written in objects(spec.get("replicatedJobs")):
-        item = with_alternative(written, chosen.get(string(written.get("name"))))
-        name, template = string(item.get("name")), mapping(item.get("templateSpec"))
+        name = string(written.get("name"))
+        alternative = chosen.get(name)
+        item = with_alternative(written, alternative.name if alternative is not None else None)
+        template = mapping(item.get("templateSpec"))
         tasks = objects(template.get("tasks"))
         pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
         demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
@@ -218,7 +226,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 whole=size * _replicas(item) if split is None else split,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 tasks=tuple(string(task.get("name")) for task in tasks),
-                alternative=chosen.get(name, ""),
+                alternative=alternative,
             )
         )
     return tuple(result)

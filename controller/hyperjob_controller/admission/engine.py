@@ -160,7 +160,7 @@ class Admission:
         key = observed.hyperjob.key
         self._refresh_at.pop(key, None)
         self._look_for_others(observed)
-        workload = unit_of(observed)
+        workload = unit_of(observed, self._state.past.took)
         if not self._wall.holds(key):
             self._dropped.discard(key)
         else:

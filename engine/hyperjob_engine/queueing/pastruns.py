@@ -55,6 +55,11 @@ class PastRuns:
         while len(self._runs) > _MOST_KEYS:
             del self._runs[next(iter(self._runs))]
 
+    def took(self, template: str) -> timedelta | None:
+        """Return the median of the runs of a template; None if there is none."""
+        found = self.expect(template, "", timedelta())
+        return found[0] if found is not None else None
+
     def expect(self, template: str, queue: str, ran: timedelta) -> tuple[timedelta, str] | None:
         """Return the median of the runs that took longer than a HyperJob has run, and which."""
         for key, of in ((template, "template"), (f"queue {queue}", "queue")):

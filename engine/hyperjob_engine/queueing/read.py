@@ -4,11 +4,11 @@ A sub-job holds a share by the objects and the status alone: a restarted control
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2s
-from typing import Final
+from typing import Final, TypeAlias
 
 from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.duration import micro_time, seconds
@@ -57,26 +57,31 @@ from hyperjob_engine.queueing.queues import estimate
 from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob, has_made_way
 
 _DEFAULT_QUEUE: Final = "default"
+Took: TypeAlias = Callable[[str], timedelta | None]
+"""What earlier runs of a template took; None: there is none."""
+
 _LEAST_GRACE: Final = 2
 """Seconds that the kubelet lets a container end, also with a grace period of 0."""
 
 
-def unit_of(observed: Observed) -> QueuedHyperJob | None:
+def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | None:
     """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
 
-    While it holds nothing it may have any of its alternatives.
+    While it holds nothing it may have any of its alternatives. `took` says what earlier runs of a
+    template took.
     """
-    unit, hyperjob = _unit_of(observed), observed.hyperjob
+    unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is None or not unit.choice or unit.held or unit.ended:
         return unit
     if any(record.admitted for record in hyperjob.records.values()):
         return unit
     others = (replace(observed, hyperjob=choosing(hyperjob, each)) for each in choices(hyperjob))
-    variants = tuple(each for each in map(_unit_of, others) if each is not None and each.parts)
+    units = (_unit_of(each, took) for each in others)
+    variants = tuple(each for each in units if each is not None and each.parts)
     return replace(unit, variants=variants) if len(variants) > 1 else unit
 
 
-def _unit_of(observed: Observed) -> QueuedHyperJob | None:
+def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
     """Return a HyperJob with its present alternatives for the queue engine.
 
     It has no sub-job whose dependencies are not met, nor one of a gang that backs off, nor a
@@ -110,6 +115,7 @@ def _unit_of(observed: Observed) -> QueuedHyperJob | None:
     ended = [child.name for child in children if child.is_terminal]
     held = kept | {child.name for child in children if _holds_share(child)}
     all_at_once = bool(wishes) or not parts
+    template = template_of(hyperjob)
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         uid=hyperjob.uid,
@@ -130,20 +136,20 @@ def _unit_of(observed: Observed) -> QueuedHyperJob | None:
         ends=string(mapping(hyperjob.status.get("training")).get("estimatedCompletionTime")),
         estimate=_estimate(hyperjob),
         limit=_limit(hyperjob),
-        template=template_of(hyperjob),
+        template=template,
         grace=_grace(children),
         choice=choice_of(hyperjob),
-        remaining=remaining(hyperjob),
+        remaining=remaining(hyperjob, took(template) if took is not None else None),
     )
 
 
 def template_of(hyperjob: HyperJob) -> str:
-    """Return a hash of a HyperJob's namespace and templates, without names: its runs are alike."""
+    """Return a hash of namespace, templates and present alternatives: the same for similar runs."""
     parts = [
         (each.replicas, each.split, queue_of(each.template), each.template.get("tasks"))
         for each in hyperjob.replicated_jobs
     ]
-    text = json.dumps((hyperjob.namespace, parts), sort_keys=True, default=str)
+    text = json.dumps((hyperjob.namespace, parts, choice_of(hyperjob)), sort_keys=True, default=str)
     return blake2s(text.encode(), digest_size=8).hexdigest()
 
 
@@ -278,10 +284,11 @@ def _estimate(hyperjob: HyperJob) -> timedelta | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def remaining(hyperjob: HyperJob) -> timedelta | None:
+def remaining(hyperjob: HyperJob, took: timedelta | None = None) -> timedelta | None:
     """Return the running time that is left with the present alternatives; None if it is not known.
 
-    The speed that the program had with them counts, else the estimate of their running time.
+    The speed that the program had with them counts, else the estimate of their running time, else
+    what earlier runs of the same template with them `took`.
     """
     choice, training = choice_of(hyperjob), mapping(hyperjob.status.get("training"))
     if not choice:
@@ -291,7 +298,7 @@ def remaining(hyperjob: HyperJob) -> timedelta | None:
     speed = speeds_of(hyperjob.status).get(choice_text(choice), 0.0)
     if steps and speed:
         return timedelta(seconds=left / speed)
-    whole = _estimate(hyperjob)
+    whole = _estimate(hyperjob) or took
     return whole if whole is None or not steps else whole * (left / steps)
 
 

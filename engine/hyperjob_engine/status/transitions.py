@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import ContainerFailure, Run
 from hyperjob_core.api.wire import at, mapping, objects, string
@@ -50,6 +51,7 @@ _WHYS: Final = {
 STARTS: Final = frozenset({"Created", "GateOpened"})
 """The reasons of Events about actions which lead to a phase, whose Event has their notes."""
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
+_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _TROUBLES: Final = frozenset(
     {
         Reason.NAME_CONFLICT,
@@ -86,7 +88,9 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                 type="Warning" if troubled else "Normal",
                 reason=reason if reason in _TROUBLES else phase,
                 action="Reconcile",
-                note=string(at(new, "state", "message")) or phase,
+                note="; ".join(
+                    [string(at(new, "state", "message")) or phase, *_choices(new, was[0])]
+                ),
             )
         )
     events += _stops(old, new)
@@ -108,6 +112,13 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                     )
                 )
     return tuple(events[: _NAMES_SHOWN + 1])
+
+
+def _choices(new: Object, was: str) -> Iterator[str]:
+    """Yield the alternative of each replicated job with which the sub-jobs start now."""
+    if string(at(new, "state", "phase")) in _STARTED and was not in _STARTED:
+        for group, each in taken(new).items():
+            yield f"{group} takes alternative {each.name}: {each.message}"
 
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:

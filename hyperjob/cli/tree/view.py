@@ -10,7 +10,7 @@ from rich.text import Text
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
-from hyperjob.client.summary import Summary, pods_text
+from hyperjob.client.summary import Group, Summary, pods_text
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
@@ -49,6 +49,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
         "replicatedJobs": [
             {
                 "name": name,
+                **_choice(summary.group(name)),
                 "jobs": [
                     _job_value(summary, job, vcjobs.get(job.name), pods.get(job.name))
                     for job in summary.jobs
@@ -60,13 +61,19 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
     }
 
 
+def _choice(group: Group | None) -> Object:
+    """Return the alternative of a replicated job as the status has it; nothing without one."""
+    chosen = group.alternative if group is not None else None
+    return {} if chosen is None else {"alternative": table.write(chosen)}
+
+
 def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> TreeLine:
     jobs = [job for job in summary.jobs if job.replicated_job == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
-    taken = next((each.alternative for each in summary.groups if each.name == name), "")
-    if taken:
-        head.append(f"  alternative {taken}")
+    group = summary.group(name)
+    if group is not None and group.alternative is not None:
+        head.append(f"  alternative {group.alternative.name}")
     reasons = once([_remark(job) for job in jobs])
     children = [
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))

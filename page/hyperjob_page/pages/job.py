@@ -100,11 +100,15 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNode:
-    """A replicated job with its sub-jobs; `hidden` of them are not shown."""
+    """A replicated job with its sub-jobs; `hidden` of them are not shown.
+
+    `choice` is its alternative with the reason of the choice, empty without one.
+    """
 
     name: str
     queue: str
     pods: str
+    choice: str
     jobs: Sequence[JobStatus]
     hidden: int
 
@@ -126,6 +130,7 @@ def tree(row: Row) -> list[GroupNode]:
                 name=name,
                 queue=group.queue if group is not None else "",
                 pods=pods_text(group.pods) if group is not None else "",
+                choice=group.choice if group is not None else "",
                 jobs=visible,
                 hidden=len(jobs) - len(visible),
             )

@@ -117,7 +117,7 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
     obj = hyperjob(
         "Running",
         sub_job(phase="Running", accelerators=16),
-        alternatives=[{"replicatedJob": "trainer", "name": "npu"}],
+        alternatives=[{"replicatedJob": "trainer", "name": "npu", "message": "it had room"}],
     )
     obj["spec"]["replicatedJobs"][0]["alternatives"] = [
         {"name": "gpu"},
@@ -129,6 +129,9 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
     ]
     (group,) = read(obj).groups
     assert (group.accelerator, group.size, group.whole) == ("example.com/npu", 16, 16)
+    assert group.choice == "npu: it had room"
+    (value,) = tree.value(read(obj), {}, {})["replicatedJobs"]
+    assert value["alternative"]["message"] == "it had room"
 
 
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:

@@ -14,7 +14,8 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.subjobs import choice_of, choices, choosing
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import remaining, unit_of
+from hyperjob_engine.queueing.read import remaining, template_of, unit_of
+from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -279,6 +280,23 @@ def test_the_remaining_time_of_an_alternative(
         alternative = raw["spec"]["replicatedJobs"][0]["alternatives"][0]
         alternative["templateSpec"] = {"runningEstimate": estimate}
     assert remaining(parse_hyperjob(raw)) == left
+
+
+def test_without_speed_and_estimate_earlier_runs_with_the_same_alternative_count() -> None:
+    runs = {template_of(parse_hyperjob(shaped({"alternatives": chosen("two")}))): 3 * HOUR}
+    waits = unit_of(observed(shaped({}), clusters=SLOW), runs.get)
+    assert waits is not None
+    assert [each.remaining for each in waits.variants] == [None, 3 * HOUR]
+
+
+def test_the_event_of_a_start_names_the_alternative() -> None:
+    def status(phase: str) -> Object:
+        return {"state": {"phase": phase}, "alternatives": chosen("two")}
+
+    (event,) = status_events(status("Queued"), status("Starting"))
+    assert "trainer takes alternative two: " in event.note
+    (event,) = status_events(status("Starting"), status("Running"))
+    assert "alternative" not in event.note
 
 
 @pytest.mark.parametrize(

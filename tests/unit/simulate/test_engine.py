@@ -10,7 +10,7 @@ from hyperjob_sandbox.simulate.history import History
 from hyperjob_sandbox.simulate.measure import measure
 from hyperjob_sandbox.simulate.policies import POLICIES
 from hyperjob_sandbox.simulate.sites import queue, shares_of
-from hyperjob_sandbox.simulate.workload import Failures, Outage
+from hyperjob_sandbox.simulate.workload import Failures, Outage, Submission
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
 
 LATENCY = 10.0
@@ -32,6 +32,33 @@ def test_a_job_runs_for_its_time() -> None:
     assert life.waited == pytest.approx(2, abs=LATENCY)
     assert life.ended == pytest.approx(HOUR + 5, abs=2 * LATENCY)
     assert history.used["c0"].integral(history.end) == pytest.approx(8 * HOUR, rel=0.01)
+
+
+def test_the_slowest_cluster_of_a_job_sets_its_pace() -> None:
+    sites = [replace(each, speed=0.25) if each.name == "c1" else each for each in clusters(1, 1)]
+    assert ends(simulate(scenario(sites, jobs((0.0, HOUR, 16)))))["j0"] == pytest.approx(
+        4 * HOUR, abs=2 * LATENCY
+    )
+
+
+def test_earlier_runs_of_a_template_say_which_alternative_ends_first() -> None:
+    def either(job: Submission) -> Submission:
+        (group,) = job.hyperjob["spec"]["replicatedJobs"]
+        group |= {
+            "clusterNames": ["c0"],
+            "clusterPolicy": "Required",
+            "alternatives": [{"name": "fast"}, {"name": "slow", "clusterNames": ["c1"]}],
+        }
+        return job
+
+    sites = [replace(each, speed=0.25) if each.name == "c1" else each for each in clusters(1, 1)]
+    arrivals = (0.0, 60.0, 4.2 * HOUR, 5 * HOUR)
+    submitted = jobs(*((each, HOUR, 8) for each in arrivals), template="same")
+    history = simulate(scenario(sites, [either(job) for job in submitted]))
+    lives = history.lives.values()
+    places = [[set(segment.devices) for segment in life.segments] for life in lives]
+    assert places == [[{"c0"}], [{"c1"}], [{"c0"}], [{"c0"}]], "the last one waits for c0"
+    assert [life.waited for life in lives][-1] == pytest.approx(0.2 * HOUR, abs=90)
 
 
 def test_a_job_larger_than_a_cluster_is_split_and_starts_together() -> None:
