@@ -1,10 +1,10 @@
 """Measure what alternatives save: jobs that may run on H100 or A100 clusters, beside H100 only.
 
 A job takes its duration on an H100, and 1 / SPEED of it on as many A100. `load` is the work of all
-jobs as a part of what both kinds can do. Nobody writes estimates; two thirds of the jobs run a
-template again. Beside the first alternative only, the rival is one shape that may use all clusters.
-With `--trace FILE` sizes and durations are those of a trace that `hyperjob simulate` reads. The
-output is Markdown.
+jobs as a part of what both kinds can do. The jobs have no estimates; two thirds of them
+run a template again. Beside the first alternative only, the rival is one shape that may use all
+clusters. With `--trace FILE` sizes and durations are those of a trace that `hyperjob simulate`
+reads. The output is Markdown.
 
     python benchmarks/bench_alternatives.py --jobs 1000 --load 0.9 --seed 0
 """

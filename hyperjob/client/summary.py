@@ -26,7 +26,7 @@ class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
-    also before the controller has made any. `alternative` is the one that the status has, if any.
+    also before the controller has made any. `alternative` is what the status has of its choice.
     """
 
     name: str

@@ -115,7 +115,6 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
     ended = [child.name for child in children if child.is_terminal]
     held = kept | {child.name for child in children if _holds_share(child)}
     all_at_once = bool(wishes) or not parts
-    template = template_of(hyperjob)
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         uid=hyperjob.uid,
@@ -136,10 +135,10 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         ends=string(mapping(hyperjob.status.get("training")).get("estimatedCompletionTime")),
         estimate=_estimate(hyperjob),
         limit=_limit(hyperjob),
-        template=template,
+        template=template_of(hyperjob),
         grace=_grace(children),
         choice=choice_of(hyperjob),
-        remaining=remaining(hyperjob, took(template) if took is not None else None),
+        remaining=remaining(hyperjob, took),
     )
 
 
@@ -284,7 +283,7 @@ def _estimate(hyperjob: HyperJob) -> timedelta | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def remaining(hyperjob: HyperJob, took: timedelta | None = None) -> timedelta | None:
+def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
     """Return the running time that is left with the present alternatives; None if it is not known.
 
     The speed that the program had with them counts, else the estimate of their running time, else
@@ -298,7 +297,9 @@ def remaining(hyperjob: HyperJob, took: timedelta | None = None) -> timedelta | 
     speed = speeds_of(hyperjob.status).get(choice_text(choice), 0.0)
     if steps and speed:
         return timedelta(seconds=left / speed)
-    whole = _estimate(hyperjob) or took
+    whole = _estimate(hyperjob)
+    if whole is None and took is not None:
+        whole = took(template_of(hyperjob))
     return whole if whole is None or not steps else whole * (left / steps)
 
 
