@@ -39,7 +39,7 @@ from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import Hang, Stall
 from hyperjob_engine.model.training import MAX_LINE, used_to_it
-from hyperjob_engine.model.waits import WaitShare, any_waits, straggler
+from hyperjob_engine.model.waits import LEAST, WaitShare, straggler
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)
@@ -359,7 +359,7 @@ class Reader:
         """Return whether a survey of the waiting is due: one waits, or has become slow."""
         watches = self._watches.get(key, {}).values()
         slow = any(each.track is not None and each.track.slow for each in watches)
-        if not slow and not any_waits([each.wait for each in watches if each.wait]):
+        if not slow and not any(each.wait and each.wait.part >= LEAST for each in watches):
             self._waits.pop(key, None)
             return False
         return _clock() >= self._waits.get(key, _Waits()).due

@@ -57,8 +57,3 @@ def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> 
         return None
     seconds = part / steps_per_second if steps_per_second else None
     return Straggler(pod=least.pod, part=part, seconds=seconds, rank=least.rank)
-
-
-def any_waits(waits: Sequence[WaitShare]) -> bool:
-    """Return whether one of these processes waits long enough for another one."""
-    return any(each.part >= LEAST for each in waits)

@@ -10,8 +10,9 @@ from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
-from hyperjob_core.api.wire import integer, mapping, rfc3339, string, timestamp
+from hyperjob_core.api.wire import at, integer, mapping, rfc3339, string, timestamp
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.model.waits import straggler
@@ -66,15 +67,17 @@ def slow_text(training: Object | None) -> str:
     return f"{text}: the others wait for {rank}pod {pod}"
 
 
-def without_end(training: Object, *, stalled: int | None = None) -> Object:
+def without_end(training: Object, *, phase: str, stalled: int | None = None) -> Object:
     """Return `status.training` without the expected end: a program that makes no step has none.
 
     `stalled` is the last step of such a program: that is the progress, and not that of another one.
+    A loop over a range reports one less than its number of steps when it has completed.
     """
     found = {key: value for key, value in training.items() if key != _END}
-    if stalled is not None and stalled < found["step"]:
-        found |= {"step": stalled} | _progress(stalled, integer(found.get("steps")))
-    return found
+    steps = integer(found.get("steps"))
+    last = found["step"] if stalled is None else min(stalled, found["step"])
+    is_whole = phase == Phase.COMPLETED and steps == last + 1
+    return found | {"step": last} | _progress(last + is_whole, steps)
 
 
 def _progress(step: int, steps: int | None) -> Object:
@@ -94,8 +97,8 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
         )
         for record in observed.hyperjob.records.values()
     ]
-    training = _training_object(observed, sub_jobs)
-    account = parse_account(status.get("goodput"))
+    found, account = _training_object(observed, sub_jobs), parse_account(status.get("goodput"))
+    training = found and without_end(found, phase=string(at(status, "state", "phase")))
     if training is None or training == status.get("training") or account is None:
         return status
     after = finish(account, table.read(SubJobTraining, training), integer(training.get("steps")))

@@ -169,6 +169,19 @@ def test_nothing_is_added_without_new_lines_or_an_account(
     assert with_last_lines(seen(training, **status), status) is status
 
 
+@pytest.mark.parametrize(
+    ("phase", "step", "progress"),
+    [("Completed", 99, "100%"), ("Completed", 98, "98%"), ("Failed", 99, "99%")],
+)
+def test_an_ended_training_has_no_expected_end_and_a_loop_that_completed_no_step_left(
+    phase: str, step: int, progress: str
+) -> None:
+    found = seen(said(step, steps=100, steps_per_second=2.0), goodput=ACCOUNT)
+    ended = with_last_lines(found, {"goodput": ACCOUNT, "state": {"phase": phase}})["training"]
+    assert (ended["step"], ended["progress"]) == (step, progress)
+    assert "estimatedCompletionTime" not in ended
+
+
 def test_nothing_is_added_twice() -> None:
     found = seen(said(100, steps=100), goodput=ACCOUNT)
     once = with_last_lines(found, {"goodput": ACCOUNT})
