@@ -314,7 +314,7 @@ async def test_without_optional_rights_commands_say_what_they_do_not_see(world: 
     assert "Forbidden" in top.stderr
     logs = await world.run("logs", "llm")
     assert logs.exit_code == 1
-    assert logs.stderr.splitlines()[-1] == "error: no log of llm could be read"
+    assert logs.stderr.splitlines()[-1] == "error: no pods of llm could be read"
 
 
 async def _follow_for_a_moment(world: CliWorld, command: str) -> None:

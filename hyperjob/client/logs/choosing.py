@@ -92,9 +92,9 @@ def require_task(summary: Summary, wanted: Wanted) -> None:
 
 
 def no_log(summary: Summary, *, failed: bool) -> ClientError:
-    """Return the error that no container has started, or that no log could be read."""
+    """Return the error that no container has started, or that no pods could be read."""
     if failed:
-        return ClientError(f"no log of {summary.name} could be read")
+        return ClientError(f"no pods of {summary.name} could be read")
     why = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
     return NotYetError(f"no pod of {summary.name} has a log yet: {why}")
 

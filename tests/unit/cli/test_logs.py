@@ -195,7 +195,7 @@ def test_a_cluster_that_does_not_answer_leaves_its_logs_out_and_fails(
     assert found.stderr.startswith("llm-trainer-1: ")
     assert "cluster west is unreachable" in found.stderr
     del fleet.members["east"]
-    assert "no log of llm could be read" in run("logs", "llm").stderr
+    assert "no pods of llm could be read" in run("logs", "llm").stderr
 
 
 def test_containers_that_have_not_started_have_a_reason(run: Run, fleet: Fleet) -> None:
