@@ -11,10 +11,10 @@ from hyperjob_core.api.wire import mapping, string
 from hyperjob_core.hints import did_you_mean
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound, make_status
-from hyperjob_core.kube.resources import HYPERJOBS, LEASES, QUEUES, Resource, key_of
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES, Resource, key_of
 
 _PARALLEL = 16
-_NAMED: Final = {each.plural: each for each in (HYPERJOBS, QUEUES)}
+_NAMED: Final = {each.plural: each for each in (CLUSTERS, HYPERJOBS, QUEUES)}
 
 Reading = list[Object] | KubeError
 """The objects, or the error of the request: a command works with the objects that it may read."""
@@ -54,7 +54,7 @@ async def hyperjobs(
 
 
 async def with_hint(kube: Kube, error: NotFound, namespace: str | None) -> NotFound:
-    """Return the error of a missing HyperJob or Queue, with the name that is probably meant.
+    """Return the error of a missing object, with the name that is probably meant.
 
     That is a similar name, or the namespace of a HyperJob of just this name.
     """
@@ -62,7 +62,7 @@ async def with_hint(kube: Kube, error: NotFound, namespace: str | None) -> NotFo
     resource, name = _NAMED.get(string(details.get("kind"))), string(details.get("name"))
     if not resource:
         return error
-    namespace = None if resource is QUEUES else namespace
+    namespace = namespace if resource is HYPERJOBS else None
     keys = [key_of(each) for each in items(await listed(kube, resource, namespace=namespace))]
     hint = did_you_mean(name, [key.rpartition("/")[2] for key in keys])
     if namespace and not hint:

@@ -14,6 +14,11 @@ _SEE: Final = "kubectl describe hj {name} -n {namespace}"
 _WATCH: Final = "kubectl hyperjob tree {name} -n {namespace} -w"
 _PODS: Final = "kubectl hyperjob tree {name} -n {namespace} --pods"
 _EDIT: Final = "kubectl edit hj {name} -n {namespace}"
+_CHANGE: Final = (
+    f"kubectl hyperjob suspend {{name}} -n {{namespace}} && {_EDIT}"
+    " && kubectl hyperjob resume {name} -n {namespace}"
+)
+"""The template of a HyperJob that has sub-jobs changes only in the phase Suspended."""
 _PREFLIGHT: Final = "kubectl hyperjob preflight"
 _ROOM: Final = "kubectl hyperjob top"
 _SHARES: Final = "kubectl hyperjob top --by queue"
@@ -32,7 +37,7 @@ _NEXT: Final[Mapping[str, str]] = {
     "SchedulerError": _BINDING,
     Reason.BEING_DELETED: "kubectl get hj {name} -n {namespace} -o yaml",
     Reason.INSUFFICIENT_CAPACITY: _ROOM,
-    Reason.EXCEEDS_CLUSTERS: _EDIT,
+    Reason.EXCEEDS_CLUSTERS: _CHANGE,
     Reason.NO_MATCHING_NODE: _EDIT,
     Reason.GANG_BACK_OFF: _ROOM,
     Reason.WAITING_FOR_QUEUE: _SHARES,

@@ -168,11 +168,16 @@ def restore(cluster: str, access: Access) -> None:
 
 
 def _lose(cluster: str, access: Access, *, lost: bool) -> None:
+    from hyperjob.client.reading import with_hint
+    from hyperjob_core.kube.errors import NotFound
     from hyperjob_sandbox.outages import lose
 
     async def change() -> None:
         async with access.connect() as kube:
-            await lose(kube, cluster, lost=lost)
+            try:
+                await lose(kube, cluster, lost=lost)
+            except NotFound as error:
+                raise await with_hint(kube, error, None) from error
 
     run(change())
     click.echo(f"cluster {cluster} {'is lost' if lost else 'comes back'}: kubectl get clusters")

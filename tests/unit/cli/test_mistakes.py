@@ -48,6 +48,7 @@ class Typed:
 
 
 GPU = "nvidia.com/gpu: 1"
+ELSEWHERE = "clusterPolicy: Required\n    clusterNames: [gpu-eest]"
 
 
 TYPED = {
@@ -56,6 +57,18 @@ TYPED = {
         NEVER,
         "no cluster has nvidia.com/gpus",
         "did you mean nvidia.com/gpu?",
+    ),
+    "a device by its everyday name": Typed(
+        ["plan", "-f", "FILE(gpu: 8)", "--clusters", "CLUSTERS"],
+        NEVER,
+        "no cluster has gpu; the clusters have ",
+        "nvidia.com/gpu",
+    ),
+    "a misspelt cluster": Typed(
+        ["plan", "-f", f"FILE({GPU}\n    {ELSEWHERE})", "--clusters", "CLUSTERS"],
+        NEVER,
+        "cluster gpu-eest does not exist",
+        "did you mean gpu-east?",
     ),
     "a pod larger than a node": Typed(
         ["plan", "-f", "FILE(nvidia.com/gpu: 16)", "--clusters", "CLUSTERS"],

@@ -43,6 +43,7 @@ MISTAKES = [
     ("job", "plugins: [svc]", "write a map, such as {svc: ...}"),
     ("job", "queue: My_Queue", "use my-queue"),
     ("group", "clusterNames: gpu-east", 'write a list: ["gpu-east"]'),
+    ("group", "clusterNames: [GPU-East]", "use gpu-east"),
     ("group", "clusterPolicy: required", "upper and lower case matter"),
     ("group", "queue: research", "the field is spec.replicatedJobs[].templateSpec.queue"),
     ("group", "replica: 2", "correct the name or the place of the field"),
