@@ -166,7 +166,7 @@ def look(made: Life, seen: Object) -> None:
             made.ended = seen
     elif account is not None:
         moment = datetime.fromtimestamp(now, UTC)
-        live = goodput_of(status.get("goodput"), training_of(status.get("training") or {}), moment)
+        live = goodput_of(status.get("goodput"), training_of(status), moment)
         assert live is not None
         suspended = live.seconds.get(TimeUse.SUSPENDED, 0)
         made.looks.append((now - live.unreported, live.ratio, made.running, suspended))

@@ -8,7 +8,6 @@ from typing import Final
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.logs.steps import prints_step
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
@@ -60,7 +59,7 @@ class Goal:
             return hyperjob is None
         summary = summary_of(hyperjob, name)
         if self.step is not None:
-            training = training_of(summary.training)
+            training = summary.training
             if training is not None and training.step >= self.step:
                 return True
             known = training.steps if training is not None else 0

@@ -6,6 +6,7 @@ A value that the status does not have is empty.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
@@ -13,7 +14,7 @@ from hyperjob_core.api.overlay import taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
-from hyperjob_core.api.training import StallStatus
+from hyperjob_core.api.training import StallStatus, TrainingStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_core.text import printable
 from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
@@ -73,7 +74,7 @@ class Summary:
     groups: tuple[Group, ...] = ()
     jobs: tuple[JobStatus, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
-    training: Object = field(default_factory=dict)
+    training: TrainingStatus | None = None
     goodput: Object = field(default_factory=dict)
     stall: StallStatus | None = None
     expected_start: ExpectedStart | None = None
@@ -172,7 +173,7 @@ def read(hyperjob: Object) -> Summary:
         groups=_groups(spec, status),
         jobs=jobs,
         requests=string_map(status.get("requests")),
-        training=mapping(status.get("training")),
+        training=training_of(status),
         stall=table.read(StallStatus, status.get("stall")),
         goodput=mapping(status.get("goodput")),
         expected_start=table.read(ExpectedStart, status.get("expectedStart")),

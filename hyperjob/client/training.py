@@ -1,84 +1,68 @@
 """The progress of a training and its goodput, as values and as text. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import count, integer, mapping, string, string_map, timestamp
+from hyperjob_core.api.training import Straggler, TrainingStatus
 from hyperjob_core.text import human_duration
 from hyperjob_engine.model.training import web_address
 from hyperjob_engine.status.goodput import certain_until, parse_account, ratio
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Straggler:
-    """The pod for which the others wait: which part of their time, and the seconds of each step."""
-
-    cluster: str
-    pod: str
-    part: float
-    seconds: float | None = None
-    rank: int | None = None
-
-    def words(self) -> str:
-        """Return it in words."""
-        each = f", {self.seconds:g} s of each step" if self.seconds else ""
-        rank = "" if self.rank is None else f"rank {self.rank} in "
-        where = f"{rank}pod {self.pod} in {self.cluster}"
-        return f"the others wait for {where} {self.part:.0%} of the time{each}"
+def training_of(status: Object) -> TrainingStatus | None:
+    """Parse `status.training`; None where no program has reported progress. Its URL is a link."""
+    found = table.read(TrainingStatus, status.get("training") or None)
+    return None if found is None else replace(found, url=web_address(found.url))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """The progress of a training as its program last reported it.
+def value(training: TrainingStatus | None) -> Object:
+    """Return it as JSON."""
+    return {} if training is None else table.write(training)
 
-    `progress` is the percentage of the steps, or the step where the number of steps is unknown;
-    `saved` is the time of the checkpoint at `saved_step`, `updated` the time of `step`. `phase` is
-    what the program has announced to do instead of steps. `usual_steps_per_second` is only set
-    while the training makes less than half of it.
-    """
 
-    step: int
-    steps: int | None = None
-    percent: int | None = None
-    progress: str = ""
-    steps_per_second: float | None = None
-    usual_steps_per_second: float | None = None
-    completion: datetime | None = None
-    start_step: int = 0
-    saved_step: int | None = None
-    saved: datetime | None = None
-    updated: datetime | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    phase: str = ""
-    url: str = ""
-    straggler: Straggler | None = None
+def words(training: TrainingStatus, now: datetime) -> str:
+    """Say it in one line."""
+    parts = [f"step {training.step}" + (f" of {training.steps}" if training.steps else "")]
+    if training.percent is not None:
+        parts.insert(0, f"{training.percent}%")
+    if training.steps_per_second:
+        usual = f" ({training.usual} usually)" if training.usual else ""
+        parts.append(f"{training.steps_per_second} steps/s{usual}")
+    if training.completion is not None and training.completion > now:
+        left = (training.completion - now).total_seconds()
+        parts.append(f"done in {human_duration(left)}")
+    if training.saved_step is not None and training.saved is not None:
+        parts.append(f"saved step {training.saved_step}, made {_ago(training.saved, now)}")
+    if training.updated is not None:
+        parts.append(f"reported {_ago(training.updated, now)}")
+    if training.phase:
+        parts.append(f"in phase {training.phase}")
+    if training.url:
+        parts.append(f"at {training.url}")
+    if training.straggler is not None:
+        parts.append(straggler_words(training.straggler))
+    return ", ".join(parts)
 
-    def words(self, now: datetime) -> str:
-        """Say it in one line."""
-        parts = [f"step {self.step}" + (f" of {self.steps}" if self.steps else "")]
-        if self.percent is not None:
-            parts.insert(0, f"{self.percent}%")
-        if self.steps_per_second:
-            usual = self.usual_steps_per_second
-            before = f" ({usual:g} usually)" if usual else ""
-            parts.append(f"{self.steps_per_second:g} steps/s{before}")
-        if self.completion is not None and self.completion > now:
-            left = (self.completion - now).total_seconds()
-            parts.append(f"done in {human_duration(left)}")
-        if self.saved_step is not None and self.saved is not None:
-            parts.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")
-        if self.updated is not None:
-            parts.append(f"reported {_ago(self.updated, now)}")
-        if self.phase:
-            parts.append(f"in phase {self.phase}")
-        if self.url:
-            parts.append(f"at {self.url}")
-        if self.straggler is not None:
-            parts.append(self.straggler.words())
-        return ", ".join(parts)
+
+def straggler_words(slow: Straggler) -> str:
+    """Say for which process the others wait, and how much."""
+    rank = "" if slow.rank is None else f"rank {slow.rank} in "
+    part = number(slow.part)
+    share = "" if part is None else f" {part:.0%} of the time"
+    each = f", {slow.seconds} s of each step" if slow.seconds else ""
+    return f"the others wait for {rank}pod {slow.pod} in {slow.cluster}{share}{each}"
+
+
+def number(text: str) -> float | None:
+    """Return a decimal number of the status; None for another text."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,47 +109,7 @@ _WORDS = {
 }
 
 
-def training_of(raw: Object) -> Training | None:
-    """Parse `status.training`; None where no program has reported progress."""
-    if not raw:
-        return None
-    return Training(
-        step=count(raw.get("step")),
-        steps=integer(raw.get("steps")),
-        percent=integer(raw.get("percent")),
-        progress=string(raw.get("progress")),
-        steps_per_second=_float(raw.get("stepsPerSecond")),
-        usual_steps_per_second=_float(raw.get("usualStepsPerSecond")),
-        completion=timestamp(raw.get("estimatedCompletionTime")),
-        start_step=count(raw.get("startStep")),
-        saved_step=integer(raw.get("savedStep")),
-        saved=timestamp(raw.get("savedTime")),
-        updated=timestamp(raw.get("updateTime")),
-        metrics={
-            name: number
-            for name, text in string_map(raw.get("metrics")).items()
-            if (number := _float(text)) is not None
-        },
-        phase=string(raw.get("phase")),
-        url=web_address(raw.get("url")),
-        straggler=_straggler(mapping(raw.get("straggler"))),
-    )
-
-
-def _straggler(raw: Object) -> Straggler | None:
-    part = _float(raw.get("part"))
-    if part is None:
-        return None
-    return Straggler(
-        cluster=string(raw.get("cluster")),
-        pod=string(raw.get("pod")),
-        part=part,
-        seconds=_float(raw.get("seconds")),
-        rank=integer(raw.get("rank")),
-    )
-
-
-def goodput_of(raw: Object, training: Training | None, now: datetime) -> Goodput | None:
+def goodput_of(raw: Object, training: TrainingStatus | None, now: datetime) -> Goodput | None:
     """Parse `status.goodput`, and add the time since its last update of which the use is known.
 
     That is the time up to `now`, but while steps are made the time up to the last progress line:
@@ -184,10 +128,3 @@ def goodput_of(raw: Object, training: Training | None, now: datetime) -> Goodput
 
 def _ago(moment: datetime, now: datetime) -> str:
     return f"{human_duration(max(0.0, (now - moment).total_seconds()))} ago"
-
-
-def _float(value: object) -> float | None:
-    try:
-        return float(string(value))
-    except ValueError:
-        return None

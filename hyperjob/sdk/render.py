@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from hyperjob.client.summary import Summary
-from hyperjob.client.training import Training, training_of
+from hyperjob.client.training import number, words
+from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.text import printable
 
 _COLUMNS = ("Sub-job", "Cluster", "Phase", "Attempt", "Pods", "Message")
@@ -47,7 +48,7 @@ def _table(rows: Iterable[Sequence[str]]) -> Markup:
 
 def _bar(summary: Summary) -> Markup:
     """Return the progress of the training as a bar and a line."""
-    training = training_of(summary.training)
+    training = summary.training
     if training is None:
         return Markup("")
     percent = training.percent
@@ -60,9 +61,10 @@ def _bar(summary: Summary) -> Markup:
     return (bar if percent is not None else Markup("")) + words
 
 
-def _progress_text(training: Training) -> str:
-    metrics = ", ".join(f"{name} {value:.4g}" for name, value in training.metrics.items())
-    return training.words(datetime.now(UTC)) + (f"; {metrics}" if metrics else "")
+def _progress_text(training: TrainingStatus) -> str:
+    found = {name: number(text) for name, text in training.metrics.items()}
+    metrics = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if value is not None)
+    return words(training, datetime.now(UTC)) + (f"; {metrics}" if metrics else "")
 
 
 def rich_of(summary: Summary) -> object:
@@ -73,7 +75,7 @@ def rich_of(summary: Summary) -> object:
 
     from hyperjob.table import table
 
-    training = training_of(summary.training)
+    training = summary.training
     bar: list[RenderableType] = []
     if training is not None:
         if training.percent is not None:

@@ -8,11 +8,12 @@ from typing import Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.training import Goodput, Training, goodput_of, training_of
+from hyperjob.client.training import Goodput, goodput_of
 from hyperjob.sdk import render
 from hyperjob.sdk.errors import HyperJobError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ExpectedStart
+from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.kube.client import Kube
 
 
@@ -104,15 +105,15 @@ class JobView:
         return self.status.phase
 
     @property
-    def training(self) -> Training | None:
-        """Return the progress of the training when last read; None where it reports none."""
-        return training_of(self.status.training)
+    def training(self) -> TrainingStatus | None:
+        """Return `status.training` when last read; None where the program reports none."""
+        return self.status.training
 
     @property
     def goodput(self) -> Goodput | None:
         """Return the HyperJob's time by use, and its goodput, as of the status last read."""
         status = self.status
-        return goodput_of(status.goodput, training_of(status.training), datetime.now(UTC))
+        return goodput_of(status.goodput, status.training, datetime.now(UTC))
 
     @property
     def expected_start(self) -> ExpectedStart | None:

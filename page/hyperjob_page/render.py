@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hyperjob.client.expected import expected_words
 from hyperjob.client.summary import Summary
-from hyperjob.client.training import goodput_of, training_of
+from hyperjob.client.training import goodput_of, straggler_words
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.text import human_duration, printable, shortened
 
@@ -67,8 +67,7 @@ def expected(summary: Summary) -> str:
 
 def goodput(summary: Summary) -> str:
     """Return the goodput of a HyperJob in percent; empty without an account of its time."""
-    training = training_of(summary.training)
-    found = goodput_of(summary.goodput, training, datetime.now(UTC))
+    found = goodput_of(summary.goodput, summary.training, datetime.now(UTC))
     return "" if found is None else found.percent
 
 
@@ -104,6 +103,7 @@ def environment() -> Environment:
         "expected": expected,
         "goodput": goodput,
         "shortened": shortened,
+        "straggler": straggler_words,
     }
     made.globals |= {"version": static_version}
     return made

@@ -1,13 +1,11 @@
 """The data of each HyperJob in memory: its summary and the values of tables. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.tally import waits
-from hyperjob.client.training import training_of
-from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
@@ -15,7 +13,6 @@ from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
-from hyperjob_engine.model.training import web_address
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
 from hyperjob_engine.reasons.reason import Reason
@@ -44,28 +41,11 @@ _NOT_IN_LINE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRun:
-    """A failed run of a sub-job, and the container that failed, where known."""
-
-    job: str
-    attempt: int
-    cluster: str
-    begin: str
-    end: str
-    reason: str
-    message: str
-    pod: str
-    container: str
-    exit_code: int | None
-    last_lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A HyperJob; `search` is the text for searches, in lower case.
 
     `waits_in` is the queue in which the HyperJob waits, else empty. `accelerators` are the numbers
-    by resource, summed over all sub-jobs. `slow_pod` says for which pod the others wait. `version`
+    by resource, summed over all sub-jobs. `version`
     changes with each change of the HyperJob.
     """
 
@@ -76,11 +56,8 @@ class Row:
     accelerators: Mapping[str, int]
     search: str
     version: str
-    progress: TrainingStatus | None = None
-    slow_pod: str = ""
     started: str = ""
     ended: str = ""
-    failures: Sequence[FailedRun] = ()
 
     @property
     def key(self) -> str:
@@ -102,6 +79,7 @@ def row_of(hyperjob: Object) -> Row:
             for name in (ARGUMENTS, RESTART_REQUEST, MIGRATE_REQUEST)
             if name in summary.annotations
         },
+        training=_short_training(summary.training),
     )
     labels = string_map(mapping(hyperjob.get("metadata")).get("labels"))
     words = [summary.key, summary.reason, *summary.clusters]
@@ -113,18 +91,14 @@ def row_of(hyperjob: Object) -> Row:
         waits_in=_line_of(summary),
         accelerators=_accelerators(summary),
         search=" ".join(words).lower(),
-        progress=_progress(status),
-        slow_pod=_slow_pod(summary),
         started=string(status.get("startTime")),
         ended=string(status.get("completionTime")),
-        failures=_failures(summary),
         version=f"{summary.uid}/{string(at(hyperjob, 'metadata', 'resourceVersion'))}",
     )
 
 
-def _progress(status: Object) -> TrainingStatus | None:
-    """Return the progress of the training; None where its program reports none."""
-    found = table.read(TrainingStatus, status.get("training")) if status.get("training") else None
+def _short_training(found: TrainingStatus | None) -> TrainingStatus | None:
+    """Return the progress of the training with short texts."""
     if found is None:
         return None
     return replace(
@@ -133,7 +107,6 @@ def _progress(status: Object) -> TrainingStatus | None:
         steps_per_second=shortened(found.steps_per_second, _WORD),
         usual=shortened(found.usual, _WORD),
         phase=shortened(found.phase, _WORD),
-        url=web_address(found.url),
         metrics={
             shortened(name, _WORD): shortened(value, _WORD)
             for name, value in list(found.metrics.items())[:_METRICS]
@@ -141,46 +114,21 @@ def _progress(status: Object) -> TrainingStatus | None:
     )
 
 
-def _slow_pod(summary: Summary) -> str:
-    """Return the pod for which the others wait, in words; empty if there is none."""
-    found = training_of(summary.training)
-    slow = found.straggler if found is not None else None
-    return shortened(slow.words(), _MESSAGE_LIMIT) if slow is not None else ""
-
-
-def _failures(summary: Summary) -> tuple[FailedRun, ...]:
-    """Return the failed runs, including the present run, the latest first."""
+def failures(summary: Summary) -> list[tuple[JobStatus, Run]]:
+    """Return the failed runs with their sub-jobs, with the present ones, the latest first."""
     found = [
-        _failure(job, run)
+        (job, run)
         for job in summary.jobs
         for run in job.history
         if run.failure is not None or run.reason in _BAD_ENDS
     ]
     found += [
         # The sub-job ends later than its container.
-        _failure(job, replace(run, end=""))
+        (job, replace(run, end=run.failure.time))
         for job in summary.jobs
-        if (run := job.failed_run) is not None
+        if (run := job.failed_run) is not None and run.failure is not None
     ]
-    return tuple(sorted(found, key=lambda each: each.end, reverse=True)[:_FAILURES])
-
-
-def _failure(job: JobStatus, run: Run) -> FailedRun:
-    """Return a run with its failed container; without `run.end` it ends with the container."""
-    cause = run.failure
-    return FailedRun(
-        job=job.name,
-        attempt=run.attempt + 1,
-        cluster=run.cluster,
-        begin=run.start,
-        end=run.end or (cause.time if cause is not None else ""),
-        reason=(cause.reason if cause is not None else "") or run.reason,
-        message=shortened((cause.last_line if cause else "") or run.message, _MESSAGE_LIMIT),
-        last_lines=cause.last_lines if cause is not None else (),
-        pod=cause.pod if cause is not None else "",
-        container=cause.container if cause is not None else "",
-        exit_code=cause.exit_code if cause is not None else None,
-    )
+    return sorted(found, key=lambda each: each[1].end, reverse=True)[:_FAILURES]
 
 
 def order_of(row: Row, classes: Mapping[str, Object]) -> OrderInQueue:

@@ -6,9 +6,8 @@ from datetime import datetime
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
-from hyperjob.client.training import goodput_of, training_of
+from hyperjob.client.training import goodput_of
 from hyperjob.table import Row
-from hyperjob_core.api.wire import string
 from hyperjob_core.text import shortened
 
 _COLUMNS = (
@@ -37,19 +36,19 @@ def header(*, wide: bool = False, namespaces: bool = False) -> Sequence[str]:
 
 def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool = False) -> Row:
     """Return the cells of a HyperJob's row."""
+    training = summary.training
     shown = phase("Terminating" if summary.deleting else summary.phase, summary.reason)
     cells: Row = (
         summary.name,
         shown,
         summary.jobs_ready,
         summary.running_text,
-        string(summary.training.get("progress")) or _NOTHING,
+        (training.progress if training is not None else "") or _NOTHING,
         ",".join(summary.clusters) or _NOTHING,
         str(summary.restarts),
         summary.reason or _NOTHING,
         age(summary.created, now),
     )
-    training = training_of(summary.training)
     goodput = goodput_of(summary.goodput, training, now)
     url = training.url if training is not None else ""
     spent = _NOTHING if goodput is None else goodput.percent

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from hyperjob.cli.kubectl.lines import TreeLine, draw
 from hyperjob.cli.kubectl.styles import dim, phase
+from hyperjob.client import training
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
 from hyperjob.client.summary import Group, Summary, pods_text
 from hyperjob_core.api import table
@@ -16,7 +17,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.text import once
-from hyperjob_engine.model.training import web_address
 
 Pods = Mapping[str, Sequence[Object]]
 """The pods of each sub-job in its member, by the sub-job's name."""
@@ -26,10 +26,9 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
     """Return the lines of the tree of a HyperJob."""
     head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase, summary.reason))
     head.append(f"  {summary.jobs_ready} jobs, {summary.running_text} pods run", style="dim")
-    if summary.training:
-        head.append(f"  {string(summary.training.get('progress'))}", style="green")
-    if url := web_address(summary.training.get("url")):
-        head.append(f"  {url}")
+    if summary.training is not None:
+        head.append(f"  {summary.training.progress}", style="green")
+        head.append(f"  {summary.training.url}" if summary.training.url else "")
     if summary.message and summary.phase not in ("Running", "Completed"):
         head.append(f"  {summary.message}")
     return draw(
@@ -45,7 +44,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
         "phase": summary.phase,
         "reason": summary.reason,
         "message": summary.message,
-        "training": summary.training,
+        "training": training.value(summary.training),
         "replicatedJobs": [
             {
                 "name": name,

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from rich.text import Text
 
+from hyperjob.client import training
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
 from hyperjob.client.expected import expected_start_value, expected_words
-from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import string
@@ -41,9 +41,9 @@ def lines(
     expected = summary.expected_start
     if expected is not None:
         found.append(Text(f"  {expected_words(expected, now, namespace=summary.namespace)}"))
-    training = training_of(summary.training)
-    if training is not None:
-        found.append(Text(f"  progress: {training.words(now)}", style="dim"))
+    if summary.training is not None:
+        words = training.words(summary.training, now)
+        found.append(Text(f"  progress: {words}", style="dim"))
     warnings = _warnings(events, since=summary.since)
     for event in warnings:
         text = f"{string(event.get('reason'))}: {string(event.get('message'))}"
@@ -69,7 +69,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "outcome": str(explanation.outcome),
         "headline": explanation.headline,
         "queueAdmission": explanation.admission,
-        "training": summary.training,
+        "training": training.value(summary.training),
         **expected_start_value(summary.expected_start),
         "causes": [
             {

@@ -9,7 +9,7 @@ from hyperjob.client.summary import pods_text
 from hyperjob_core.api.status import JobStatus
 from hyperjob_page.charts.timeline import timeline
 from hyperjob_page.render import render
-from hyperjob_page.rows import Row
+from hyperjob_page.rows import Row, failures
 from hyperjob_page.spans import spans_of
 from hyperjob_page.world import LiveState
 
@@ -89,7 +89,7 @@ class JobPage:
                     "parts/timeline.html",
                     line=drawn,
                     name=row.summary.name,
-                    failures=row.failures,
+                    failures=failures(row.summary),
                 )
             ),
             "job-tree": str(

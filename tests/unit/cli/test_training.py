@@ -9,7 +9,7 @@ from hyperjob.cli.get.view import header, row
 from hyperjob.client.errors import NeverError
 from hyperjob.client.goals import parse_goal
 from hyperjob.client.summary import read
-from hyperjob.client.training import goodput_of, training_of
+from hyperjob.client.training import goodput_of, training_of, words
 from hyperjob_core.api.phases import Phase
 
 NOW = datetime(2026, 1, 2, 3, 10, 0, tzinfo=UTC)
@@ -41,16 +41,16 @@ def hyperjob(phase: str = "Running", **status: Any) -> Any:
 
 
 def test_a_training_is_said_in_a_line() -> None:
-    training = training_of(TRAINING)
+    training = training_of({"training": TRAINING})
     assert training is not None
-    assert training.words(NOW) == (
+    assert words(training, NOW) == (
         "24%, step 1200 of 5000, 12.5 steps/s, done in 5m, saved step 1000, made 46s ago,"
         " reported 30s ago"
     )
-    few = training_of({"step": 7, "progress": "step 7"})
+    few = training_of({"training": {"step": 7, "progress": "step 7"}})
     assert few is not None
-    assert few.words(NOW) == "step 7"
-    assert training_of({}) is None
+    assert words(few, NOW) == "step 7"
+    assert training_of({"training": {}}) is None
 
 
 def test_goodput_goes_on_while_it_is_not_written() -> None:
@@ -62,7 +62,7 @@ def test_goodput_goes_on_while_it_is_not_written() -> None:
 
 
 def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
-    training = training_of(TRAINING)
+    training = training_of({"training": TRAINING})
     goodput = goodput_of(GOODPUT, training, NOW)
     assert goodput is not None
     assert goodput.words() == (
@@ -71,7 +71,7 @@ def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
     assert goodput.ratio == pytest.approx(270 / 370)
     for known, line in (
         ({**GOODPUT, "state": "stalled"}, training),
-        (GOODPUT, training_of({**TRAINING, "phase": "evaluate"})),
+        (GOODPUT, training_of({"training": {**TRAINING, "phase": "evaluate"}})),
     ):
         certain = goodput_of(known, line, NOW)
         assert certain is not None
@@ -110,9 +110,9 @@ def test_a_step_that_never_comes_is_not_waited_for(phase: str, training: Any) ->
 
 def test_a_phase_and_the_pod_for_which_the_others_wait_are_shown() -> None:
     slow = {"cluster": "west", "pod": "llm-trainer-1-worker-0", "part": "0.45", "seconds": "0.9"}
-    training = training_of({**TRAINING, "phase": "evaluate", "straggler": slow})
+    training = training_of({"training": {**TRAINING, "phase": "evaluate", "straggler": slow}})
     assert training is not None
-    assert training.words(NOW).endswith(
+    assert words(training, NOW).endswith(
         "in phase evaluate, the others wait for pod llm-trainer-1-worker-0 in west 45% of the time,"
         " 0.9 s of each step"
     )
