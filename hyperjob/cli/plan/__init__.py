@@ -15,8 +15,6 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 
-_TABLE, _TREE = "table", "tree"
-
 
 @click.command()
 @manifests_option(
@@ -28,7 +26,7 @@ _TABLE, _TREE = "table", "tree"
     text="Plan for the idle clusters of this file instead of a live control plane.",
 )
 @access()
-@out.output(_TABLE, _TREE, out.JSON, out.YAML)
+@out.output("table", out.JSON, out.YAML)
 def plan(files: Sequence[str], clusters: Path | None, access: Access, form: str) -> None:
     """Show on which clusters HyperJobs would run now, and why not on the others.
 

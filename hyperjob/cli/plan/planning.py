@@ -88,7 +88,7 @@ def _print(found: Sequence[Judgement], form: str) -> None:
     for position, each in enumerate(found):
         if position:
             out.say([""])
-        out.say(view.as_tree(each) if form == "tree" else view.as_table(each))
+        out.say(view.as_table(each))
 
 
 def from_file(path: Path, *, namespace: str | None) -> World:

@@ -1,11 +1,9 @@
-"""Print a judgement as a table, a tree, or JSON."""
+"""Print a judgement as a table or JSON."""
 
 from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
-from hyperjob.cli.kubectl.lines import TreeLine, draw
-from hyperjob.cli.kubectl.styles import dim
 from hyperjob.client.expected import expected_start_value
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.pieces import Piece, unsuitable
@@ -43,18 +41,6 @@ def as_table(judgement: Judgement) -> list[Text]:
     if others:
         lines += indented(table(("NOT ON", "SUB-JOBS", "WHY"), others))
     return lines
-
-
-def as_tree(judgement: Judgement) -> list[Text]:
-    """Return the tree of replicated jobs, sub-jobs, their clusters, and unsuitable clusters."""
-    groups: dict[str, list[Piece]] = {}
-    for piece in judgement.pieces:
-        groups.setdefault(piece.group, []).append(piece)
-    children = [
-        TreeLine(Text(name, style="bold"), [_branch(piece) for piece in pieces])
-        for name, pieces in groups.items()
-    ]
-    return draw(TreeLine(_head(judgement), [*map(TreeLine, _remarks(judgement)), *children]))
 
 
 def value(judgement: Judgement) -> Object:
@@ -127,19 +113,6 @@ def _position(judgement: Judgement) -> Object:
     if line is None:
         return {}
     return {"position": {"queue": line.queue, "place": line.place, "of": line.length}}
-
-
-def _branch(piece: Piece) -> TreeLine:
-    """Return a sub-job with its size and message; below it its cluster, and why not the others."""
-    pods = f"{_pods(piece)} pod{'s' if piece.pods != 1 else ''}"
-    head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {pods}"))
-    if piece.message:
-        head.append(f"  {piece.message}")
-    children = [TreeLine(Text.assemble("on ", (piece.cluster, "bold")))] if piece.cluster else []
-    children += [
-        TreeLine(dim(f"not on {cluster}: {reason}")) for cluster, reason in piece.elsewhere.items()
-    ]
-    return TreeLine(head, children)
 
 
 def _pods(piece: Piece) -> str:

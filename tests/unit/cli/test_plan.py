@@ -110,7 +110,6 @@ def test_with_how_many_of_its_pods_a_sub_job_starts_is_told(tmp_path: Path):
     (item,) = judged(run(tmp_path, large))
     assert (item["jobs"][0]["fewestPods"], item["jobs"][0]["pods"]) == (16, 20)
     assert "  16 to 20" in run(tmp_path, large, form="table").output
-    assert "  16 to 20 pods" in run(tmp_path, large, form="tree").output
 
 
 @pytest.mark.parametrize(

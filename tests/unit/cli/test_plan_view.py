@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from hyperjob.cli.plan.view import as_tree
+from hyperjob.cli.plan.view import as_table
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.pieces import Piece
 
 
-def test_a_tree_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
+def test_a_table_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
     waiting = Piece(
         name="llm-loader-0",
         group="loader",
@@ -23,11 +23,12 @@ def test_a_tree_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:
     found = Judgement(
         namespace="ml", name="llm", line=1, verdict=Verdict.WAITS, message="waits", pieces=[waiting]
     )
-    assert [line.plain for line in as_tree(found)] == [
-        "ml/llm  Waits  waits",
-        "└─ loader",
-        "   └─ llm-loader-0  <none>  1 pod  waits for the queue",
-        "      └─ not on gpu-east: is full",
+    assert [line.plain.split() for line in as_table(found)] == [
+        ["ml/llm", "Waits", "waits"],
+        ["SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"],
+        ["llm-loader-0", "<none>", "<none>", "1", "waits", "for", "the", "queue"],
+        ["NOT", "ON", "SUB-JOBS", "WHY"],
+        ["gpu-east", "llm-loader-0", "is", "full"],
     ]
     assert repr(found) == "<ml/llm Waits: waits>"
     placed = replace(waiting, cluster="gpu-west")

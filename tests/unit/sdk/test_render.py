@@ -8,6 +8,7 @@ from rich.progress_bar import ProgressBar
 
 from hyperjob.client.summary import Summary, read
 from hyperjob.sdk import render
+from hyperjob_core.api.training import TrainingStatus
 
 
 def summary(message: str) -> Summary:
@@ -54,7 +55,7 @@ def test_html_escapes_every_text(message: str) -> None:
 
 
 def test_a_training_at_its_begin_has_a_bar_in_a_terminal_too() -> None:
-    begun = replace(summary("waits"), training={"step": 0, "steps": 9, "percent": 0})
+    begun = replace(summary("waits"), training=TrainingStatus(steps=9, percent=0))
     shown = render.rich_of(begun)
     assert isinstance(shown, Group)
     assert [each.completed for each in shown.renderables if isinstance(each, ProgressBar)] == [0]
