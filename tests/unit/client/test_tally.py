@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.tally import Tally, demands
+from hyperjob.client.tally import demands
 from tests.unit.cli.objects import GPU, hyperjob, sub_job
 
 KEY = ("default", GPU)
@@ -76,27 +76,3 @@ DEMANDS = {
 @pytest.mark.parametrize(("found", "expected"), DEMANDS.values(), ids=DEMANDS.keys())
 def test_what_a_hyperjob_uses_or_waits_for(found: Summary, expected: Any) -> None:
     assert list(demands(found)) == expected
-
-
-def test_a_tally_adds_merges_and_removes() -> None:
-    running = summary(
-        "Running",
-        sub_job(phase="Running", cluster="a"),
-        sub_job(1, phase="Queued"),
-        sub_job(2, phase="Placed", cluster="b"),
-    )
-    held = sub_job(1, phase="Placed", cluster="b")
-    other = summary("Queued", sub_job(phase="Queued"), held, metadata={"name": "other"})
-    tally = Tally.of([running])
-    assert tally.taken == {("a", GPU): 8, ("b", GPU): 8}
-    assert tally.reserved == {("b", GPU): 8}
-    assert (tally.used, tally.waits) == ({KEY: 16}, {KEY: 8})
-    assert tally.running == tally.waiting == {KEY: {"ml/llm": None}}
-    tally.merge(Tally.of([other]))
-    assert tally.reserved == {("b", GPU): 16}
-    assert tally.waits_for == {GPU: 16}
-    assert list(tally.waiting[KEY]) == ["ml/llm", "ml/other"]
-    tally.remove(other)
-    assert tally == Tally.of([running])
-    tally.remove(running)
-    assert tally == Tally()

@@ -3,26 +3,21 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from hyperjob.client.plan.reading import read_world
 from hyperjob.client.plan.world import World
-from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
+from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     DEPLOYMENTS,
-    HYPERNODES,
     LEASES,
     MUTATING_WEBHOOKS,
-    NODES,
     PRIORITY_CLASSES,
     QUEUES,
     Resource,
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
-from tests.unit.cli.fleet import Fleet
 from tests.unit.cli.objects import cluster, queue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,22 +99,6 @@ async def test_a_world_has_what_the_user_may_read_and_names_what_is_left_out() -
     ]
 
 
-async def test_a_world_names_the_clusters_whose_hypernodes_are_not_known() -> None:
-    server, metadata = Fleet(), {"name": "hyperjob-controller", "namespace": "karmada-system"}
-    annotations = {CONTROLLER_SETTINGS: '{"members": "nodes"}'}
-    server.put(LEASES, {"metadata": {**metadata, "annotations": annotations}})
-    server.put(CLUSTERS, cluster("east"))
-    members = [{"type": "Node", "selector": {"regexMatch": {"pattern": "(?i)n"}}}]
-    east = server.members["east"] = ApiServer()
-    east.put(HYPERNODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": members}})
-    east.put(NODES, {"metadata": {"name": "n1"}})
-    found, said = await read(server)
-    assert [each.name for each in found.views["east"].nodes] == ["n1"]
-    (line,) = said
-    assert line.startswith("HyperNodes of cluster east left out, as by the controller: ")
-    assert line.endswith("the pattern '(?i)n' cannot be read at sign 2")
-
-
 async def test_the_queue_admission_is_that_of_the_lease_or_follows_volcano_globals_webhook() -> (
     None
 ):
@@ -156,12 +135,3 @@ async def test_the_queue_admission_is_that_of_the_lease_or_follows_volcano_globa
         "leases.coordination.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     ]
-
-
-async def test_without_clusters_there_is_no_plan() -> None:
-    server = ApiServer()
-    server.fails = lambda _verb, resource, _name: (
-        refusal(403, "Forbidden", "no clusters") if resource is CLUSTERS else None
-    )
-    with pytest.raises(Exception, match="no clusters"):
-        await read(server)

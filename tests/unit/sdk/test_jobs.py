@@ -17,8 +17,8 @@ from hyperjob.sdk.errors import (
     NotReachedError,
     SourceError,
 )
-from hyperjob.sdk.job import AsyncJob, Event
-from hyperjob.sdk.lines import LogLine, line_of, row_of
+from hyperjob.sdk.job import AsyncJob
+from hyperjob.sdk.lines import row_of
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import HYPERJOBS
@@ -79,22 +79,6 @@ def controller(fleet: Fleet, **answers: Any) -> None:
             fleet.put(HYPERJOBS, {**new, "status": status})
 
     fleet.listen(heard)
-
-
-async def test_a_client_has_the_namespace_of_its_context_unless_it_has_its_own(
-    fleet: Fleet,
-) -> None:
-    closed = AsyncClient()
-    with pytest.raises(HyperJobError, match="the client is not open: use it as `async with"):
-        _ = closed.kube
-    async with closed:
-        assert closed.namespace == "ml"
-        assert closed.kube is fleet.kube
-    async with AsyncClient(namespace="other") as client:
-        assert client.namespace == "other"
-        with pytest.raises(NotFoundError):
-            await client.get("llm")
-        assert (await client.get("llm", namespace="ml")).name == "llm"
 
 
 async def test_hyperjobs_are_listed_by_namespace_queue_and_labels(
@@ -324,33 +308,11 @@ async def test_events_are_those_of_the_api_server_or_its_error(job: AsyncJob, fl
         await job.events()
 
 
-def test_an_event_prints_itself_in_one_line() -> None:
-    said = {"type": "Warning", "reason": "NoProgress", "message": "no step for 60s"}
-    event = Event({**said, "lastTimestamp": "2026-01-02T03:04:05Z", "metadata": {}})
-    assert repr(event) == "<2026-01-02T03:04:05Z Warning NoProgress no step for 60s>"
-
-
 async def test_logs_that_cannot_be_are_refused_before_any_request(job: AsyncJob) -> None:
     with pytest.raises(ValueError, match="logs: give follow or previous, not both"):
         await anext(job.logs(follow=True, previous=True))
     with pytest.raises(ValueError, match=r"search='\(' is no regular expression"):
         await anext(job.logs(search="("))
-
-
-@pytest.mark.parametrize(
-    ("page", "url"),
-    [
-        ("http://h:1", "http://h:1/hyperjobs/ml/llm"),
-        ("http://h:1/", "http://h:1/hyperjobs/ml/llm"),
-        ("http://h:1/base/?token=t", "http://h:1/base/hyperjobs/ml/llm?token=t"),
-    ],
-)
-async def test_a_hyperjob_has_an_address_on_the_web_page(fleet: Fleet, page: str, url: str) -> None:
-    async with AsyncClient(page=page) as client:
-        assert (await client.get("llm")).url == url
-    async with AsyncClient() as client:
-        with pytest.raises(HyperJobError, match="the client knows no web page: give page="):
-            _ = (await client.get("llm")).url
 
 
 def source(rank: int | None) -> Any:
@@ -359,16 +321,6 @@ def source(rank: int | None) -> Any:
 
     Source.rank = rank  # type: ignore[attr-defined]
     return Source
-
-
-def test_a_line_of_a_log_has_its_time_and_its_rank_or_pod() -> None:
-    line = line_of(source(3), b"2026-01-01T01:02:03.5Z hello \xff")
-    assert (line.text, line.rank) == ("hello \ufffd", 3)
-    assert line.time is not None
-    assert line.time.hour == 1
-    assert str(line) == "01:02:03 east/3 hello \ufffd"
-    assert str(LogLine("east", "p", "c", "x")) == "east/p x"
-    assert line_of(source(None), b"no time").time is None
 
 
 def test_a_progress_line_is_a_row_with_what_it_reports() -> None:

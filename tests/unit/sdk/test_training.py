@@ -1,7 +1,6 @@
 """A function or a script becomes a HyperJob that admission accepts, or an error that says why."""
 
 import functools
-import inspect
 import json
 import subprocess
 import sys
@@ -10,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sdk import Client, SourceError, progress, trainer
+from hyperjob.sdk import SourceError, progress, trainer
 from hyperjob.sdk.source import program_of
-from hyperjob.sdk.training import TrainerOptions
 from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import applied
 from hyperjob_rules.validation.create import validate_create
@@ -420,14 +418,6 @@ def test_a_pod_has_the_variables_of_the_user_in_place_of_its_own() -> None:
     assert {"name": "POD_IP", "value": "10.0.0.1"} in variables
 
 
-def test_both_lists_of_the_parameters_are_equal() -> None:
-    public = [name for name in inspect.signature(trainer).parameters if not name.startswith("_")]
-    assert public == ["train", *TrainerOptions.__annotations__]
-    assert list(inspect.signature(Client.train).parameters) == ["self", *public]
-    for name in public:
-        assert f"`{name}`" in (inspect.getdoc(Client.train) or ""), name
-
-
 @pytest.mark.parametrize(("given", "seconds"), [(90, 90), ("2h30m", 9000), ("1.5s", 1)])
 def test_a_time_limit_is_the_deadline_of_the_hyperjob(given: int | str, seconds: int) -> None:
     made = trainer(trains, args={"steps": 1}, time_limit=given)
@@ -439,7 +429,3 @@ def test_a_time_limit_is_the_deadline_of_the_hyperjob(given: int | str, seconds:
 def test_a_time_limit_that_is_no_duration_is_refused(given: int | str) -> None:
     with pytest.raises(ValueError, match="expected seconds, or a duration as in '2h30m'"):
         trainer(trains, args={"steps": 1}, time_limit=given)
-
-
-def test_no_time_limit_is_no_deadline() -> None:
-    assert "activeDeadlineSeconds" not in trainer(trains, args={"steps": 1})["spec"]

@@ -19,34 +19,6 @@ def steps(*pairs: tuple[float, float]) -> Steps:
     return found
 
 
-def test_a_step_function_keeps_one_value_for_a_time_and_no_equal_steps() -> None:
-    found = Steps()
-    found.add(0, 2)
-    found.add(5, 1)
-    found.add(5, 1)
-    found.set(7, 4)
-    found.set(9, 1)
-    assert (found.times, found.values) == ([0.0, 5, 9], [2, 4, 1])
-    assert (found.until_of(0), found.until_of(2)) == (5, float("inf"))
-
-
-RAMP = steps((0, 1), (10, 3), (20, 0), (30, 2))
-
-
-@pytest.mark.parametrize(
-    ("end", "area"), [(0, 0), (5, 5), (10, 10), (15, 25), (20, 40), (25, 40), (35, 50)]
-)
-def test_the_integral_of_a_step_function(end: float, area: float) -> None:
-    assert RAMP.integral(end) == area
-    assert RAMP.integral_while(steps((0, 1)), end) == area
-    assert RAMP.integral_while(steps(), end) == 0
-
-
-def test_an_integral_over_the_times_in_which_another_function_is_positive() -> None:
-    assert RAMP.integral_while(steps((5, 1), (15, 0), (32, 9)), 34) == 5 + 15 + 4
-    assert RAMP.integral_while(steps((10, 1), (20, 0)), 100) == 30
-
-
 @settings(max_examples=300)
 @given(
     end=st.integers(1, 10**7) | st.floats(1e-3, 1e9),
@@ -70,14 +42,6 @@ def test_the_average_of_a_constant_is_the_constant_for_every_length() -> None:
     for length in range(1, 2001):
         for end in (float(length), length / 7, length * 86400.1):
             assert steps((0, 256)).averages(end, PARTS) == pytest.approx([256] * PARTS)
-
-
-def test_averages_of_equal_parts() -> None:
-    assert RAMP.averages(40, 4) == [1, 3, 0, 2]
-    assert RAMP.averages(20, 1) == [2]
-    assert RAMP.averages(20, 5) == [1, 1, 2, 3, 3]
-    assert steps((0, 1)).averages(3, 7) == pytest.approx([1] * 7)
-    assert steps().averages(9, 2) == [0, 0]
 
 
 def test_a_spread_has_nearest_ranks() -> None:
@@ -191,22 +155,6 @@ def test_a_job_waits_until_its_start_and_again_after_each_stop(
     history = History(sizes={"east": 8}, end=100)
     history.lives = {"j": life("j", 10, 8, segments=segments, started=started, ended=ended)}
     assert measure(history, policy="p", shares={}).wait.max == wait
-
-
-def test_sizes_are_ranges_of_accelerators() -> None:
-    history = History(sizes={"east": 1}, end=10)
-    numbers = (0, 1, 2, 8, 9, 64, 65, 256, 257)
-    history.lives = {str(gpus): life(str(gpus), 1, gpus) for gpus in numbers}
-    found = measure(history, policy="p", shares={})
-    assert {label: each.count for label, each in found.sizes.items()} == {
-        "1": 2,
-        "2-8": 2,
-        "9-64": 2,
-        "65-256": 2,
-        "257+": 1,
-    }
-    assert (found.unfair, found.never_started, len(found.stuck)) == (0, 9, 5)
-    assert found.wait.max == 9
 
 
 def test_use_beyond_the_due_is_unfair_while_another_queue_has_less_than_its_due() -> None:

@@ -43,10 +43,6 @@ def template(policy: str) -> Any:
     return spec(policy)["replicatedJobs"][0]["templateSpec"]
 
 
-def test_hyperjobs_own_policy_changes_nothing() -> None:
-    assert changed("hyperjob") == scenario()
-
-
 def test_best_effort_neither_preempts_nor_reclaims_and_one_cluster_splits_nothing() -> None:
     first, second = changed("best-effort").queues
     assert first["metadata"]["annotations"] == {"k": "v", **NOTHING_FOR_OTHERS}
@@ -150,12 +146,6 @@ def test_a_pod_on_a_node_fails_and_without_pods_none_does() -> None:
     for member in idle.members.values():
         member.nodes.all[0].held.clear()
     assert struck(Failures(pod=10.0), hours=500, scene=idle) == []
-
-
-def test_without_clusters_nothing_strikes() -> None:
-    empty = Scene()
-    empty.members = {}
-    assert struck(Failures(pod=1.0, node=1.0, cluster=1.0), hours=10, scene=empty) == []
 
 
 def test_without_failures_nothing_strikes_and_equal_seeds_strike_alike() -> None:
