@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -122,7 +122,6 @@ def at(node: Object, path: tuple[str, ...]) -> Object:
 
 
 @given(values(STATUS))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_what_the_schema_allows_reads_back_as_it_was_written(raw: Object) -> None:
     raw.pop(OTHERS, None)
     found = table.read(HyperJobStatus, raw)

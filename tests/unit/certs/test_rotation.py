@@ -234,7 +234,7 @@ def test_a_policy_that_cannot_work_is_refused(wrong, text):
         replace(POLICY, **wrong)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0.1, 15), min_size=1, max_size=40))
 def test_at_any_pace_the_served_leaf_is_valid_and_trusted_before_and_after_each_run(days):
     """Clients hold the bundle of the last run while servers already serve the new leaf."""

@@ -2,7 +2,7 @@ import copy
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.expansion.members import present_indices
@@ -255,7 +255,6 @@ def test_a_sub_job_is_not_resized_to_a_stale_record() -> None:
     assert sizes(made)["hj-trainer-0"] == ("a", 68)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_the_sum_is_exact_whenever_it_comes_to_rest(data: st.DataObject) -> None:
     per_pod, fixed = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 1))

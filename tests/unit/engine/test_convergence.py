@@ -174,7 +174,7 @@ Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=25, 
 TestHistories = Histories.TestCase
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from(list(QueueAdmission)))
 def test_the_order_in_which_things_are_seen_changes_nothing(
     seed: int, admission: QueueAdmission

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.gang.gang import PinnedPlace, Review, domains, review
@@ -113,7 +113,6 @@ def test_of_those_that_are_placed_anew_some_keep_their_place() -> None:
 amounts = st.integers(-12, 20)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(amounts, st.booleans()), min_size=1, max_size=4),
     st.lists(

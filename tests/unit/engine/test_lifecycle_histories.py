@@ -264,7 +264,6 @@ def live(
     }
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     spec=specs,
     dependency=dependencies,

@@ -2,7 +2,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
@@ -203,7 +203,6 @@ def most_placeable(
     return best
 
 
-@settings(max_examples=200, deadline=None)
 @given(REQUESTS, CLUSTERS, st.one_of(st.none(), st.integers(1, 3)), st.randoms())
 def test_small_cases_are_placed_as_well_as_possible_whatever_the_order(
     requests: list[PlacementRequest],

@@ -164,7 +164,7 @@ wishes = st.lists(
 held = st.tuples(st.integers(0, 3), st.sampled_from([2, 4, 8]), st.integers(1, 12))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300)
 @given(
     sizes=st.lists(
         st.tuples(st.sampled_from(TYPES), st.sampled_from([4, 8, 16])), min_size=4, max_size=4

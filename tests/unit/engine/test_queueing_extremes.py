@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.duration import LATEST, later, seconds
@@ -55,7 +55,6 @@ def test_two_queues_of_almost_equal_use_take_turns_by_the_exact_difference() -> 
     assert next(usage.turns({"less": {}, "more": {}})) == "more"
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     demands=st.lists(st.tuples(AMOUNTS, ESTIMATES), min_size=1, max_size=8),
     capability=st.one_of(st.none(), st.sampled_from(("1", "9223372036854775807", "1e300"))),

@@ -153,7 +153,7 @@ def test_of_a_gang_that_starts_with_fewer_those_without_room_take_none() -> None
     assert expected(made)["ns/head"] == (1.0, "ns/run")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from([1, 4, 8, 12, 16]), st.integers(1, 20), st.integers(0, 30)),
@@ -183,7 +183,7 @@ def test_no_start_depends_on_an_estimate(
     assert starts([data.draw(lies) for _ in rows]) == starts([None] * len(rows))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from([1, 2, 4, 8, 12, 16]), st.integers(1, 20)),
@@ -218,7 +218,7 @@ def test_with_exact_estimates_all_of_a_line_start_when_the_forecast_says(
     assert told == waited
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from([2, 4, 8, 12, 16]), st.integers(1, 20)), min_size=3, max_size=9

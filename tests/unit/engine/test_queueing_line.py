@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
@@ -71,7 +71,6 @@ def fill(
     return assign(requests, room, max_domains=max_domains).assigned
 
 
-@settings(deadline=None, max_examples=300)
 @given(lines())
 def test_a_state_with_one_queue_without_limits_orders_and_starts_as_one_line(
     made: tuple[list[Cluster], list[QueuedHyperJob]],

@@ -138,6 +138,7 @@ def any_way(
     return any_way(rest, least, limits, clusters)
 
 
+@settings(max_examples=150)
 @given(
     cluster_sets,
     st.lists(st.tuples(st.sampled_from((4, 6, 8, 16)), st.sampled_from("xxy")), max_size=5),
@@ -146,7 +147,6 @@ def any_way(
 )
 @example({"a": 32}, [(8, "x"), (8, "x")], {"x": 20}, 2)
 @example({"a": 8, "b": 8}, [(8, "x"), (8, "x")], {"x": 24}, 2)
-@settings(max_examples=150, deadline=None)
 def test_a_gang_is_admitted_exactly_when_enough_of_it_fits_in_some_way(
     clusters, parts, limits, least
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_gang_is_admitted_exactly_when_enough_of_it_fits_in_some_way(
 
 
 @given(cluster_sets, queue_sets, submissions(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_events_changes_nothing(clusters, queues, units, shuffler) -> None:
     one, other = world([], *queues, **clusters), world([], *queues, **clusters)
     one.submit(*units)
@@ -175,7 +175,7 @@ def test_the_order_of_events_changes_nothing(clusters, queues, units, shuffler) 
 
 
 @given(cluster_sets, queue_sets, submissions(), st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_new_book_goes_on_where_the_old_one_was(clusters, queues, units, ended) -> None:
     made = world(units, *queues, **clusters)
     made.decide()

@@ -325,6 +325,7 @@ def test_a_new_leader_goes_on_with_the_turn() -> None:
     assert again.state.last.kept_for == "ns/head"
 
 
+@settings(max_examples=150)
 @given(
     running=st.lists(
         st.tuples(
@@ -340,7 +341,6 @@ def test_a_new_leader_goes_on_with_the_turn() -> None:
     needs=st.integers(4, 32),
     waited=st.integers(0, 60),  # hours
 )
-@settings(max_examples=150)
 def test_what_stops_loses_little_and_is_enough_and_none_stops_in_vain(
     running: list[tuple[int, int | None, int, bool, int]], needs: int, waited: int
 ) -> None:

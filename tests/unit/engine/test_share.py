@@ -2,7 +2,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
@@ -168,7 +168,6 @@ def fewest(
     return 0
 
 
-@settings(max_examples=400, deadline=None)
 @given(cases())
 def test_shares_are_exact_fit_and_are_as_few_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
@@ -194,7 +193,6 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
         assert {item.cluster for item in found} <= set(what.preferred)
 
 
-@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],

@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import SplitAnswer
@@ -82,7 +82,6 @@ def test_a_question_has_all_that_the_built_in_splitter_goes_by() -> None:
     }
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_the_example_gives_only_shares_that_the_controller_can_use(data: st.DataObject) -> None:
     clusters = [cluster(name, data.draw(st.integers(0, 40))) for name in "abcd"]

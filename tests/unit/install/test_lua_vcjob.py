@@ -155,7 +155,7 @@ def test_a_job_without_pods_asks_for_nothing(job: Any) -> None:
     assert components_of(job) is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

@@ -452,7 +452,7 @@ faults = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(faults=faults, seed=st.integers(0, 2**16))
 def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
     random.seed(seed)

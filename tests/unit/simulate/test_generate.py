@@ -16,7 +16,7 @@ from hyperjob_sandbox.simulate.workload import WorkloadError
 DAY = 86400.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     shape=st.sampled_from(sorted(SHAPES)),
     load=st.floats(0.2, 1.2),

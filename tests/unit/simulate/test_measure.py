@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.simulate.history import History, Life, Segment, StartForecast, Steps
@@ -19,7 +19,6 @@ def steps(*pairs: tuple[float, float]) -> Steps:
     return found
 
 
-@settings(max_examples=300)
 @given(
     end=st.integers(1, 10**7) | st.floats(1e-3, 1e9),
     parts=st.integers(1, 250),
