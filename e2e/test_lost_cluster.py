@@ -4,7 +4,7 @@ import time
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.unreachable import unreachable, until_ready
-from hyperjob_core.kube.resources import VCJOBS
+from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 
 SPARE = 20.0  # real kubelets on a busy machine took 6 s; the default of the controller is 300
 JOB = "survivor-trainer-0"
@@ -46,4 +46,70 @@ async def test_what_a_lost_cluster_had_runs_elsewhere_in_time_and_once_only(scen
     assert (entry["cluster"], entry["attempt"]) == (other, 1)
     await scenario.kubectl("delete", "hyperjob", "survivor")
     await scenario.until_members_have(0)
+    await scenario.until_free()
+
+
+async def test_an_elastic_hyperjob_goes_on_at_once_with_what_a_lost_cluster_leaves(scenario):
+    world = scenario.world
+    lost, other = world.pair
+    pods = world.sizes[lost] // 2 + 1  # a cluster has no room for two sub-jobs
+    trainer = group(
+        world,
+        "trainer",
+        replicas=2,
+        pods=pods,
+        accelerators=world.per_pod,
+        seconds=600,
+        only_on=[lost, other],
+    )
+    checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1}
+    elastic = hyperjob("elastic", {**trainer, "minReplicas": 1}, checkpoint=checkpoint)
+    await scenario.apply(elastic)
+    started = await scenario.until_phase("elastic", "Running")
+    assert {job["cluster"] for job in started["status"]["jobs"]} == {lost, other}
+    assert started["status"]["alternatives"][0]["name"] == "2"
+
+    async with unreachable(scenario, lost):
+        left = await scenario.until(
+            HYPERJOBS,
+            "elastic",
+            lambda found: found["status"]["jobsReady"] == "1/1",
+            what="Running with one sub-job",
+        )
+        (entry,) = left["status"]["jobs"]
+        assert (entry["cluster"], entry["attempt"]) == (other, 1)
+        (size,) = left["status"]["alternatives"]
+        assert (size["name"], size["reason"]) == ("1", "LargestThatIsLeft")
+        assert not left["status"].get("restarts"), "no program has failed"
+    await scenario.kubectl("delete", "hyperjob", "elastic")
+    await scenario.until_members_have(0)
+    await scenario.until_free()
+
+
+async def test_an_elastic_hyperjob_starts_in_the_room_that_there_is(scenario):
+    world = scenario.world
+    one, other = world.pair
+    pods = world.sizes[one] // 2 + 1
+    filler = group(
+        world, "filler", pods=pods, accelerators=world.per_pod, seconds=600, only_on=[one]
+    )
+    await scenario.apply(hyperjob("filler", filler))
+    await scenario.until_phase("filler", "Running")
+    trainer = group(
+        world,
+        "trainer",
+        replicas=2,
+        pods=pods,
+        accelerators=world.per_pod,
+        seconds=600,
+        only_on=[one, other],
+    )
+    await scenario.apply(hyperjob("elastic", {**trainer, "minReplicas": 1}))
+    started = await scenario.until_phase("elastic", "Running")
+    (entry,) = started["status"]["jobs"]
+    assert entry["cluster"] == other
+    (size,) = started["status"]["alternatives"]
+    assert (size["name"], size["reason"]) == ("1", "LargestWithRoom")
+    for name in ("elastic", "filler"):
+        await scenario.kubectl("delete", "hyperjob", name)
     await scenario.until_free()

@@ -28,9 +28,11 @@ from hyperjob_engine.lifecycle.requests import answer, giving_back, refuse_after
 from hyperjob_engine.lifecycle.silence import unmoving
 from hyperjob_engine.lifecycle.stops import keeping, suspending, unopened
 from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.subjobs import Choice, choosing
 from hyperjob_engine.plugins.hook import withdrawing
 from hyperjob_engine.status.derive import derive, derive_refusal, is_recorded
 from hyperjob_engine.status.jobs import Outlook, Outlooks
@@ -46,6 +48,7 @@ from hyperjob_engine.steps.settle import (
     place_missing,
     review_pinned,
     scale,
+    smaller,
 )
 from hyperjob_engine.steps.sort import sort
 from hyperjob_engine.steps.target import no_target
@@ -104,8 +107,7 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 6. Sub-jobs that the spec no longer has are deleted.
     draft = scale(observed, split, groups)
     # 7. The cause of a failure is read first: the reaction to it deletes the pods.
-    asking = unexplained(observed, draft.children)
-    if asking is not None:
+    if (asking := unexplained(observed, draft.children)) is not None:
         waiting = Plan(failed=asking.jobs, requeue_after=asking.wait)
         return ExplainedPlan(plan=waiting, draft=draft)
     # 8. An end or a restart is written to the status first; the next pass acts on it.
@@ -115,8 +117,10 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 9. Each sub-job of the spec is sorted: ended, existing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
-    # 10. Missing sub-jobs are placed, a gang as a whole or not at all.
+    # 10. Missing sub-jobs are placed, a gang as a whole or not at all, if need be fewer of them.
     place_missing(draft)
+    if size := smaller(draft):
+        return _decide(_with_size(observed, size))
     # 11. Sub-jobs that no member has received move if their cluster has no room any more.
     review_pinned(draft)
     # 12. Plugins give the pods of each sub-job the addresses of the others.
@@ -126,8 +130,7 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 14. The held sub-jobs of a gang that stays incomplete are deleted.
     give_back(draft)
     # 15. Ended sub-jobs are removed from Volcano Global's quota.
-    draft.actions += releases(observed, draft.staying)
-    draft.actions += forgotten(observed, draft.staying)
+    draft.actions += [*releases(observed, draft.staying), *forgotten(observed, draft.staying)]
     # 16. The status and the Events are derived.
     return ExplainedPlan(plan=_finished_plan(draft), draft=draft)
 
@@ -135,6 +138,16 @@ def _decide(observed: Observed) -> ExplainedPlan:
 def _refuse(observed: Observed, why: str) -> Plan:
     status = derive_refusal(observed, why)
     return Plan(status=status, events=status_events(observed.hyperjob.status, status))
+
+
+def _with_size(observed: Observed, size: Choice) -> Observed:
+    """Return the observation of a HyperJob with another number of sub-jobs; they keep its share."""
+    verdict = observed.verdict
+    return replace(
+        observed,
+        hyperjob=choosing(observed.hyperjob, size),
+        verdict=None if verdict is None else replace(verdict, chosen=Chosen.LEFT),
+    )
 
 
 def _record(draft: Draft) -> Plan | None:

@@ -10,7 +10,7 @@ from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
-from hyperjob_core.api.overlay import taken, with_alternative
+from hyperjob_core.api.overlay import sizes_of, taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
@@ -27,7 +27,8 @@ class Group:
     """A replicated job: its requests in the spec, and the number of its pods by state.
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
-    also before the controller has made any. `alternative` is what the status has of its choice.
+    also before the controller has made any. `alternative` is what the status has of its choice:
+    of a number of sub-jobs within `bounds`, if it has these.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Group:
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
     alternative: AlternativeStatus | None = None
+    bounds: str = ""
 
     @property
     def choice(self) -> str:
@@ -228,6 +230,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 tasks=tuple(string(task.get("name")) for task in tasks),
                 alternative=alternative,
+                bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(written)) else "",
             )
         )
     return tuple(result)

@@ -1,4 +1,4 @@
-"""Build the alternatives of a training: the same program on other accelerators. Pure."""
+"""Build the alternatives and the sizes of a training: the same program elsewhere. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -81,3 +81,25 @@ def clusters_of(clusters: int | Sequence[str], replicas: int) -> int:
             " clusters get the same number of pods"
         )
     return number
+
+
+def bounds_of(
+    clusters: int | Sequence[str], replicas: int | Sequence[int]
+) -> tuple[int | None, int, int]:
+    """Return the fewest clusters, if their number may change, their number, and that of all pods.
+
+    Raise ValueError.
+    """
+    if isinstance(replicas, int):
+        return None, clusters_of(clusters, replicas), replicas
+    if len(replicas) != 2:
+        raise ValueError(f"replicas={replicas!r}: expected a number of pods, or (least, most)")
+    least, most = replicas
+    number = clusters_of(clusters, most)
+    each = most // number
+    if not 0 < least <= most or least % each:
+        raise ValueError(
+            f"replicas: the least number ({least}) must be a multiple of the pods of a cluster"
+            f" ({each}), and at most {most}"
+        )
+    return least // each, number, most

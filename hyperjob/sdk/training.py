@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, get_type_hints
 
-from hyperjob.sdk.alternatives import alternatives_of, clusters_of
+from hyperjob.sdk.alternatives import alternatives_of, bounds_of
 from hyperjob.sdk.packages import names_of, requirements_of
 from hyperjob.sdk.parameters import require_types
 from hyperjob.sdk.program import (
@@ -56,7 +56,7 @@ class TrainerOptions(TypedDict, total=False):
     namespace: str | None
     labels: Mapping[str, str] | None
     clusters: int | Sequence[str]
-    replicas: int
+    replicas: int | Sequence[int]
     gpus: int
     accelerator: str
     cpu: str | float | None
@@ -95,7 +95,7 @@ def trainer(
     namespace: str | None = None,
     labels: Mapping[str, str] | None = None,
     clusters: int | Sequence[str] = 1,
-    replicas: int = 1,
+    replicas: int | Sequence[int] = 1,
     gpus: int = 0,
     accelerator: str = "nvidia.com/gpu",
     cpu: str | float | None = None,
@@ -131,7 +131,8 @@ def trainer(
     - `name`, `namespace`, `labels`: metadata of the HyperJob; the default name is that of the
       program with six random digits.
     - `clusters`: a number of clusters, or the names of the clusters that the HyperJob may use.
-    - `replicas`: pods in all clusters together, the same number in each.
+    - `replicas`: pods in all clusters together, the same number in each. (4, 16): it starts with as
+      many as have room, at least 4 and at most 16, and goes on with fewer after it lost a cluster.
     - `gpus`, `accelerator`, `cpu`, `memory`: requests and limits of each pod, as in memory="16Gi".
     - `framework`: how the processes find each other: "python" (variables HYPERJOB_*), "torchrun"
       or "jax".
@@ -165,7 +166,7 @@ def trainer(
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
     require_types(_TYPES, locals())
-    number = clusters_of(clusters, replicas)
+    fewest, number, replicas = bounds_of(clusters, replicas)
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
@@ -207,7 +208,7 @@ def trainer(
         "maxDomains": most,
         "plugins": _plugins(framework, _machine),
         "failurePolicy": {"maxRestarts": max_restarts},
-        "replicatedJobs": [_group(template, number, clusters, shapes)],
+        "replicatedJobs": [_group(template, number, clusters, shapes, fewest)],
         **_given(quorum=quorum),
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
@@ -252,13 +253,17 @@ def _plugins(framework: Framework, machine: Machine | None) -> Object:
 
 
 def _group(
-    template: Object, number: int, clusters: int | Sequence[str], alternatives: list[Object]
+    template: Object,
+    number: int,
+    clusters: int | Sequence[str],
+    alternatives: list[Object],
+    fewest: int | None,
 ) -> Object:
     """Return the replicatedJob with a sub-job for each cluster, on named clusters alone if any."""
     group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
     if not isinstance(clusters, int):
         group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
-    return group | _given(alternatives=alternatives)
+    return group | _given(alternatives=alternatives, minReplicas=fewest)
 
 
 def _sub_job(

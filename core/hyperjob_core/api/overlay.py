@@ -1,17 +1,20 @@
-"""A replicatedJob as one of its alternatives has it. Pure.
+"""A replicatedJob as one of its alternatives, or of its sizes, has it. Pure.
 
 An alternative changes a few fields of the template as its author wrote it, before any default: a
-number of pods that is left out then follows from the changed one.
+number of pods that is left out then follows from the changed one. A size is the number of sub-jobs
+of a replicatedJob with `minReplicas`, and an alternative that changes nothing else.
 """
 
 from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.defaults import with_names
+from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import AlternativeStatus
-from hyperjob_core.api.wire import mapping, objects
+from hyperjob_core.api.wire import integer, mapping, objects
 
+_CHOICES: Final = frozenset({"alternatives", "minReplicas"})
 _OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
 _NAMED: Final = frozenset({"tasks", "containers"})
 """Lists whose items an alternative changes by name."""
@@ -23,7 +26,7 @@ def applied(job: Object, alternative: Object) -> Object:
     Maps merge, tasks and containers merge by name, and a variable replaces the one of its name. All
     else is replaced: `resources` too, because the accelerator of the template must not stay.
     """
-    made = {name: value for name, value in job.items() if name != "alternatives"}
+    made = {name: value for name, value in job.items() if name not in _CHOICES}
     given = {name: alternative.get(name) for name in _OF_JOB}
     made |= {name: value for name, value in given.items() if value is not None}
     overlay = mapping(alternative.get("templateSpec"))
@@ -38,9 +41,23 @@ def taken(status: Object) -> dict[str, AlternativeStatus]:
     return {each.replicated_job: each for each in found}
 
 
+def sizes_of(job: Object) -> list[int]:
+    """Return the sizes of a replicatedJob, the largest first; empty without `minReplicas`.
+
+    Of many sizes it has those in equal steps from the largest, and the smallest.
+    """
+    most, least = integer(job.get("replicas")), integer(job.get("minReplicas"))
+    most = 1 if most is None else most
+    if least is None or not 0 < least <= most or job.get("alternatives"):
+        return []
+    step = max(1, -(-(most - least) // (MAX_COMBINATIONS - 1)))
+    return [*range(most, least, -step), least]
+
+
 def with_alternative(job: Object, name: str | None) -> Object:
     """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
     found = objects(job.get("alternatives"))
+    found = found or [{"name": str(size), "replicas": size} for size in sizes_of(job)]
     named = next((each for each in found if each.get("name") == name), None)
     alternative = named if named is not None else next(iter(found), None)
     return job if alternative is None else applied(job, alternative)

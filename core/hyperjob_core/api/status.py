@@ -336,10 +336,10 @@ class ClaimStatus(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlternativeStatus(Table):
-    """The alternative that the sub-jobs of a replicated job have."""
+    """The alternative that the sub-jobs of a replicated job have, or their number."""
 
     replicated_job: str = described("Name of the replicated job.")
-    name: str = described("Name of the alternative.")
+    name: str = described("Name of the alternative, or number of sub-jobs.")
     reason: str = described("Reason of the choice, one CamelCase word.", default="")
     message: str = described("Message about the reason, for people.", default="")
 
@@ -348,7 +348,7 @@ class AlternativeStatus(Table):
 class MeasuredSpeed(Table):
     """The speed of the program with one alternative of each replicated job."""
 
-    alternatives: str = described("The alternatives, such as `trainer=a100`.")
+    alternatives: str = described("The alternatives or sizes, such as `trainer=a100`.")
     steps_per_second: str = described("Steps that the program made in a second.", default="")
 
 
@@ -412,7 +412,10 @@ class HyperJobStatus(Table):
         "The clusters in use.", keyed("name"), default=()
     )
     alternatives: tuple[AlternativeStatus, ...] = described(
-        "The alternative of each replicated job that has some.", keyed("replicatedJob"), default=()
+        "The alternative of each replicated job that has some, or its number of sub-jobs if it has"
+        " minReplicas.",
+        keyed("replicatedJob"),
+        default=(),
     )
     speeds: tuple[MeasuredSpeed, ...] = described(
         "The speeds that the program had with different alternatives.",

@@ -27,7 +27,14 @@ from hyperjob_engine.lifecycle.decisions import (
 from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
-from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Job, Observed, Ownership
+from hyperjob_engine.model.observed import (
+    FailurePolicy,
+    FailureRule,
+    HyperJob,
+    Job,
+    Observed,
+    Ownership,
+)
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.pods import container_text, follows
@@ -139,6 +146,8 @@ _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)
 _LOST: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS)
 """The rule for a loss with a quorum or without a policy: no program has failed."""
+_SHRINKS: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS)
+"""The rule for the loss of a cluster with minReplicas: the others go on as a smaller world."""
 _FREE: Final = frozenset(
     {
         FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
@@ -192,8 +201,8 @@ def judge(
 ) -> Restart | End | None:
     """Return the decision of the failure policy; None without a failure or without a policy.
 
-    Without a policy the sub-jobs that lack an object are recreated too, and with a quorum those of
-    lost clusters.
+    Without a policy the sub-jobs that lack an object are recreated too, and those of lost clusters
+    with a quorum or with minReplicas. With minReplicas and one world all are restarted, at no cost.
 
     The order decides: a rule FailHyperJob comes before all others, a restart of the whole HyperJob
     before restarts of single sub-jobs. A restart of the whole costs one of `maxRestarts`, whatever
@@ -204,13 +213,13 @@ def judge(
     if policy is None and quorum is None and not losses:
         return None
     failures = _failures(observed, members, losses)
-    alone = policy is None or quorum is not None
+    alone, shrinks = policy is None or quorum is not None, _shrinks(observed.hyperjob)
     if policy is None:
-        policy = FailurePolicy()
-        failures = [each for each in failures if _is_recreated(each, quorum)]
+        policy, goes_on = FailurePolicy(), shrinks or quorum is not None
+        failures = [each for each in failures if _is_recreated(each, goes_on=goes_on)]
     if not failures:
         return None
-    matched = [_match(policy, failure, alone=alone) for failure in failures]
+    matched = [_match(policy, failure, alone=alone, shrinks=shrinks) for failure in failures]
     for each in matched:
         if each.rule.action is FailurePolicyAction.FAIL_HYPERJOB:
             why = f"{each.failure.why}; {each.where} fails the HyperJob"
@@ -252,11 +261,14 @@ def _all_again(
     ]
 
 
-def _is_recreated(failure: Failure, quorum: int | None) -> bool:
-    """Return whether a sub-job is recreated without a policy."""
-    if failure.loss is None:
-        return False
-    return quorum is not None or failure.loss.missing is not None
+def _is_recreated(failure: Failure, *, goes_on: bool) -> bool:
+    """Return whether a sub-job is recreated without a policy; `goes_on`: without a lost cluster."""
+    return failure.loss is not None and (goes_on or failure.loss.missing is not None)
+
+
+def _shrinks(hyperjob: HyperJob) -> bool:
+    """Return whether all sub-jobs start again after the loss of a cluster, if need be fewer."""
+    return hyperjob.elastic is not None and hyperjob.quorum is None
 
 
 def _affordable(
@@ -318,11 +330,15 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
         yield Failure(member=member, at=loss.at, reason=reason, why=why, loss=loss)
 
 
-def _match(policy: FailurePolicy, failure: Failure, *, alone: bool) -> MatchedFailure:
+def _match(
+    policy: FailurePolicy, failure: Failure, *, alone: bool, shrinks: bool
+) -> MatchedFailure:
     """Return a failure with the first rule that matches; `alone`: without one the others go on."""
     for index, rule in enumerate(policy.rules):
         if _matches(rule, failure):
             return MatchedFailure(failure, rule, f"failurePolicy.rules[{index}]")
+    if shrinks and failure.reason is Reason.CLUSTER_LOST:
+        return MatchedFailure(failure, _SHRINKS, "minReplicas")
     if not alone:
         return MatchedFailure(failure, _UNMATCHED, "failurePolicy")
     return MatchedFailure(failure, _ALONE if failure.loss is None else _LOST, "quorum")

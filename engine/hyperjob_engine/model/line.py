@@ -35,6 +35,10 @@ class Chosen(enum.StrEnum):
     EARLIEST_END = "EarliestEnd"
     FIRST_WITH_ROOM = "FirstWithRoom"
     FIRST = "FirstInOrder"  # none has room
+    LARGEST = "LargestWithRoom"
+    SMALLEST = "Smallest"  # no size has room
+    WANTED = "Wanted"  # no size has been chosen yet
+    LEFT = "LargestThatIsLeft"
 
 
 class MessageFacts(NamedTuple):

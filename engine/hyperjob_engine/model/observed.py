@@ -127,7 +127,8 @@ class Checkpoint:
 class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
 
-    `options` are its alternatives in order of preference, and `alternative` names its own.
+    `options` are its alternatives in order of preference, and `alternative` names its own. With
+    `least`, its fewest sub-jobs, they are its sizes, the largest first.
     """
 
     name: str
@@ -141,6 +142,7 @@ class ReplicatedJob:
     depends_on: tuple[Dependency, ...] = ()
     alternative: str = ""
     options: tuple["ReplicatedJob", ...] = ()
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,11 @@ class HyperJob:
     def key(self) -> str:
         """Return `namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def elastic(self) -> ReplicatedJob | None:
+        """Return the replicatedJob whose number of sub-jobs may change; None without one."""
+        return next((each for each in self.replicated_jobs if each.least is not None), None)
 
     @property
     def is_finished(self) -> bool:

@@ -30,7 +30,7 @@ from hyperjob_core.api.names import (
     VCJOB_KIND,
     WORLD,
 )
-from hyperjob_core.api.overlay import applied, taken
+from hyperjob_core.api.overlay import applied, sizes_of, taken
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
 from hyperjob_core.api.stops import StopStatus
@@ -299,13 +299,18 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
 
 
 def _chosen(raw: Object, had: Mapping[str, AlternativeStatus]) -> ReplicatedJob:
-    """Parse a replicatedJob with the alternative that the status has, or with its first one."""
+    """Parse a replicatedJob with the alternative or size of the status, or with its first one."""
     found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
-    if not found:
-        return _replicated_job(raw)
     options = tuple(
         replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
     )
+    if not found:
+        whole, sizes = _replicated_job(raw), sizes_of(raw)
+        if not sizes:
+            return whole
+        options = tuple(
+            replace(whole, replicas=size, alternative=str(size), least=sizes[-1]) for size in sizes
+        )
     before = had.get(options[0].name)
     wanted = before.name if before is not None else ""
     chosen = next((each for each in options if each.alternative == wanted), options[0])

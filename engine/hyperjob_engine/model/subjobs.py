@@ -4,8 +4,9 @@ A child is a sub-job's vcjob, PropagationPolicy and ResourceBinding, and its ent
 Karmada empties the status of a vcjob when an apply fails. The child then keeps the phase that its
 entry in `status.jobs` records, until a cluster reports a newer one.
 
-A choice names an alternative for each replicatedJob that has some. A HyperJob with a choice has
-ordinary replicatedJobs: no other step knows that there are alternatives.
+A choice names an alternative for each replicatedJob that has some, or a size, which is the number
+of sub-jobs. A HyperJob with a choice has ordinary replicatedJobs: few other steps know that there
+are alternatives.
 """
 
 from collections.abc import Mapping, Sequence
@@ -267,7 +268,7 @@ def choices(hyperjob: HyperJob) -> Sequence[Choice]:
 
 def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
     """Return a HyperJob with these alternatives; an unknown one changes nothing."""
-    if choice == choice_of(hyperjob):
+    if not choice or choice == choice_of(hyperjob):
         return hyperjob
     wanted: Mapping[str, str] = dict(choice)
     groups = []

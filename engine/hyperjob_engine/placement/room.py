@@ -305,3 +305,17 @@ def _summed(free: Mapping[str, Resources]) -> dict[str, int]:
         for name, amount in each.items():
             found[name] = found.get(name, 0) + max(0, amount)
     return found
+
+
+def after_ends(room: Room) -> Room:
+    """Return the room after the end of all pods that are about to end, as nodes show them."""
+    made = room.after(Vacating.ENDING)
+    for name in room.free:
+        cluster = room.clusters[name]
+        if cluster.view is not None:
+            for job, demand in cluster.ending.items():
+                if job:
+                    made.leave(name, job, demand)
+                else:  # of other workloads: `after` has taken these pods from the nodes
+                    made.subtract(name, demand, -1)
+    return made

@@ -1,14 +1,19 @@
 """The choice among the alternatives of a HyperJob, from when each could start and how long it runs.
 
 The order of preference decides, unless all have a remaining time: then the earliest expected end.
+Among sizes it is the largest with room. Without any it is the smallest, which starts first: others
+make way only for that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from hyperjob_core.api.duration import later
 from hyperjob_engine.model.line import Chosen
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +47,15 @@ def best(options: Sequence[Option]) -> tuple[int, Chosen]:
     if with_room:
         return with_room[0], Chosen.FIRST_WITH_ROOM
     return next(iter(able), 0), Chosen.FIRST
+
+
+def largest(sizes: Sequence[_T], has_room: Callable[[_T], bool]) -> tuple[int, Chosen]:
+    """Return which of the sizes to take, of which the largest is the first, and why.
+
+    Most of those that wait have no room at all: the smallest is tried first.
+    """
+    *larger, smallest = sizes
+    if not has_room(smallest):
+        return len(larger), Chosen.SMALLEST
+    fitting = (place for place, each in enumerate(larger) if has_room(each))
+    return next(fitting, len(larger)), Chosen.LARGEST

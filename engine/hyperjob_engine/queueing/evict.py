@@ -19,9 +19,8 @@ from typing import Final, NamedTuple
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.placement.room import Room
+from hyperjob_engine.placement.room import Room, after_ends
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
-from hyperjob_engine.queueing.headroom import after_ends
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import Eviction, QueueState
 from hyperjob_engine.queueing.usage import QueueUsage

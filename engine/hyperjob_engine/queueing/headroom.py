@@ -79,20 +79,6 @@ def eventual_of(cluster: Cluster, held: Resources) -> dict[str, int]:
     return {name: min(amount, free.get(name, 0)) for name, amount in cluster.allocatable.items()}
 
 
-def after_ends(room: Room) -> Room:
-    """Return the room after the end of all pods that are about to end, as nodes show them."""
-    made = room.after(Vacating.ENDING)
-    for name in room.free:
-        cluster = room.clusters[name]
-        if cluster.view is not None:
-            for job, demand in cluster.ending.items():
-                if job:
-                    made.leave(name, job, demand)
-                else:  # of other workloads: `after` has taken these pods from the nodes
-                    made.subtract(name, demand, -1)
-    return made
-
-
 def wants(
     room: Room,
     eventual: Mapping[str, Resources],

@@ -139,6 +139,7 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         grace=_grace(children),
         choice=choice_of(hyperjob),
         remaining=remaining(hyperjob, took),
+        elastic=hyperjob.elastic is not None,
     )
 
 
@@ -287,10 +288,10 @@ def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
     """Return the running time that is left with the present alternatives; None if it is not known.
 
     The speed that the program had with them counts, else the estimate of their running time, else
-    what earlier runs of the same template with them `took`.
+    what earlier runs of the same template with them `took`. Room alone decides about a size.
     """
     choice, training = choice_of(hyperjob), mapping(hyperjob.status.get("training"))
-    if not choice:
+    if not choice or hyperjob.elastic is not None:
         return None
     step, steps = count(training.get("step")), count(training.get("steps"))
     left = max(0, steps - step)

@@ -33,7 +33,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.choose import Option, best
+from hyperjob_engine.queueing.choose import Option, best, largest
 from hyperjob_engine.queueing.evict import (
     Holders,
     evict,
@@ -246,15 +246,18 @@ class _Round:
         return False
 
     def _choose(self, waiting: Pending, firsts: list[OrderInQueue]) -> Pending:
-        """Let a HyperJob that holds nothing wait with the best of its alternatives."""
+        """Let a HyperJob that holds nothing wait with the best of its alternatives or sizes."""
         state, key, queue = self.state, waiting.order.key, waiting.queue
         unit = state.entries[key].unit
         variants = [replace(each, variants=unit.variants) for each in unit.variants]
         trials = [state.shapes.pending(each) for each in variants]
         timed = all(each.remaining is not None for each in variants)
-        place, why = best(
-            [self._option(*each, timed=timed) for each in zip(variants, trials, strict=True)]
-        )
+        if unit.elastic:
+            place, why = largest(trials, lambda each: isinstance(self._nominate(each), Grant))
+        else:
+            place, why = best(
+                [self._option(*each, timed=timed) for each in zip(variants, trials, strict=True)]
+            )
         choose(state, variants[place], why, now=self.now)
         # Those of the shape that it leaves are candidates too: they choose as it does.
         if trials[place].shape is not waiting.shape:

@@ -264,6 +264,8 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         return False
     elif entry.unit.parts != workload.parts:
         entry.rests_until, entry.rests = None, 0
+    if entry.unit.choice != workload.choice:
+        entry.chosen = None  # the status has another one, with its own reason
     _replace(state, entry, workload, now)
     return True
 

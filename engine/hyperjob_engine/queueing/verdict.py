@@ -130,9 +130,11 @@ def _may_use(block: Block | None) -> bool:
 
 
 def choice_in(state: QueueState, key: str) -> Choice:
-    """Return the alternatives that a round has chosen for a HyperJob; empty if none has."""
+    """Return the alternatives that a round has chosen, until the status has them; else empty."""
     entry = state.entries.get(key)
-    return entry.unit.choice if entry is not None else ()
+    if entry is None or (entry.holding and not entry.granted):
+        return ()
+    return entry.unit.choice
 
 
 def _are_closed(shortages: Collection[Shortage]) -> bool:
@@ -171,7 +173,8 @@ def _wait_of(
         place, text = 0, f"{why}; it is in no line until a cluster or a Queue changes"
     preempts, reclaims_from = _make_way(state, key)
     if entry.unit.variants:
-        text = f"{text}; of its alternatives this is about {choice_text(entry.unit.choice)}"
+        kind = "sizes" if entry.unit.elastic else "alternatives"
+        text = f"{text}; of its {kind} this is about {choice_text(entry.unit.choice)}"
     making_way = [f"preempts {listed(preempts)}"] if preempts else []
     if reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")

@@ -67,7 +67,8 @@ class QueuedHyperJob:
     templates.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     `choice` are its alternatives, and `remaining` is the running time that is left with them.
-    `variants` are the HyperJob with each choice that a round may take, the present one among them.
+    `variants` are the HyperJob with each choice that a round may take, the present one among them;
+    of an `elastic` one they are its sizes, the largest first.
     """
 
     key: str
@@ -94,6 +95,7 @@ class QueuedHyperJob:
     choice: Choice = ()
     remaining: timedelta | None = None
     variants: tuple["QueuedHyperJob", ...] = ()
+    elastic: bool = False
 
     @property
     def order(self) -> OrderInQueue:

@@ -48,6 +48,10 @@ _MESSAGES: Final[Mapping[Chosen, str]] = {
     Chosen.EARLIEST_END: "it is expected to end first, by its expected start and its speed",
     Chosen.FIRST_WITH_ROOM: "it is the first in order that had room",
     Chosen.FIRST: "no alternative had room, and it is the first in order that can have some",
+    Chosen.LARGEST: "it is the largest number of sub-jobs that had room",
+    Chosen.SMALLEST: "no number of sub-jobs had room, and the smallest starts first",
+    Chosen.WANTED: "it is the number that the spec asks for, and the queue has not decided yet",
+    Chosen.LEFT: "it is the largest number of sub-jobs that had room after a restart",
 }
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -68,7 +72,6 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     training = training_status(observed, jobs)
     state = state_of(jobs, outlooks, previous=previous, stall=stall, slow=slow_text(training))
     clusters = _cluster_entries(jobs)
-    histories = kept([job.history for job in jobs])
     status: Object = {
         "replicatedJobsStatus": _group_entries(observed, jobs),
         "splitCount": len(jobs),
@@ -76,7 +79,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "state": _state_entry(state, old, now),
         "jobs": [
             table.write(replace(job, history=tuple(history)), JobStatus)
-            for job, history in zip(jobs, histories, strict=True)
+            for job, history in zip(jobs, kept([each.history for each in jobs]), strict=True)
         ],
         "clusters": clusters,
         "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
@@ -291,7 +294,8 @@ def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> 
         before = known.get(group)
         entry = before if before is not None and before.name == name else None
         if chosen is not None or entry is None:
-            why = Chosen.FIRST if chosen is None else chosen
+            sized = observed.hyperjob.elastic is not None
+            why = chosen or (Chosen.WANTED if sized else Chosen.FIRST)
             entry = AlternativeStatus(
                 replicated_job=group, name=name, reason=why, message=_MESSAGES[why]
             )

@@ -55,6 +55,7 @@ class Draft:
     opening: frozenset[str] = frozenset()
     back_off: GangBackOff = field(default_factory=GangBackOff)
     chooses_again: timedelta | None = None  # in how long it gives its share back; None: it does not
+    shrinks: timedelta | None = None  # in how long it takes a smaller size; None: it does not
 
     @property
     def minimum(self) -> int:

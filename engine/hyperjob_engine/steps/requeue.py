@@ -48,6 +48,7 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
     known += [next_due(observed, draft.children), until_deadline(observed)]
     known += [next_restart(observed, draft.children), unopened(observed), draft.chooses_again]
+    known += [draft.shrinks]
     known += [rejection_check.wait for rejection_check in draft.rejection_checks.values()]
     known += [silence_check.wait for silence_check in draft.silence_checks.values()]
     yield from (wait for wait in known if wait is not None)

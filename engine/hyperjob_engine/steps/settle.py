@@ -11,7 +11,7 @@ The scaling step: the sub-jobs of the spec, and the deletion of all other existi
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -32,9 +32,18 @@ from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.silence import count_silent
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
-from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, choices, closed_queue_of
+from hyperjob_engine.model.subjobs import (
+    Child,
+    Choice,
+    Group,
+    SubJob,
+    child_of,
+    choices,
+    closed_queue_of,
+)
+from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.place import fits_never, place
-from hyperjob_engine.placement.room import Room
+from hyperjob_engine.placement.room import Room, after_ends
 from hyperjob_engine.plugins.hook import set_up
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources
@@ -43,6 +52,8 @@ from hyperjob_engine.steps.draft import Draft
 _NO_ROOM: Final = Reason.INSUFFICIENT_CAPACITY
 _PATIENCE: Final = timedelta(minutes=1)
 """How long a HyperJob waits for room with its alternatives, before it may take others."""
+_SETTLES: Final = timedelta(seconds=10)
+"""How long after a restart clusters may not show yet that the pods before it have ended."""
 
 
 def place_missing(draft: Draft) -> None:
@@ -89,25 +100,73 @@ def _chooses_again(draft: Draft) -> timedelta | None:
     None: it has no others, or any of its sub-jobs exists, has ended, is not admitted or has room.
     It waits `_PATIENCE` for room in clusters that can hold it; other HyperJobs may soon leave them.
     """
-    observed, waiting = draft.observed, draft.split.waiting
-    if len(choices(observed.hyperjob)) < 2:
+    observed = draft.observed
+    if len(choices(observed.hyperjob)) < 2 or not _is_without_room(draft):
         return None
+    if _never(draft):
+        return timedelta()
+    return max(timedelta(), _restarted(observed) + _PATIENCE - observed.now)
+
+
+def smaller(draft: Draft) -> Choice:
+    """Return the largest size with which a HyperJob without room can start; empty if there is none.
+
+    It is taken at once where usable clusters cannot hold the present size even empty, as after the
+    loss of one. `draft.shrinks` is set while a size may be taken later.
+    """
+    observed = draft.observed
+    group = observed.hyperjob.elastic
+    if group is None or not _is_without_room(draft):
+        return ()
+    wait = _restarted(observed) + _SETTLES - observed.now
+    if wait > timedelta() and not _never(draft):
+        draft.shrinks = wait
+        return ()
+    room = _after_all_ends(observed)
+    own = [request for request in draft.sought if request.group == group.name]
+    for option in group.options:
+        less = group.replicas - option.replicas
+        if 0 < less <= len(own):
+            gone = {request.name for request in own[-less:]}
+            asked = [request for request in draft.sought if request.name not in gone]
+            found = assign(asked, room, max_domains=observed.hyperjob.max_domains)
+            if len(found.assigned) == len(asked):
+                return ((group.name, option.alternative),)
+    return ()
+
+
+def _after_all_ends(observed: Observed) -> Room:
+    """Return the room after the end of pods that are about to end, and of those in doubt."""
+    room = after_ends(Room(observed.clusters))
+    for each in observed.clusters:
+        if each.name in room.free and any(each.doubtful.values()):
+            room.subtract(each.name, each.doubtful, -1)
+    return room
+
+
+def _is_without_room(draft: Draft) -> bool:
+    """Return whether all sub-jobs of a HyperJob are admitted and have no room."""
+    waiting = draft.split.waiting
     short = {name for name, each in waiting.items() if each.reason is _NO_ROOM}
     without = [sub_job for sub_job, _ in draft.missing.values() if sub_job.group.name in short]
-    unplaced = len(draft.placement.unplaced) + len(without)
-    if unplaced < len(draft.children):
-        return None
-    usable = Room(tuple(each for each in observed.clusters if each.usable))
-    if fits_never(
+    return len(draft.placement.unplaced) + len(without) >= len(draft.children)
+
+
+def _never(draft: Draft) -> bool:
+    """Return whether no usable cluster could hold the missing sub-jobs, even empty."""
+    observed = draft.observed
+    return fits_never(
         draft.sought,
-        usable,
+        Room(tuple(each for each in observed.clusters if each.usable)),
         minimum=max(1, draft.needed),
         max_domains=observed.hyperjob.max_domains,
-    ):
-        return timedelta()
+    )
+
+
+def _restarted(observed: Observed) -> datetime:
+    """Return when the phase of a sub-job last changed."""
     times = (timestamp(each.last_transition_time) for each in observed.hyperjob.records.values())
-    since = max(filter(None, times), default=observed.now)
-    return max(timedelta(), since + _PATIENCE - observed.now)
+    return max(filter(None, times), default=observed.now)
 
 
 def review_pinned(draft: Draft) -> None:

@@ -71,7 +71,9 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
     group = summary.group(name)
-    if group is not None and group.alternative is not None:
+    if group is not None and group.bounds:
+        head.append(f"  of {group.bounds}")
+    elif group is not None and group.alternative is not None:
         head.append(f"  alternative {group.alternative.name}")
     reasons = once([_remark(job) for job in jobs])
     children = [

@@ -1,7 +1,8 @@
 """Validation of the alternatives of replicatedJobs: each by the rules of the HyperJob that has it.
 
 What such a HyperJob lacks is reported at the alternative. The HyperJob as it is written has no
-error: without its alternatives each error would be reported again for each of them.
+error: without its alternatives each error would be reported again for each of them. The smallest
+size of a replicatedJob with minReplicas is looked at like an alternative.
 """
 
 import re
@@ -16,10 +17,11 @@ from hyperjob_core.api.defaults import completed, with_names
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.overlay import applied
+from hyperjob_core.api.overlay import applied, sizes_of
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
+    FORBIDDEN,
     INVALID,
     NOT_FOUND,
     EnoughError,
@@ -57,11 +59,43 @@ NO_CONTAINER = rule(
     "an alternative changes a container that the task lacks",
     "correct the name",
 )
+TOO_FEW = rule(
+    "X23.too-few",
+    INVALID,
+    "must be less than or equal to `replicas` ({count})",
+    "a replicatedJob asks for fewer sub-jobs than it needs at least",
+    "lower minReplicas, or raise replicas",
+)
+ONE_CHOICE = rule(
+    "X23.one-choice",
+    FORBIDDEN,
+    "may not be set together with {other}: the controller decides about one of them",
+    "a HyperJob leaves the number of its sub-jobs open, and also something else about them",
+    "remove one of the two",
+)
 _JOBS: Final = SPEC.child("replicatedJobs")
 _JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
 _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
 
 Judge = Callable[[Object, Report], None]
+
+
+def validate_sizes(jobs: list[Object], report: Report) -> None:
+    """Validate minReplicas of replicatedJobs against their other fields and each other."""
+    elastic = [index for index, job in enumerate(jobs) if job.get("minReplicas") is not None]
+    varied = [f"{_JOBS.index(i)}.alternatives" for i, job in enumerate(jobs) if _choices(job)]
+    for index in elastic:
+        job, path = jobs[index], _JOBS.index(index).child("minReplicas")
+        most, least = job.get("replicas") or 1, job["minReplicas"]
+        if least > most:
+            report.add(TOO_FEW, path, least, count=most)
+        others = [*varied]
+        if job.get("splitPolicy"):
+            others.append("splitPolicy")
+        if index != elastic[0]:
+            others.append(f"{_JOBS.index(elastic[0])}.minReplicas")
+        if others:
+            report.add(ONE_CHOICE, path, other=others[0])
 
 
 def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge: Judge) -> None:
@@ -79,7 +113,7 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
     for index, job in enumerate(jobs):
         seen: set[str] = set()
         for place, alternative in enumerate(_alternatives(job)):
-            path, name = _path(index, place), string(alternative.get("name"))
+            path, name = _path(job, index, place), string(alternative.get("name"))
             if name in seen:
                 report.add(NAME_TWICE, path.child("name"), name)
             seen.add(name)
@@ -101,7 +135,7 @@ def _validate_place(
         trial.append(job if alternative is None else applied(job, alternative))
         if alternative is not None:
             old = str(_JOBS.index(index))
-            moves[old] = _Move(job, alternative, old, str(_path(index, place)))
+            moves[old] = _Move(job, alternative, old, str(_path(job, index, place)))
     found = Report()
     with suppress(EnoughError):
         spec = {**mapping(hyperjob.get("spec")), "replicatedJobs": trial}
@@ -117,12 +151,18 @@ def _validate_place(
             report.remarks.append(RuleWarning(remark.rule, move.text(remark.text)))
 
 
-def _alternatives(job: Object) -> list[Object]:
+def _choices(job: Object) -> list[Object]:
     return objects(job.get("alternatives"))
 
 
-def _path(index: int, place: int) -> Path:
-    return _JOBS.index(index).child("alternatives").index(place)
+def _alternatives(job: Object) -> list[Object]:
+    """Return the alternatives of a replicatedJob; with minReplicas its smallest size."""
+    return _choices(job) or [{"replicas": size} for size in sizes_of(job)[-1:]]
+
+
+def _path(job: Object, index: int, place: int) -> Path:
+    path = _JOBS.index(index)
+    return path.child("alternatives").index(place) if _choices(job) else path.child("minReplicas")
 
 
 def _job_of(text: str) -> str:
@@ -176,7 +216,7 @@ class _Move:
     def _path(self, field: str) -> tuple[str, str]:
         """Return the field of the alternative, or the alternative and the field elsewhere."""
         below = field.removeprefix(self._old)
-        if below == field or not below.startswith("."):
+        if below == field or not below.startswith(".") or "name" not in self._alternative:
             return self._new, field
         try:
             items = self._items(below)

@@ -90,7 +90,7 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
         judge(shape.checked, found)
         jobs = (shape.checked.get("spec") or {}).get("replicatedJobs") or ()
         whole = not shape.broken and not found.refusals
-        if whole and any(job.get("alternatives") for job in jobs):
+        if whole and any(job.get("alternatives") or job.get("minReplicas") for job in jobs):
             validate_alternatives(shape.written, found, report, judge)
     if found.refusals or found.remarks:
         report.take(

@@ -22,6 +22,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
 from hyperjob_core.api.wire import at, mapping
+from hyperjob_rules.validation.alternatives import validate_sizes
 from hyperjob_rules.validation.bounds import validate_bounds
 from hyperjob_rules.validation.checkpoint import validate_checkpoint
 from hyperjob_rules.validation.forms import (
@@ -298,6 +299,8 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
         validate_replicated_job(job, at, report, max_domains=spec.get("maxDomains"))
         validate_depends_on(job, names, at, report)
         names.setdefault(name, index)
+    if any(job.get("minReplicas") is not None for job in jobs):
+        validate_sizes(jobs, report)
     sizes = [size_of(job) for job in jobs]
     _validate_numbers(spec, sizes, path, report)
     validate_names(hyperjob, sizes, report)

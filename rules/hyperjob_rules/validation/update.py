@@ -284,6 +284,8 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
         case ("replicas",):
             if _is_sized(pair[1]):
                 report.add(SPLIT_SIZE, _path(step))
+            elif any(job.get("minReplicas") is not None for job in pair):
+                report.add(FIXED, _path(step))
         case ("clusterNames" | "clusterPolicy", *_):
             if phase not in UNPLACED:
                 report.warn(PLACED, _path(step[:3]))

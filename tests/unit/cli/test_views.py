@@ -134,6 +134,18 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
     assert value["alternative"]["message"] == "it had room"
 
 
+def test_the_tree_has_the_number_of_sub_jobs_beside_its_bounds() -> None:
+    obj = hyperjob(
+        "Running",
+        sub_job(phase="Running", accelerators=8),
+        alternatives=[{"replicatedJob": "trainer", "name": "1"}],
+    )
+    obj["spec"]["replicatedJobs"][0] |= {"replicas": 4, "minReplicas": 1}
+    assert plain(tree.lines(read(obj), {}, {}))[1] == "└─ trainer  1 sub-job  of 1 to 4"
+    (group,) = read(obj).groups
+    assert group.whole == group.size, "what runs, not what it asks for"
+
+
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
     job = read(hyperjob("Running", sub_job(phase="Running", cluster="east", running=1))).jobs[0]
     assert pod_counts(job, None) == {"running": 1, "pending": 1}

@@ -20,7 +20,7 @@ from hyperjob_engine.gang.gang import follows_opening, is_through, opens_gate
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
-from hyperjob_engine.model.subjobs import child_of
+from hyperjob_engine.model.subjobs import child_of, choosing
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
@@ -39,7 +39,7 @@ from hyperjob_engine.queueing.state import (
     set_queues,
     update,
 )
-from hyperjob_engine.queueing.verdict import is_contended, verdict_of
+from hyperjob_engine.queueing.verdict import choice_in, is_contended, verdict_of
 from hyperjob_engine.resources import Resources
 from hyperjob_rules.stamp import stamp
 from tests.unit.engine.builders import GPU, Object, binding, cluster, vcjob_status
@@ -98,6 +98,8 @@ class GangWorld(World):
     def observe(self, name: str) -> Observed:
         """Look with the controller's eyes."""
         found, key = super().observe(name), f"default/{name}"
+        choice = choice_in(self.state, key)
+        found = replace(found, hyperjob=choosing(found.hyperjob, choice))
         bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
         promised, forecast = reserved(self.state, but=key), self._forecast()
         found = replace(

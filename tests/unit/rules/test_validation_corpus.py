@@ -50,7 +50,7 @@ ROWS = (
     "F3",
     "F4",
     "F5",
-    *(f"X{number}" for number in range(1, 23)),
+    *(f"X{number}" for number in range(1, 24)),
 )
 
 
