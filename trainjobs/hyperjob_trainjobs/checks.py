@@ -12,7 +12,7 @@ from hyperjob_core.api.trainer import (
     TRAINER_GROUP,
     TRAINER_STEP,
 )
-from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
+from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_trainjobs.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
 from hyperjob_trainjobs.launcher import RESERVED as MPI_RESERVED
 from hyperjob_trainjobs.merge import pod_of, step_of
@@ -22,6 +22,8 @@ from hyperjob_trainjobs.refusals import Refusals
 _RESERVED: Final = frozenset(
     {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}
 )
+_COUNTED: Final = ("auto", "cpu", "gpu")
+"""The numbers of processes that torchrun counts itself."""
 _EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _OWN: Final = frozenset({"containers", "volumes", "restartPolicy"})
 """The fields of an initializer's pod that its init container keeps."""
@@ -65,6 +67,10 @@ def _check_trainer(spec: Object, policy: Object, nodes: int, refusals: Refusals)
     trainer = mapping(spec.get("trainer"))
     if nodes < 1:
         refusals.value("trainer.numNodes", nodes, "a HyperJob has at least one node")
+    processes, known = trainer.get("numProcPerNode"), _COUNTED if "torch" in policy else ()
+    if processes not in (None, *known) and count(processes) < 1:
+        text = ", or ".join(["must be at least 1", *known])
+        refusals.value("trainer.numProcPerNode", processes, text)
     if strings(trainer.get("command")) == ("tune", "run") and "torch" in policy:
         refusals.field(
             "trainer.command",

@@ -4,7 +4,7 @@ A TrainJob is refused by field where it cannot be carried over, and where its Hy
 refused. The controller decides the same again: an outage of the webhook lets no TrainJob through.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob_core.api.field import METADATA, SPEC, FieldError, forbidden, invalid, not_found
@@ -45,8 +45,9 @@ def judge(trainjob: Object, old: Object | None, around: Around, context: Context
     if found.hyperjob is None:
         return Decision(errors=found.refusals)
     decided = validate_create(found.hyperjob, context=context)
+    name = str(at(trainjob, "metadata", "name"))
     errors = [
-        invalid(SPEC, str(at(trainjob, "metadata", "name")), f"its HyperJob is refused: {error}")
+        replace(invalid(SPEC, name, f"its HyperJob is refused: {error}"), remedy=error.remedy)
         for error in decided.errors
     ]
     return Decision(errors=tuple(errors), warnings=decided.warnings)

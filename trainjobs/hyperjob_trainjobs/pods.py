@@ -14,7 +14,7 @@ from hyperjob_core.api.trainer import (
     NODE,
     REPLICATED_JOB_NAME,
 )
-from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
+from hyperjob_core.api.wire import at, mapping, objects, string, string_map, strings
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.resources import accelerator_of, parse_resources
 from hyperjob_trainjobs.merge import merged, pod_of, step_of, upserted
@@ -179,7 +179,7 @@ def _processes_per_node(training: Training, job: Object) -> str:
 
     With GPUs it is `auto`, by which torchrun counts them; parts of GPUs it would count wrongly.
     """
-    asked = integer(training.trainer.get("numProcPerNode"))
+    asked = training.trainer.get("numProcPerNode")
     if asked is not None:
         return str(asked)
     containers = objects(pod_of(job).get("containers"))

@@ -15,6 +15,7 @@ from hyperjob_core.api.trainer import (
     RUNS_AS,
     RUNS_AS_HYPERJOB,
     RUNTIME_KIND,
+    TRAINER_CONTROLLER,
     TRAINER_GROUP,
     TRAINJOB_KIND,
 )
@@ -142,7 +143,10 @@ def _checked_trainjob(document: Document, runtime: Object) -> CheckedDocument:
     decided = judge(trainjob, None, around, NOTHING_KNOWN)
     errors = [_error(document, TRAINJOB_KIND, each, each.remedy) for each in decided.errors]
     texts = [f"its HyperJob: {text}" for text in decided.warnings]
-    if not runs_as_hyperjob(trainjob, runtime, None):
+    manager = string(at(trainjob, "spec", "managedBy")) or TRAINER_CONTROLLER
+    if manager != TRAINER_CONTROLLER:
+        texts.append(f"spec.managedBy is {manager}: HyperJob leaves the TrainJob alone")
+    elif not runs_as_hyperjob(trainjob, runtime, None):
         texts.append(
             f"runs as a HyperJob only in a namespace with the label {RUNS_AS}={RUNS_AS_HYPERJOB}:"
             " neither the TrainJob nor its runtime has it"

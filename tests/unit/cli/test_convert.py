@@ -333,6 +333,9 @@ def test_lint_validates_a_trainjob_whose_runtime_is_in_a_file(tmp_path: Path):
     refused = run("lint", tmp_path, RUNTIME, wrong)
     assert refused.exit_code == 1
     assert "error: spec.trainer.numNodes: Invalid value: 0" in refused.stdout
+    memory = {"resourcesPerNode": {"limits": {"memory": "32GB"}}}
+    wrong = {**TRAINJOB, "spec": {**TRAINJOB["spec"], "trainer": memory}}
+    assert "    remedy: write 32Gi, or 32G" in run("lint", tmp_path, RUNTIME, wrong).stdout
 
 
 def test_lint_says_what_a_trainjob_lacks_to_be_validated_or_to_run(tmp_path: Path):
@@ -341,6 +344,9 @@ def test_lint_says_what_a_trainjob_lacks_to_be_validated_or_to_run(tmp_path: Pat
     plain = {**RUNTIME, "metadata": {"name": "torch"}}
     unlabelled = run("lint", tmp_path, plain, TRAINJOB)
     assert "only in a namespace with the label training.volcano.sh/runs-as" in unlabelled.stdout
+    kueue = {**TRAINJOB, "spec": {**TRAINJOB["spec"], "managedBy": "kueue.x-k8s.io/multikueue"}}
+    left = run("lint", tmp_path, RUNTIME, kueue).stdout
+    assert "managedBy is kueue.x-k8s.io/multikueue: HyperJob leaves the TrainJob alone" in left
 
 
 def test_lint_names_the_kinds_of_a_file_without_hyperjobs(tmp_path: Path):

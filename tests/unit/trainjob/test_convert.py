@@ -8,7 +8,7 @@ import pytest
 from hyperjob_core.api.wire import at
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_trainjobs.convert import convert
-from tests.support.trainjobs import job, runtime, stored
+from tests.support.trainjobs import job, mpi_runtime, runtime, stored
 from tests.support.trainjobs import trainjob as written
 
 Object = dict[str, Any]
@@ -99,6 +99,7 @@ def test_every_node_has_the_rank_and_the_variables_that_trainer_gives_it() -> No
     [
         ({}, "1"),
         ({"numProcPerNode": 3}, "3"),
+        ({"numProcPerNode": "gpu"}, "gpu"),
         ({"resourcesPerNode": {"requests": {"cpu": "2500m"}}}, "3"),
         ({"resourcesPerNode": {"limits": {"cpu": "2"}}}, "2"),
         ({"resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": 4}}}, "auto"),
@@ -303,6 +304,18 @@ NODES = {"numNodes": 2}
         ),
         (trainjob(), runtime("t", job("trainer", hostname="x")), "spec.runtimeRef", "hostname"),
         (trainjob(trainer={"numNodes": 0}), runtime(), "spec.trainer.numNodes", "at least one"),
+        (
+            trainjob(trainer={"numProcPerNode": 0}),
+            runtime(),
+            "spec.trainer.numProcPerNode",
+            "must be at least 1, or auto, or cpu, or gpu",
+        ),
+        (
+            trainjob(trainer={"numProcPerNode": "gpu"}),
+            mpi_runtime(),
+            "spec.trainer.numProcPerNode",
+            "must be at least 1",
+        ),
         (
             trainjob(trainer={"command": ["tune", "run"]}),
             runtime(),
