@@ -40,7 +40,7 @@ from hyperjob_core.kube.paging import (
     read_list,
     short,
 )
-from hyperjob_core.kube.proxied import Proxied
+from hyperjob_core.kube.proxied import proxied
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Response, Transport
 
@@ -88,12 +88,15 @@ class Kube:
         namespace: str = config.DEFAULT_NAMESPACE,
         bounds: Bounds = Bounds(),
         decoding: Decoding | None = None,
+        root: str = "",
     ) -> None:
+        """With a `root`, the path before all others, the transport stays open: it has an owner."""
         self.namespace = namespace
         self._decoding = decoding or Decoding()
         self._bounds = bounds
         self._transport = transport
         self._time_limit = time_limit
+        self._root = root
 
     @classmethod
     @asynccontextmanager
@@ -142,7 +145,8 @@ class Kube:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.close()
+        if not self._root:
+            await self._transport.close()
 
     @property
     def host(self) -> str:
@@ -151,8 +155,13 @@ class Kube:
 
     def member(self, cluster: str, *, time_limit: float = TIME_LIMIT) -> "Kube":
         """Return a client of a member through Karmada's proxy, over this client's connections."""
-        member = Proxied(self._transport, cluster)
-        return Kube(member, time_limit=time_limit, bounds=self._bounds, decoding=self._decoding)
+        return Kube(
+            self._transport,
+            time_limit=time_limit,
+            bounds=self._bounds,
+            decoding=self._decoding,
+            root=proxied(cluster, ""),
+        )
 
     async def get(
         self,
@@ -223,7 +232,7 @@ class Kube:
         }
         path = resource.path(namespace)
         stream = self._transport.stream(
-            path,
+            self._root + path,
             params=params,
             idle_limit=idle_limit,
             time_limit=timeout_seconds + self._time_limit,
@@ -359,7 +368,7 @@ class Kube:
         """Send any other request, for example discovery; raises KubeError unless 2xx."""
         return await self._transport.request(
             method,
-            path,
+            self._root + path,
             params=params,
             body=body if body is None or isinstance(body, bytes) else orjson.dumps(body),
             content_type=content_type,
@@ -381,7 +390,11 @@ class Kube:
         caller must close it: `async with aclosing(kube.stream(…)) as chunks`.
         """
         return self._transport.stream(
-            path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened
+            self._root + path,
+            params=params,
+            idle_limit=idle_limit,
+            time_limit=None,
+            opened=opened,
         )
 
     async def _call(

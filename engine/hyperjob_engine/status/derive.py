@@ -105,10 +105,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         conditions.insert(0, end_condition(old, jobs, end, generation=generation, now=now))
     status["conditions"] = conditions
     if training is not None:
-        moves = state.phase in _TRAINING and stall is None
         stalled = stall.step if stall is not None else None
         still = without_end(training, phase=state.phase, stalled=stalled)
-        status["training"] = training if moves else still
+        status["training"] = training if state.phase in _TRAINING and stall is None else still
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     status |= _alternatives(observed, training, state.phase)
