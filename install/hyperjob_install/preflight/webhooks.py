@@ -29,6 +29,7 @@ from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
+_AUTHORITY: Final = "; hyperjob-certs keeps ca.crt beside the certificate of the webhook"
 _OTHER_NAMES: Final = re.compile(
     r"is valid for |not valid for |any names|IP SANs|legacy Common Name|mismatch"
 )
@@ -82,9 +83,11 @@ def answers(observed: ObservedPlane) -> CheckResult:
     trial = observed.trial
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
-        return failed(
-            f"webhook configurations are missing: {', '.join(missing)}", remedy=observed.install()
+        said, remedy = (
+            f"webhook configurations are missing: {', '.join(missing)}",
+            observed.install(),
         )
+        return failed(said + (_AUTHORITY if "--ca-file" in remedy else ""), remedy=remedy)
     if trial is None:
         return failed("no HyperJob can be stored yet", remedy=observed.install())
     error = trial.error

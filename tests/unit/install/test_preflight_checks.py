@@ -547,7 +547,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "webhook-answers",
         healthy(mutating=[], validating=[]),
         FAILED,
-        "configurations are missing: hyperjob-mutating, hyperjob-validating",
+        "are missing: hyperjob-mutating, hyperjob-validating; hyperjob-certs keeps ca.crt beside",
         "hyperjob install ",
     ),
     "the webhook is away": (
