@@ -1,4 +1,7 @@
-"""Kills of the controller at random moments; `HYPERJOB_CHAOS_SEED` repeats a run."""
+"""Kills of the controller at random moments; `HYPERJOB_CHAOS_SEED` repeats a run.
+
+The kills have an end: a controller that starts as slowly as it is killed would never get on.
+"""
 
 import asyncio
 import contextlib
@@ -9,6 +12,7 @@ from collections.abc import AsyncIterator
 from tests.support.stack import Service
 
 SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+KILLS = int(os.environ.get("HYPERJOB_CHAOS_KILLS", "6"))
 
 
 @contextlib.asynccontextmanager
@@ -16,7 +20,7 @@ async def killing(controller: Service, moments: random.Random) -> AsyncIterator[
     """Kill the controller at random moments and start it again, until the block ends."""
 
     async def kill() -> None:
-        while True:
+        for _ in range(KILLS):
             await asyncio.sleep(moments.uniform(0.05, 2.5))
             controller.kill()
             await asyncio.to_thread(controller.start)
