@@ -140,16 +140,6 @@ def test_uninstalling_leaves_nothing_of_ours(karmada: ControlPlane, run: Run) ->
     assert "Nothing to delete" in run("uninstall", "--delete-crds").stdout
 
 
-def test_webhooks_are_the_first_to_go(karmada: ControlPlane, run: Run) -> None:
-    run("install")
-    told = list(changes(run("uninstall", "--dry-run", "-o", "json")))
-    assert [name.partition("/")[0] for name in told[:2]] == [
-        "ValidatingWebhookConfiguration",
-        "MutatingWebhookConfiguration",
-    ]
-    assert "MutatingWebhookConfiguration/hyperjob-mutating" in ours(karmada)
-
-
 def bundles(plane: ControlPlane) -> set[str]:
     """Read every caBundle of ours."""
     path = "jsonpath={.webhooks[*].clientConfig.caBundle}"
@@ -175,32 +165,6 @@ def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run
         karmada.kubectl("get", "crd", "jobs.batch.volcano.sh")
     finally:
         karmada.kubectl("delete", *files)
-
-
-def delete_namespace(plane: ControlPlane, name: str) -> None:
-    """Delete a namespace; a real API server without controllers needs an explicit finalization."""
-    plane.kubectl("delete", "namespace", name, f"--wait={str(not plane.real).lower()}")
-    if plane.real:
-        finalized = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
-        plane.kubectl(
-            *("replace", "--raw", f"/api/v1/namespaces/{name}/finalize", "-f", "-"),
-            stdin=json.dumps(finalized),
-        )
-
-
-def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane, run: Run) -> None:
-    name = "karmada-system"
-    delete_namespace(karmada, name)
-    run("install", "--skip", "webhooks")
-    labels = karmada.kubectl("get", "namespace", name, "-o", "jsonpath={.metadata.labels}")
-    skips = json.loads(labels.stdout)["namespace.karmada.io/skip-auto-propagation"]
-    assert skips == "true"
-    karmada.kubectl("get", "role", "hyperjob-controller", "-n", name)
-    told = changes(run("uninstall", "-o", "json"))
-    assert told[f"Namespace/{name}"] == "deleted"
-    if karmada.real:
-        delete_namespace(karmada, name)
-    karmada.kubectl("create", "namespace", name)
 
 
 def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
@@ -380,18 +344,3 @@ def test_remedies_name_the_context_that_preflight_checked(
     result = CliRunner().invoke(main, ["preflight", *server, "-o", "json"])
     missing = findings(result)["hyperjob-definition"]
     assert missing["remedy"].startswith(f"hyperjob install {' '.join(server)} --"), missing
-
-
-def test_tenancy_is_switched_on_and_off(karmada: ControlPlane, run: Run) -> None:
-    def policies() -> set[str]:
-        return {name for name in ours(karmada) if "hyperjob-tenancy" in name or "use-all" in name}
-
-    run("install")
-    assert not policies()
-    run("install", "--with", "tenancy")
-    assert len(policies()) == 7
-    assert "deleted" not in run("install").stdout
-    off = run("install", "--without", "tenancy")
-    assert "7 deleted" in off.stdout
-    assert not policies()
-    assert "deleted" not in run("install").stdout

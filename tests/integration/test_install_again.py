@@ -19,7 +19,6 @@ from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
 from hyperjob_certs.__main__ import main as certificates
-from hyperjob_install.tenancy import POLICIES
 from tests.integration.test_install import findings, leading, serving_webhook, webhook
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.embedded import crd_files
@@ -176,13 +175,6 @@ def inject_another_authority(plane: ControlPlane) -> None:
         plane.kubectl("patch", name, "--type=json", "-p", json.dumps(patch))
 
 
-def keep_queues(plane: ControlPlane) -> None:
-    for name in plane.kubectl("get", "clusterpropagationpolicy", "-o", "name").stdout.split():
-        if "queue" in name:
-            patch = '{"spec": {"conflictResolution": "Abort"}}'
-            plane.kubectl("patch", name, "--type=merge", "-p", patch)
-
-
 def interpreter(name: str, operation: str, kind: str = "Queue") -> dict[str, Any]:
     group = {"Queue": "scheduling.volcano.sh/v1beta1", "Job": "batch.volcano.sh/v1alpha1"}[kind]
     return {
@@ -218,33 +210,18 @@ GONE = {
     ],
 }
 MUTATING = ("mutatingwebhookconfiguration", "hyperjob-mutating")
-VALIDATING = ("validatingwebhookconfiguration", "hyperjob-validating")
 DAMAGES: dict[str, tuple[Damage, dict[str, str]]] = {
     "the mutating webhook is gone": (remove(*MUTATING), {"webhook-answers": "are missing"}),
-    "the validating webhook is gone": (remove(*VALIDATING), {"webhook-answers": "are missing"}),
     "another authority": (inject_another_authority, {"webhook-ca": "does not verify"}),
     "a definition of another": (
         replace_definition,
         {"default-queue": "does not exist", "hyperjob-definition": "lacks spec.quorum"},
     ),
-    "queues are not adopted": (keep_queues, {"queue-policy": "does not adopt queues"}),
     "Volcano Global's customization": (
         create(interpreter("queue-configuration", "statusAggregation")),
         {"interpreters": "conflict with HyperJob's"},
     ),
-    "a customization of another": (
-        create(interpreter("theirs", "statusAggregation")),
-        {"interpreters": "conflict with HyperJob's"},
-    ),
-    "a customization that hides a status": (
-        create(interpreter("theirs", "healthInterpretation", "Job")),
-        {"other-interpreters": "replaces Karmada's"},
-    ),
     "a webhook without a process": (create(GONE), {"vcjobs": "no process answers a webhook"}),
-    "half of tenancy": (
-        remove("validatingadmissionpolicybinding", POLICIES[0]),
-        {"tenancy": "tenancy is on in part"},
-    ),
 }
 
 

@@ -232,7 +232,7 @@ async def test_clusters_report_what_runs_and_at_rest_nothing_is_written(tmp_path
 
 
 async def test_many_jobs_pass_with_few_writes_each(tmp_path):
-    count = 24
+    count = 8
     async with (
         Topology(config(), tmp_path) as topology,
         Kube.connect(kubeconfig=topology.kubeconfig) as kube,

@@ -149,18 +149,6 @@ def test_a_bad_new_certificate_is_said_in_readiness_and_metrics_and_harms_nobody
         assert errors >= 1
 
 
-def test_an_expired_certificate_fails_readiness_and_says_why(tmp_path):
-    issue = [sys.executable, "-m", "hyperjob_certs", "issue", "--directory", str(tmp_path / "tls")]
-    days = 20 / 86400  # it must still be valid when the process is ready
-    subprocess.run([*issue, "--name=127.0.0.1", f"--days={days}"], check=True, timeout=60)
-    files = Certificates(*(tmp_path / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key")))
-    with webhook_process(tmp_path, files) as webhook:
-        wait_for(
-            lambda: get(f"{webhook.side_door}/readyz")[0] == 500, what="the certificate to expire"
-        )
-        assert "certificate expired at" in get(f"{webhook.side_door}/readyz")[1]
-
-
 async def test_a_flood_of_large_reviews_leaves_the_small_ones_their_time(tmp_path, certificates):
     """Large bodies are judged apart, two at a time: small ones are answered all the while."""
     review = json.loads(BINDING)

@@ -87,7 +87,6 @@ async def answered(webhook, review, connection=None):
 
 
 BEGINNINGS = {
-    "a TLS connection without a request": b"",
     "half a header": head(None)[:-2],
     "a header without its body": head(len(REVIEW)),
 }

@@ -45,7 +45,7 @@ from hyperjob_sandbox.simulate.world import Simulation
 from tests.unit.client.generated import hyperjob_of, some
 from tests.unit.engine.builders import GPU, Object
 
-FLEETS, WORLDS = 50, 10
+FLEETS, WORLDS = 25, 10
 SETTLED = 100.0
 """Virtual seconds after which a world is at rest: a cluster is lost after 20."""
 MOST = 4

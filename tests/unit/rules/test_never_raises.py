@@ -137,9 +137,10 @@ def mutations(document: Object, seen: set[Steps]) -> Iterator[tuple[Steps, Any, 
         if not place or form in seen:
             continue
         seen.add(form)
-        # The forms of pods are many, so each of their places gets two values in turn.
-        deep = len(place) > DEEP
-        for value in (GONE, VALUES[1 + len(seen) % 7]) if deep else VALUES:
+        # The places are many, so each gets one or two values in turn; most in pods get no other.
+        turn = len(seen) % 7
+        values = (GONE, VALUES[1 + turn], VALUES[1 + (turn + 3) % 7])
+        for value in values[turn % 2 : 2] if len(place) > DEEP else values:
             yield place, value, replaced(document, place, value)
 
 
@@ -180,7 +181,7 @@ def test_every_field_that_a_user_writes_is_in_an_example() -> None:
     assert set(fields(spec, ("spec",))) - known == set()
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_nothing_is_raised_whichever_field_is_gone_null_or_of_another_type(part: int) -> None:
     seen: set[Steps] = set()
     count = 0
@@ -188,7 +189,7 @@ def test_nothing_is_raised_whichever_field_is_gone_null_or_of_another_type(part:
         # A split and a status are looked at anew: their rules depend on what is beside them.
         known = set() if name.startswith(("split", "status")) else seen
         for number, (place, value, changed) in enumerate(mutations(document, known)):
-            if number % 8 != part:
+            if number % 4 != part:
                 continue
             count += 1
             try:

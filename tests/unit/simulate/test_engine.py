@@ -8,7 +8,6 @@ from hyperjob_core.kube.patches import merged
 from hyperjob_sandbox.simulate.engine import simulate
 from hyperjob_sandbox.simulate.history import History
 from hyperjob_sandbox.simulate.measure import measure
-from hyperjob_sandbox.simulate.policies import POLICIES
 from hyperjob_sandbox.simulate.sites import queue, shares_of
 from hyperjob_sandbox.simulate.workload import Failures, Outage, Submission
 from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
@@ -164,17 +163,3 @@ def test_queues_get_their_shares_while_both_ask() -> None:
     assert used["b"] / used["a"] == pytest.approx(3, rel=0.35)
     report = measure(history, policy="hyperjob", shares=shares_of(given))
     assert report.queues["b"].share == pytest.approx(0.75)
-
-
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_the_same_scenario_gives_the_same_report(policy: str) -> None:
-    given = scenario(
-        clusters(2, 1),
-        jobs(*((minute * 7 * MINUTE, HOUR, 8 << minute % 2) for minute in range(8))),
-        failures=Failures(pod=10),
-    )
-    first, second = (
-        measure(simulate(given, policy=policy), policy=policy, shares={"default": 1.0})
-        for _ in range(2)
-    )
-    assert first == second
