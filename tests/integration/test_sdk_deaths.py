@@ -86,19 +86,12 @@ def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
             pytest.param(moment, signal.SIGINT, id=f"ctrl-c {moment}")
             for moment in (
                 "/",
-                "/clusters.yaml",
-                "/control-plane.log",
                 "/tls/tls.crt",
-                "/karmada.kubeconfig",
-                "/ready",
-                "/webhook.log",
                 "/controller.log",
-                "ready",
                 "training",
             )
         ),
         pytest.param("/control-plane.log", signal.SIGKILL, id="sigkill at the start"),
-        pytest.param("/control-plane.log", signal.SIGTERM, id="sigterm at the start"),
         pytest.param("training", signal.SIGKILL, id="sigkill while training"),
         pytest.param("training", signal.SIGTERM, id="sigterm while training"),
         pytest.param("raise ValueError('mine')", None, id="exception"),

@@ -75,9 +75,11 @@ ATTACKS = {
 }
 
 
-@pytest.fixture
-def webhook(control_plane, tmp_path):
-    with registered_webhook(control_plane.kubeconfig, tmp_path) as process:
+@pytest.fixture(scope="module")
+def webhook(control_plane, tmp_path_factory):
+    with registered_webhook(
+        control_plane.kubeconfig, tmp_path_factory.mktemp("webhook")
+    ) as process:
         yield process
 
 

@@ -94,7 +94,10 @@ BEGINNINGS = {
 
 @pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS.keys())
 async def test_1500_connections_that_are_held_shut_nobody_out(webhook, beginning):
-    held = await attack(webhook, beginning, number=CONNECTIONS)
+    flood = asyncio.create_task(attack(webhook, beginning, number=CONNECTIONS))
+    while not flood.done():
+        assert await answered(webhook, REVIEW), "also while they are opened"
+    held = await flood
     try:
         assert len(held) == CONNECTIONS
         kept = await RawConnection.open(webhook.port, webhook.client_tls())
@@ -114,15 +117,6 @@ async def test_1500_connections_without_a_handshake_shut_nobody_out(webhook):
         assert memory_mb(webhook.process.pid) < 512, "the limit of the chart"
     finally:
         await hang_up(held)
-
-
-async def test_an_api_server_is_answered_while_connections_are_opened(webhook):
-    flood = asyncio.create_task(attack(webhook, head(None)[:-2], number=CONNECTIONS))
-    try:
-        while not flood.done():
-            assert await answered(webhook, REVIEW)
-    finally:
-        await hang_up(await flood)
 
 
 async def test_connections_to_the_probes_shut_the_kubelet_out_of_nothing(webhook):

@@ -41,10 +41,9 @@ class Authority:
         )
 
 
-@pytest.fixture
-def certificates(tmp_path):
-    issue_certificates(tmp_path / "tls")
-    return tmp_path / "tls"
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    return issue_certificates(tmp_path_factory.mktemp("metrics") / "tls").key.parent
 
 
 @pytest.fixture
@@ -140,12 +139,15 @@ async def test_plain_http_is_refused_there_and_still_serves_the_probes(get):
     assert (await get(scheme="http", path="/healthz", address=health))[0] == 200
 
 
-async def test_an_unusable_pair_and_an_unknown_api_server_are_named(certificates, monkeypatch):
+async def test_an_unusable_pair_and_an_unknown_api_server_are_named(
+    certificates, tmp_path, monkeypatch
+):
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
     with pytest.raises(ProtectionError, match=r"--metrics-cert-dir: kubeconfig /nowhere"):
         async with protection(certificates, user_agent="test/1"):
             pass
-    (certificates / "tls.key").write_text("none")
+    (tmp_path / "tls.crt").write_bytes((certificates / "tls.crt").read_bytes())
+    (tmp_path / "tls.key").write_text("none")
     with pytest.raises(ProtectionError, match=r"--metrics-cert-dir: "):
-        async with protection(certificates, user_agent="test/1"):
+        async with protection(tmp_path, user_agent="test/1"):
             pass
