@@ -3,8 +3,8 @@
 Environment variables enlarge the test: `HYPERJOB_CROWD` HyperJobs whose pods run for
 `HYPERJOB_CROWD_SECONDS` (`from-to`), `HYPERJOB_CROWD_KILLS=1` to kill the controller at random
 moments, `HYPERJOB_CROWD_KILL_SECONDS` (`from-to`) apart, and `HYPERJOB_CROWD_KILL_COMMAND`, a
-command that kills Volcano Global's dispatcher and starts it again, half as often. `pytest -rP`
-shows what was measured.
+command that kills Volcano Global's dispatcher and starts it again, half as often.
+`HYPERJOB_CROWD_ADMISSION=none` runs without queue admission. `pytest -rP` shows what was measured.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ KILLS = os.environ.get("HYPERJOB_CROWD_KILLS") == "1"
 KILL_SECONDS = tuple(
     float(each) for each in os.environ.get("HYPERJOB_CROWD_KILL_SECONDS", "1-15").split("-")
 )
+ADMISSION = os.environ.get("HYPERJOB_CROWD_ADMISSION", "auto")
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
 NODES = 4  # of each embedded cluster: the same crowd waits for fewer accelerators
 STANDSTILL = max(180.0, 3 * SECONDS[1])  # the test fails after this time without an ended HyperJob
@@ -52,7 +53,7 @@ def world(
     content["volcanoGlobal"] = {"enabled": request.param}
     file.write_text(yaml.safe_dump(content))
     with open_world(
-        settings, directory, clusters=file, queue_admission="auto", gang_timeout=300
+        settings, directory, clusters=file, queue_admission=ADMISSION, gang_timeout=300
     ) as opened:
         if opened.volcano_global is not request.param:
             pytest.skip(
