@@ -13,9 +13,10 @@ same value until then. Invariants, after each call:
 - `clusters` returns what is left beside each reservation that holds at its time; where the nodes
   are known, beside the pods of reservations that these do not show.
 
-After a restart they are computed from the informer caches; what has ended before is not known. A
-sub-job of an existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted.
-A vcjob that merely has the labels of a HyperJob does not count.
+After a restart they are computed from the informer caches. What has ended before is not known: all
+that a summary shows as used is in `settling` until the next one, or for `lag`. A vcjob of an
+existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted. The labels of
+a HyperJob alone do not make a vcjob count.
 """
 
 import heapq
@@ -25,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
@@ -56,9 +57,10 @@ from hyperjob_engine.placement.capacity import (
     summarise,
 )
 from hyperjob_engine.placement.ground import Ground, among, ground_of
-from hyperjob_engine.resources import PODS, Resources, accumulate, scale, total, whole
+from hyperjob_engine.resources import PODS, Resources, accumulate, scale, subtract, total, whole
 
 Lookup = Callable[[str], Object | None]
+_UNKNOWN: Final = "of the leader before"
 _PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
 
 
@@ -129,20 +131,15 @@ class Reservations:
         self._entries: dict[str, Reservation] = {}
         self._by_cluster: dict[str, dict[str, None]] = {}
         self._sums: dict[str, dict[str, int]] = {}
-        self._settling: dict[str, dict[str, int]] = {}
         self._pods: dict[str, Counter[_PodKind]] = {}
         self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
         # A heap of the ends of entries and of `_ended`. An item counts while it is the present one
         # of its key; the number keeps two items from being compared.
         self._due: list[tuple[datetime, int, str, Reservation | _Ended]] = []
         self._order = itertools.count()
+        self._began = False
         self._assumed: Counter[str] = Counter()
         self._summarised: dict[str, datetime] = {}
-
-    def __str__(self) -> str:
-        """Return the sub-jobs that hold room on a cluster which its status does not show yet."""
-        found = sorted(f"{key} on {each.cluster}" for key, each in self._entries.items())
-        return ", ".join(found) or "none"
 
     def update(self, key: str, *, now: datetime) -> None:
         """Update the reservation of a vcjob after a change of one of its objects.
@@ -242,6 +239,11 @@ class Reservations:
     ) -> tuple[Cluster, ...]:
         """Return the clusters with their free resources, minus the `promised` requests on each."""
         self.expire(now=now)
+        if not self._began:
+            self._began = True
+            for each in self._shown.values():
+                used = subtract(each.allocatable, each.free)
+                self._end(_UNKNOWN, _Ended(each.name, used, now, later(now, self._lag)))
         views = self._views(now, ())
         found = tuple(self._cluster(name, views.get(name)) for name in sorted(self._shown))
         if not promised:
@@ -264,13 +266,17 @@ class Reservations:
     def _computed(self, shown: Cluster, view: MemberView | None) -> Cluster:
         """Return a cluster as the reservations leave it."""
         name = shown.name
-        ended = self._ended.get(name, {})
+        ended = dict(self._ended.get(name, {}))
+        unsure = ended.pop(_UNKNOWN, None)
         if view is None:
+            entries = map(self._entries.__getitem__, self._by_cluster.get(name, ()))
+            settling = [each.demand for each in entries if each.shown_at is not None]
+            settling += [] if unsure is None else [unsure.demand]
             return promised_on(
                 shown,
                 self._sums.get(name, {}),
                 self._pods_on(name),
-                settling=dict(self._settling.get(name, {})),
+                settling=total(settling),
                 ending={"": total(each.demand for each in ended.values())},
             )
         ground = ground_of(name, view)
@@ -412,10 +418,13 @@ class Reservations:
         if known.cluster and known.reached:
             gone = later(now, grace)
             ended = _Ended(known.cluster, known.demand, gone, later(gone, self._lag))
-            self._ended.setdefault(known.cluster, {})[key] = ended
-            heapq.heappush(self._due, (ended.due, next(self._order), key, ended))
-            self._recompute(known.cluster)
+            self._end(key, ended)
         known.reached = False
+
+    def _end(self, key: str, ended: _Ended) -> None:
+        self._ended.setdefault(ended.cluster, {})[key] = ended
+        heapq.heappush(self._due, (ended.due, next(self._order), key, ended))
+        self._recompute(ended.cluster)
 
     def _forget(self, key: str, ended: _Ended) -> None:
         del self._ended[ended.cluster][key]
@@ -459,11 +468,11 @@ class Reservations:
         if old is not None:
             del self._entries[key]
             del self._by_cluster[old.cluster][key]
-            self._count(old, -1)
+            self._hold(old.cluster, old.demand, old.pods, -1)
         if entry is not None:
             self._entries[key] = entry
             self._by_cluster.setdefault(entry.cluster, {})[key] = None
-            self._count(entry, 1)
+            self._hold(entry.cluster, entry.demand, entry.pods, 1)
             if entry.shown_at is not None:
                 heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
         if old is not None and (entry is None or entry.cluster != old.cluster):
@@ -474,11 +483,6 @@ class Reservations:
         if isinstance(what, _Ended):
             return self._ended.get(what.cluster, {}).get(key) is what
         return self._entries.get(key) is what
-
-    def _count(self, entry: Reservation, sign: int) -> None:
-        self._hold(entry.cluster, entry.demand, entry.pods, sign)
-        if entry.shown_at is not None:
-            accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)
 
     def _hold(self, cluster: str, demand: Resources, pods: tuple[PodGroup, ...], sign: int) -> None:
         """Take room of a cluster, or return it with sign -1."""

@@ -77,6 +77,24 @@ def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
     assert books.held() == {"a": 8}
 
 
+@pytest.mark.parametrize("summarised", [timedelta(seconds=5), None])
+def test_to_a_new_leader_all_that_a_summary_shows_as_used_may_have_ended(
+    books: Books, summarised: timedelta | None
+) -> None:
+    """Until the next summary, or for its greatest age, it stops nobody whom that may spare."""
+    used = member("a", 8)
+    used["status"]["resourceSummary"]["allocated"] = {GPU: "3"}
+    books.reservations.follow(EventType.MODIFIED, None, used)
+    assert books.on("a").doubtful[GPU] == 3 * 10**9
+    assert books.on("a").free[GPU] == 5 * 10**9
+    early = (summarised or LAG) - timedelta(seconds=1)
+    books.reservations.summarised("a", now=NOW + timedelta(seconds=1))
+    assert books.on("a", NOW + early).doubtful[GPU] == 3 * 10**9
+    if summarised is not None:
+        books.reservations.summarised("a", now=NOW + summarised)
+    assert not any(books.on("a", NOW + (summarised or LAG)).doubtful.values())
+
+
 GONE: dict[str, Object | None] = {
     "no-hyperjob": None,
     "hyperjob-of-another-uid": {"metadata": {"uid": "another"}},
