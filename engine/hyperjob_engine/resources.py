@@ -172,11 +172,12 @@ def amount_text(name: str, amount: int) -> str:
 
 
 def amount_only(name: str, amount: int) -> str:
-    """Return an amount for people: a long one is rounded to three digits."""
+    """Return an amount for people: a long one is rounded to three digits, 99500m is 99.5."""
     if is_extended(name) and amount % NANO == 0:
         return str(amount // NANO)  # a whole number of devices has no suffix such as k
     exact = _canonical(name, amount)
-    return exact if len(exact) <= _LETTERS else _rounded(name, amount)
+    is_short = len(exact) <= _LETTERS and not (exact.endswith("m") and abs(amount) >= 10 * NANO)
+    return exact if is_short else _rounded(name, amount)
 
 
 def _rounded(name: str, amount: int) -> str:

@@ -11,7 +11,7 @@ from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.items import Unfit
-from hyperjob_engine.resources import amount_only, amount_text, fits, measure_of
+from hyperjob_engine.resources import PODS, amount_only, amount_text, fits, measure_of
 
 _OF_NODES: Final = "node.kubernetes.io/"
 _SYMBOLS: Final = {"In": "=", "NotIn": "!=", "Gt": ">", "Lt": "<"}
@@ -40,7 +40,8 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     free, matched = _sum(ready, resource), _sum(matching, resource)
     demand = _demand(wants)
     has = f"has {amount_text(resource, free.free)} free on {_nodes(free.some)}"
-    cause = _cause(found, resource, free, matched if demand else free)
+    short = _short(usable, request, resource)
+    cause = _cause(found, resource, free, matched if demand else free, short)
     texts = [f"{has}, {cause}" if free.some else f"has no {resource} free"]
     if demand:
         verb = "matches" if matched.nodes == 1 else "match"
@@ -51,8 +52,6 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
         have, first = "has" if taints.total() == 1 else "have", next(iter(taints))
         not_tolerated = f"a taint that it does not tolerate ({first.key}:{first.effect})"
         texts.append(f"{_nodes(taints.total())} {have} {not_tolerated}")
-    if short := _short(usable, request, resource):
-        texts.append(f"nodes with enough {resource} lack {short}")
     if wants.apart:
         texts.append("its pod anti-affinity keeps pods from sharing nodes")
     if wants.ports:
@@ -120,21 +119,24 @@ def label_hint(grounds: Iterable[Ground], pods: Iterable[PodGroup]) -> str:
     return ""
 
 
-def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum) -> str:
-    """Return why pods do not fit on nodes with so much free, of which they may use `usable`."""
+def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum, short: str) -> str:
+    """Return why pods do not fit on nodes with so much free, of which they may use `usable`.
+
+    `short` is what the nodes with enough of the resource lack.
+    """
     amount = dict(found.kind.request).get(resource, 0)
-    each, pods = amount_only(resource, amount), "1 pod"
-    if found.wanted != 1:
-        pods = f"{found.wanted} pods"
+    each = amount_only(resource, amount)
+    pods = "1 pod" if found.wanted == 1 else f"{found.wanted} pods"
     block = found.block
     if block is not None and (block.tier or block.tier_name):
         tier = block.tier_name or block.tier
         return f"but no HyperNode of tier {tier} with room for {pods} with {each} each"
     if usable.largest < amount:
-        if free.largest < amount:
-            largest = amount_only(resource, free.largest)
-            return f"but no node with {each} free (largest {largest})"
-        return f"but no node that matches with {each} free"
+        if free.largest >= amount:
+            return f"but no node that matches with {each} free"
+        return f"but no node with {each} free (largest {amount_only(resource, free.largest)})"
+    if short:
+        return f"but no node with {each} free also has {short}"
     if found.most:
         return f"which hold {found.most} of {pods} with {each} each"
     return f"but no room for {pods} with {each} each"
@@ -172,7 +174,7 @@ def _requirement(wanted: Expression) -> str:
 
 
 def _short(nodes: Sequence[MemberNode], request: dict[str, int], resource: str) -> str:
-    """Return the other resource that keeps pods from nodes with enough of the first; or empty."""
+    """Return how much of which other resource the nodes with enough of the first lack; or empty."""
     enough = [node for node in nodes if node.free.get(resource, 0) >= request.get(resource, 0)]
     if not enough or any(fits(request, node.free) for node in enough):
         return ""
@@ -182,4 +184,8 @@ def _short(nodes: Sequence[MemberNode], request: dict[str, int], resource: str) 
         for name, amount in request.items()
         if amount > node.free.get(name, 0)
     )
-    return min(missing, key=lambda name: (-missing[name], name), default="")
+    name = min(missing, key=lambda name: (-missing[name], name))
+    if name == PODS:
+        return "room for another pod"
+    largest = max(node.free.get(name, 0) for node in enough)
+    return f"{amount_text(name, request[name])} (largest {amount_only(name, largest)})"

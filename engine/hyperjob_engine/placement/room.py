@@ -73,9 +73,6 @@ class Room:
         self._trials: dict[tuple[str, frozenset[str]], Ground] = {}
         self._stand(standing)
 
-    def __repr__(self) -> str:
-        return repr({"free": self.free})
-
     def copy(self) -> "Room":
         """Return an independent copy."""
         made: Room = copy(self)

@@ -70,9 +70,15 @@ def test_a_shortage_names_the_tier_of_a_block(block: Bundle | None, cause: str) 
 @pytest.mark.parametrize(
     ("nodes", "short"),
     [
-        pytest.param([node("n", cpu=1)], "cpu", id="too few CPUs"),
-        pytest.param([node("n", cpu=1, room=0)], "cpu", id="the first by name of two"),
-        pytest.param([node("m", cpu=1, room=0), node("n", room=0)], "pods", id="the most frequent"),
+        pytest.param([node("n", cpu=1)], "4 cpu (largest 1)", id="too few CPUs"),
+        pytest.param(
+            [node("n", cpu=1, room=0)], "4 cpu (largest 1)", id="the first by name of two"
+        ),
+        pytest.param(
+            [node("m", cpu=1, room=0), node("n", room=0)],
+            "room for another pod",
+            id="the most frequent",
+        ),
         pytest.param([node("m", cpu=1), node("n")], "", id="one node has all"),
         pytest.param([node("n", 6, cpu=1)], "", id="the accelerators are too few already"),
         pytest.param([node("n", 7, cpu=4)], "", id="exactly enough"),
@@ -84,8 +90,8 @@ def test_a_shortage_names_the_tier_of_a_block(block: Bundle | None, cause: str) 
 def test_a_shortage_names_what_the_nodes_with_enough_accelerators_lack(
     nodes: list[MemberNode], short: str
 ) -> None:
-    lacks = re.findall(f"; nodes with enough {GPU} lack (.*)", shortage(Ground(view(nodes)), cpu=4))
-    assert lacks == ([short] if short else [])
+    told = shortage(Ground(view(nodes)), cpu=4)
+    assert re.findall(r"no node with 7 free also has (.*)", told) == ([short] if short else [])
 
 
 REQUIREMENTS = {

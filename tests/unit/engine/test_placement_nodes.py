@@ -456,8 +456,8 @@ SHORT = [
         view([node("n0", 8, cpu=4), node("n1", 0)]),
         task(1, 8, cpu=8),
         (
-            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no room for 1 pod with 8 each;"
-            f" nodes with enough {GPU} lack cpu"
+            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no node with 8 free also has 8"
+            " cpu (largest 4)"
         ),
     ),
 ]

@@ -3,6 +3,7 @@ import pytest
 from hyperjob_core.api.quantity import MAX
 from hyperjob_engine.resources import (
     accelerator_of,
+    amount_text,
     fits,
     is_counted,
     lacking,
@@ -153,3 +154,18 @@ def test_use_is_shown_of_devices_and_not_of_their_parts_or_of_interfaces(
     name: str, counted: bool
 ) -> None:
     assert is_counted(name) is counted
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "printed"),
+    [
+        (GPU, "2000", f"2000 {GPU}"),
+        ("memory", "1536Mi", "1536Mi memory"),
+        ("memory", "1234567890", "1.15Gi memory"),
+        ("cpu", "1500m", "1500m cpu"),
+        ("cpu", "99500m", "99.5 cpu"),
+        ("cpu", "33333333333n", "33.3 cpu"),
+    ],
+)
+def test_amounts_are_printed_as_people_write_them(name: str, text: str, printed: str) -> None:
+    assert amount_text(name, parse_resources({name: text})[name]) == printed
