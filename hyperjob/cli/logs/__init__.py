@@ -161,7 +161,7 @@ def logs(
                 async for source, line in lines:
                     printer.print(source, line)
         if hidden := found.reader.hidden:
-            out.remark(f"{hidden} lines of progress and stacks are hidden: see --progress")
+            out.remark(f"hidden lines of progress and stacks: {hidden}; see --progress")
         if found.failed:
             raise SystemExit(Code.FAILED)
 

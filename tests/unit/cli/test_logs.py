@@ -90,7 +90,7 @@ def test_progress_and_stacks_are_hidden_unless_asked_for(run: Run, fleet: Fleet)
     words = ("logs", "llm", "--cluster", "east", "--no-prefix")
     hidden = run(*words)
     assert hidden.stdout.splitlines() == FOR_PEOPLE
-    assert hidden.stderr == "2 lines of progress and stacks are hidden: see --progress\n"
+    assert hidden.stderr == "hidden lines of progress and stacks: 2; see --progress\n"
     shown = run(*words, "--progress")
     assert (shown.stdout.splitlines(), shown.stderr) == (texts, "")
     assert len(run(*words, "-o", "json").stdout.splitlines()) == len(texts)
