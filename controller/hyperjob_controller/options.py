@@ -1,4 +1,4 @@
-"""The options of the controller process, from flags, environment variables or a file."""
+"""The options of the controller process, each a flag."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

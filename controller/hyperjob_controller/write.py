@@ -12,7 +12,7 @@ import enum
 import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_controller.insight.measures import Meter
@@ -23,7 +23,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Conflict, NotFound
-from hyperjob_core.kube.events import EventKind
+from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.resources import HYPERJOBS, split_key
 from hyperjob_core.telemetry.logs import ref
 from hyperjob_engine.model.observed import Observed
@@ -160,18 +160,10 @@ def _awaits_bindings(observed: Observed, status: Object) -> bool:
 log = logging.getLogger(__name__)
 
 
-class Recorder(Protocol):
-    """The method of an EventRecorder that a pass calls."""
-
-    def event(self, obj: Object, type: EventKind, reason: str, action: str, note: str) -> None:  # noqa: A002
-        """Record an Event about an object."""
-        ...
-
-
 class Events:
     """Records Events about HyperJobs."""
 
-    def __init__(self, caches: Caches, recorder: Recorder) -> None:
+    def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
         self._caches = caches
         self._recorder = recorder
         self._starts: dict[str, tuple[Event, ...]] = {}

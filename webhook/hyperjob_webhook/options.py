@@ -1,4 +1,4 @@
-"""The options of the webhook process: flags, environment variables or a file.
+"""The options of the webhook process, each a flag.
 
 Files and ports are opened later, at the start of the server.
 """

@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions of HyperJobs and of Volcano's objects.
 
-The schema of a HyperJob's spec is `hyperjob.yaml` beside this module; that of its status comes from
-the table HyperJobStatus. `python -m hyperjob_core.api.schema` writes the file that users apply. The
+That of the HyperJob is `hyperjob.yaml` beside this module; the schema of its status comes from the
+table HyperJobStatus. `python -m hyperjob_core.api.schema` writes the file that users apply. The
 definitions in `crds` stand in for Volcano's own: the installer applies them where these are
 missing, and the embedded control plane serves them.
 """
@@ -34,64 +34,15 @@ _HEADER: Final = (
 )
 
 
-_COLUMNS: Final = (
-    ("Status", ".status.state.phase", "Phase of the HyperJob."),
-    ("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
-    ("Running", ".status.runningPods", "Pods running.", "integer"),
-    ("Progress", ".status.training.progress", "Steps done, in percent of all."),
-    ("Clusters", ".status.clusterNames", "Clusters in use."),
-    ("Restarts", ".status.restarts", "Restarts and moves.", "integer"),
-    ("Reason", ".status.state.reason", "Reason of the phase, one word."),
-    ("Age", ".metadata.creationTimestamp", "Time since creation.", "date"),
-    ("Queue", ".status.queue", "Queues in which the HyperJob waits or ran.", "string", 1),
-    ("Message", ".status.state.message", "Message about the reason.", "string", 1),
-)
-"""Name, path, description, type and priority of the columns of `kubectl get`."""
-
-
 def hyperjob_crd() -> Object:
     """Return the CRD of the HyperJob."""
-    spec: Object = yaml.load((HERE / "hyperjob.yaml").read_bytes(), _LOADER)  # noqa: S506 - safe
-    job = spec["properties"]["replicatedJobs"]["items"]["properties"]
+    made = _read(HERE / "hyperjob.yaml")
+    schema: Object = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    job = schema["spec"]["properties"]["replicatedJobs"]["items"]["properties"]
     job["templateSpec"] = {**_template(), **job["templateSpec"]}
-    schema: Object = {
-        "type": "object",
-        "description": "One training job that is split over several clusters and runs as one.",
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string", "description": "Group and version of the type."},
-            "kind": {"type": "string", "description": "Name of the type."},
-            "metadata": {"type": "object"},
-            "spec": bounded(spec),
-            "status": schema_of(HyperJobStatus),
-        },
-    }
-    version = {
-        "name": names.VERSION,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
-        "spec": {
-            "group": names.GROUP,
-            "names": {
-                "kind": names.KIND,
-                "listKind": f"{names.KIND}List",
-                "plural": names.PLURAL,
-                "singular": "hyperjob",
-                "shortNames": ["hyperjob", "hj"],
-                "categories": ["all", "volcano"],
-            },
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
+    schema["spec"] = bounded(schema["spec"])
+    schema["status"] = schema_of(HyperJobStatus)
+    return made
 
 
 @cache
@@ -158,14 +109,6 @@ def _without_defaults(node: Object) -> Object:
         below: Object = made["properties"]
         made["properties"] = {name: _without_defaults(each) for name, each in below.items()}
     return made
-
-
-def _column(
-    name: str, path: str, description: str, kind: str = "string", priority: int = 0
-) -> Object:
-    """Return a column of `kubectl get`; one with a priority is shown by `-o wide` only."""
-    column: Object = {"name": name, "type": kind, "jsonPath": path, "description": description}
-    return {**column, "priority": priority} if priority else column
 
 
 class _Dumper(yaml.SafeDumper):

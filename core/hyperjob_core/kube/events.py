@@ -12,17 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from prometheus_client import Counter
 
 from hyperjob_core.api.duration import micro_time, utc_now
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import PatchType
+from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.clock import Clock, LoopClock
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
 from hyperjob_core.kube.ratelimit import TokenBucket
-from hyperjob_core.kube.resources import EVENTS, Resource
+from hyperjob_core.kube.resources import EVENTS
 from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
@@ -49,26 +49,6 @@ for _reason in ("spam", "full", "failed"):
 Key = tuple[str, ...]
 
 
-class EventWriter(Protocol):
-    """The methods of a client that the recorder calls; `Kube` has them."""
-
-    async def create(self, resource: Resource, obj: Object) -> Object:
-        """Create an object."""
-        ...
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Object,
-        *,
-        kind: PatchType,
-        namespace: str | None = None,
-    ) -> Object:
-        """Change an object."""
-        ...
-
-
 @dataclass(slots=True)
 class _Series:
     """One Event and its number of repetitions; its body is in memory until it is written."""
@@ -85,7 +65,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        kube: EventWriter,
+        kube: Kube,
         reporting_controller: str,
         *,
         instance: str = "",

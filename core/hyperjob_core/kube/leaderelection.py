@@ -10,7 +10,7 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from prometheus_client import Gauge
 
@@ -18,9 +18,10 @@ from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import manager_of
 from hyperjob_core.api.wire import at, string_map
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.lease import Sight, held, new_lease, released
-from hyperjob_core.kube.resources import LEASES, Resource
+from hyperjob_core.kube.resources import LEASES
 from hyperjob_core.registry import REGISTRY
 
 log = logging.getLogger(__name__)
@@ -40,22 +41,6 @@ _LEADING: Final = Gauge(
 )
 
 
-class Leases(Protocol):
-    """The methods of a client that an elector calls; `Kube` has them."""
-
-    async def get(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object:
-        """Read one object."""
-        ...
-
-    async def create(self, resource: Resource, obj: Object) -> Object:
-        """Create an object."""
-        ...
-
-    async def replace(self, resource: Resource, obj: Object) -> Object:
-        """Replace an object that was read before."""
-        ...
-
-
 class LeadershipLostError(Exception):
     """The Lease was not renewed in time, or another replica acquired it; the body was stopped."""
 
@@ -70,7 +55,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        kube: Leases,
+        kube: Kube,
         namespace: str,
         name: str,
         identity: str,

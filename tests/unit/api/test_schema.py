@@ -25,7 +25,9 @@ def test_the_pod_template_is_what_the_client_gives() -> None:
     assert corev1.DATA.read_text() == podschema.render(), "run python -m docs.generators.podschema"
 
 
-SPEC: Schema = yaml.safe_load((schema.HERE / "hyperjob.yaml").read_text())["properties"]
+DEFINITION = yaml.safe_load((schema.HERE / "hyperjob.yaml").read_text())
+(VERSION,) = DEFINITION["spec"]["versions"]
+SPEC: Schema = VERSION["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
 JOB: Schema = SPEC["replicatedJobs"]["items"]["properties"]
 RULE: Schema = SPEC["failurePolicy"]["properties"]["rules"]["items"]["properties"]
 
