@@ -286,27 +286,16 @@ def test_a_certificate_gets_the_name_that_the_api_server_calls_as_it_is_printed(
     plane.kubectl("delete", "secret", "hyperjob-webhook-tls", "-n", "karmada-system")
 
 
-WRONG = {
-    "another authority": ("https://127.0.0.1:{port}", "does not trust the webhook's certificate"),
-    "a port where nothing listens": ("https://127.0.0.1:1", "does not reach the webhook at https"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_authority_or_port_is_refused_before_it_is_registered(
-    case: str, plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
+def test_a_wrong_authority_is_refused_before_it_is_registered(
+    plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
 ) -> None:
-    url, expected = WRONG[case]
     other = tmp_path / "other.crt"
     trustme.CA().cert_pem.write_to_path(other)
     port = free_port()
-    ca = other if "{port}" in url else tmp_path / "ca.crt"
     with webhook(authority, port, tmp_path):
-        refused = run(
-            *("install", "--webhook-url", url.format(port=port), "--ca-file", str(ca)), code=1
-        )
-        said = " ".join(refused.stderr.split())
-        assert expected in said
+        address = ("--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", str(other))
+        said = " ".join(run("install", *address, code=1).stderr.split())
+        assert "does not trust the webhook's certificate" in said
         assert "the webhook configurations are unchanged" in said
         assert not listed(plane, "mutatingwebhookconfiguration")
         # The record has the address already; a right authority is all that is missing.

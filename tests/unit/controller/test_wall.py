@@ -102,7 +102,7 @@ def four_at_a_time(*, jobs: int, seed: int) -> World:
     )
 
 
-@pytest.mark.parametrize("seed", [1, 28])
+@pytest.mark.parametrize("seed", [28])
 def test_no_exception_of_two_hundred_ends_the_controller_or_loses_a_hyperjob(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

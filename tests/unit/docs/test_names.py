@@ -24,8 +24,3 @@ def test_no_two_classes_of_a_package_have_one_name(package: str) -> None:
         for name in public_classes(path.read_text()):
             places[name].append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
-
-
-def test_only_classes_of_a_module_count() -> None:
-    source = "class A:\n    class B: ...\nclass _C: ...\ndef f():\n    class D: ...\n"
-    assert public_classes(source) == ["A"]

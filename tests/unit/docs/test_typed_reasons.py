@@ -169,23 +169,3 @@ def test_no_code_matches_on_the_text_of_a_message() -> None:
 )
 def test_what_is_forbidden_is_found(source: str) -> None:
     assert set(matches(source)) == {1}
-
-
-def test_a_match_statement_on_a_message_is_found() -> None:
-    assert matches('match job.message:\n    case "waits":\n        pass') == [1]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "job.message or told",
-        'key.startswith("a")',
-        "f'{job.name}: {job.message}'",
-        "old.message == new.message",
-        'job.message == ""',
-        "job.message[:LONGEST]",
-        'def f(job): text = job.message; return f"{text}."',
-    ],
-)
-def test_what_only_shows_a_message_is_not(source: str) -> None:
-    assert matches(source) == []

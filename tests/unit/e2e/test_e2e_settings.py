@@ -1,7 +1,5 @@
 """What the scenarios read from the environment."""
 
-from pathlib import Path
-
 import pytest
 
 from e2e.support.settings import Settings, from_environment
@@ -12,32 +10,6 @@ KARMADA = {"HYPERJOB_E2E_KUBECONFIG": "k", "HYPERJOB_E2E_MEMBERS": "east=e,west=
 def test_without_a_kubeconfig_the_control_plane_is_embedded() -> None:
     assert from_environment({}) == Settings()
     assert from_environment({}).embedded
-
-
-def test_all_variables_are_read() -> None:
-    values = {
-        "LOCAL": "1",
-        "ADDRESS": "172.18.0.1",
-        "ACCELERATOR": "vendor.io/npu",
-        "IMAGE": "alpine",
-        "SECONDS_ANNOTATION": "s",
-        "EXIT_ANNOTATION": "x",
-        "LOST_TIMEOUT": "20",
-        "TIMEOUT": "7.5",
-    }
-    read = from_environment(KARMADA | {f"HYPERJOB_E2E_{name}": values[name] for name in values})
-    assert read == Settings(
-        kubeconfig=Path("k"),
-        members={"east": Path("e"), "west": Path("w")},
-        local=True,
-        address="172.18.0.1",
-        accelerator="vendor.io/npu",
-        image="alpine",
-        seconds_annotation="s",
-        exit_annotation="x",
-        lost_timeout=20.0,
-        timeout=7.5,
-    )
 
 
 @pytest.mark.parametrize(

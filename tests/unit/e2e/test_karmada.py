@@ -1,16 +1,12 @@
 """The Karmada of given binaries: what it needs, and how webhooks are registered in it."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e.karmada.__main__ import environment, main
+from e2e.karmada.__main__ import main
 from e2e.karmada.controlplane import registration
-from e2e.karmada.process import Given, Stack
-from e2e.support.settings import from_environment
-from tests.support.stack import Certificates
 
 REGISTERED = """
 webhooks:
@@ -49,17 +45,3 @@ def test_the_command_names_every_binary_and_folder_that_is_not_there(
     assert f"{tmp_path}/charts/karmada/_crds/bases" in said
     assert "etcd" not in said
     assert "vg-webhook-manager" not in said
-
-
-def test_the_scenarios_read_where_karmada_and_its_members_are(tmp_path: Path) -> None:
-    given = Given(binaries=tmp_path, karmada=tmp_path, volcano=tmp_path)
-    files = Certificates(tmp_path, tmp_path, tmp_path)
-    with ExitStack() as exits:
-        settings = from_environment(environment(Stack(given, tmp_path, files, exits)))
-    assert settings.kubeconfig == tmp_path / "karmada/kubeconfig"
-    assert settings.members == {
-        "member1": tmp_path / "member1/kubeconfig",
-        "member2": tmp_path / "member2/kubeconfig",
-    }
-    assert settings.local
-    assert settings.seconds_annotation

@@ -2,13 +2,12 @@
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from e2e.support.settings import from_environment
-from tests.support.kindmachine import FOLDER, Machine
+from tests.support.kindmachine import Machine
 
 
 @pytest.fixture
@@ -100,14 +99,6 @@ def test_commands_with_the_settings_come_in_the_order_that_they_need(
     assert all(f"--kubeconfig {path}" in made for path in read.members.values())
 
 
-def test_an_unknown_argument_is_refused() -> None:
-    done = subprocess.run(
-        ["/bin/bash", FOLDER / "up.sh", "--dryrun"], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 1
-    assert "unknown argument --dryrun" in done.stderr
-
-
 @pytest.mark.parametrize("volcano_global", ["0", "1"])
 def test_a_second_run_makes_nothing_twice(machine: Machine, volcano_global: str) -> None:
     machine.run("up.sh", VOLCANO_GLOBAL=volcano_global)
@@ -117,13 +108,6 @@ def test_a_second_run_makes_nothing_twice(machine: Machine, volcano_global: str)
     # Of what cannot be applied twice nothing is fetched again.
     assert [call for call in starting(calls, "curl") if "karmada" in call] == []
     assert starting(calls, "helm upgrade --install")
-
-
-def test_pods_are_made_anew_from_an_image_that_was_built_anew(machine: Machine) -> None:
-    for times in (1, 2):
-        _, _, calls = machine.run("up.sh")
-        (upgrade,) = starting(calls, "helm upgrade")
-        assert f"--set podAnnotations.image=sha256:{times}" in upgrade
 
 
 def test_a_release_makes_way_for_processes_of_ours(machine: Machine) -> None:
@@ -163,34 +147,6 @@ def test_a_wrong_download_is_refused(machine: Machine) -> None:
     assert code == 1
     assert "has the checksum" in output
     assert starting(calls, "karmadactl") == []
-
-
-def test_a_missing_tool_is_named(machine: Machine) -> None:
-    (machine.bin / "kind").unlink()
-    code, output, calls = machine.run("up.sh")
-    assert (code, calls) == (1, [])
-    assert "kind is needed and not in PATH" in output
-
-
-def test_down_may_come_first_twice_or_after_half_a_run(machine: Machine) -> None:
-    assert machine.run("down.sh")[0] == 0
-    machine.run("up.sh", FAIL="karmadactl init")
-    for _ in range(2):
-        code, output, calls = machine.run("down.sh")
-        assert code == 0, output
-        assert len(starting(calls, "kind delete cluster")) == 3
-    assert list(machine.out.iterdir()) == []
-
-
-def test_down_tells_which_cluster_it_could_not_delete(machine: Machine) -> None:
-    machine.run("up.sh")
-    fail = "kind delete cluster --name hyperjob-member2"
-    code, output, _ = machine.run("down.sh", FAIL=fail)
-    assert code != 0
-    assert fail in output
-    assert (machine.out / "hyperjob-member2.yaml").exists()
-    assert machine.run("down.sh")[0] == 0
-    assert list(machine.out.iterdir()) == []
 
 
 def test_down_leaves_nothing(machine: Machine) -> None:

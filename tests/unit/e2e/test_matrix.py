@@ -1,6 +1,5 @@
 """The table of tried releases: what a run writes into the page, and what it refuses."""
 
-from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,16 +16,6 @@ def test_a_row_is_written_between_the_marks_and_read_again() -> None:
     assert rows(page) == [OLD]
     assert page.startswith("# Page\n")
     assert page.endswith(f"{END}\n\nMore.\n")
-
-
-def test_rows_are_in_the_order_of_releases_whatever_ran_first() -> None:
-    assert put(put(EMPTY, NEW), OLD) == put(put(EMPTY, OLD), NEW)
-    assert rows(put(put(EMPTY, NEW), OLD)) == [OLD, NEW]
-
-
-def test_a_second_run_of_the_same_releases_replaces_the_row() -> None:
-    again = replace(OLD, scenarios="29 of 30, not test_gang")
-    assert rows(put(put(put(EMPTY, OLD), NEW), again)) == [again, NEW]
 
 
 def test_a_release_that_preflight_contradicts_is_refused() -> None:

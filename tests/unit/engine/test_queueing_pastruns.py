@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.queueing.forecast import end_of
 from hyperjob_engine.queueing.pastruns import PastRuns
 from hyperjob_engine.queueing.read import template_of
 from tests.unit.engine.builders import NOW, Object, group, hyperjob
@@ -106,15 +105,6 @@ def test_a_new_leader_learns_the_same_runs_in_any_order_and_twice(
     assert first == noted(*(jobs[number] for number in latest)), "the latest 16 count"
 
 
-def test_the_templates_that_ran_last_are_remembered() -> None:
-    made = noted(completed(HOUR, image="first", queue="first"))
-    for number in range(5000):
-        made.note(completed(HOUR, uid=f"n{number}", image=f"image{number}"))
-    assert made.expect(template(image="first", queue="first"), "first", timedelta()) is None
-    known = made.expect(template(image="image4999"), "default", timedelta())
-    assert known == (HOUR, "1 earlier run of its template")
-
-
 def world(known: PastRuns) -> QueueWorld:
     """Return a world in which a HyperJob runs from now on, and a head waits for its end."""
     made = QueueWorld(gpus={"a": 8})
@@ -134,12 +124,3 @@ def test_the_message_names_the_earlier_runs_and_its_time_moves_when_it_is_over()
         made.decide()
         end = rfc3339((NOW + ends * HOUR).replace(second=0))
         assert f"about {end}, when ns/runs ends by {told} of its template" in made.message("head")
-
-
-@given(st.lists(st.integers(1, 99), max_size=20), st.integers(0, 100))
-def test_an_end_by_earlier_runs_is_never_over(hours: list[int], ran: int) -> None:
-    """A HyperJob that has run longer than all of them has no expected end."""
-    made = world(past(*hours))
-    end = end_of(made.state, "ns/runs", now=NOW + ran * HOUR)
-    assert (end is not None) == any(each > ran for each in hours)
-    assert end is None or (end.at > NOW + ran * HOUR and not end.overdue)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_install.interpreters import SCRIPTS
 from tests.unit.install.karmadalua import Script
 
 
@@ -102,21 +101,10 @@ def test_every_count_and_reservation_adds_up() -> None:
     }
 
 
-def test_nothing_empty_is_told() -> None:
-    found = aggregate({"state": "Open", "allocated": {}, "reservation": {"nodes": []}})
-    assert set(found["status"]) == {
-        *("state", "pending", "inqueue", "running", "completed", "unknown")
-    }
-
-
 @pytest.mark.parametrize("statuses", [(), (None,), (None, None)], ids=["none", "one", "two"])
 def test_a_status_stays_while_no_member_reports(statuses: tuple[None, ...]) -> None:
     before = {"state": "Open", "running": 3}
     assert aggregate(*statuses, before=before)["status"] == before
-
-
-def test_a_member_that_does_not_report_is_left_out() -> None:
-    assert aggregate(None, {"state": "Open", "running": 2})["status"]["running"] == 2
 
 
 def test_what_was_there_is_replaced_whole() -> None:
@@ -145,30 +133,3 @@ def test_what_the_control_plane_says_of_a_queue_wins() -> None:
 def test_a_limit_that_is_lifted_is_lifted_in_the_member() -> None:
     there = {"weight": 2, "capability": {"cpu": "8"}, "deserved": {"cpu": "4"}, "priority": 9}
     assert retain(queue(spec={"weight": 2}), queue(spec=there))["spec"] == {"weight": 2}
-
-
-def test_a_queue_without_spec_in_the_member_changes_nothing() -> None:
-    assert retain(queue(spec={"weight": 2}), queue()) == queue(spec={"weight": 2})
-
-
-FUNCTIONS = {
-    "replicaResource": "GetReplicas",
-    "componentResource": "GetComponents",
-    "dependencyInterpretation": "GetDependencies",
-    "retention": "Retain",
-    "statusAggregation": "AggregateStatus",
-}
-
-
-FILES = sorted({file for scripts in SCRIPTS.values() for file in scripts.values()})
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_script_leaves_nothing_behind_but_its_functions(file: str) -> None:
-    # Karmada runs all scripts in shared interpreters.
-    assert Script(file).globals == {
-        FUNCTIONS[operation]
-        for scripts in SCRIPTS.values()
-        for operation, used in scripts.items()
-        if used == file
-    }

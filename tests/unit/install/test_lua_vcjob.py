@@ -356,35 +356,6 @@ def test_plugins_that_others_imply_stay() -> None:
     assert retain(ours, theirs)["spec"]["plugins"] == {"pytorch": ["--master=master"], "svc": []}
 
 
-def test_no_plugin_is_invented() -> None:
-    assert "plugins" not in retain(vcjob(), member(plugins={"svc": []}))["spec"]
-
-
-@pytest.mark.parametrize(("host_network", "kept"), [(True, True), (False, False)])
-def test_dns_policy_of_the_host_network_stays(host_network: bool, kept: bool) -> None:
-    ours, theirs = task("worker", 1, {}), task("worker", 1, {})
-    ours["template"]["spec"]["hostNetwork"] = host_network
-    theirs["template"]["spec"] |= {
-        "hostNetwork": host_network,
-        "dnsPolicy": "ClusterFirstWithHostNet",
-    }
-    result = retain(vcjob(ours), member(theirs))
-    assert ("dnsPolicy" in result["spec"]["tasks"][0]["template"]["spec"]) is kept
-
-
-@pytest.mark.parametrize("side", ["desired", "observed"])
-def test_an_object_without_spec_is_left_alone(side: str) -> None:
-    bare = {"metadata": {"name": "x"}}
-    desired, observed = (bare, member()) if side == "desired" else (vcjob(), bare)
-    assert retain(desired, observed) == desired
-
-
-def test_metadata_is_left_alone() -> None:
-    observed = member()
-    observed["metadata"] = {"name": "llm-trainer-0", "uid": "1"}
-    assert retain(vcjob(), observed)["metadata"] == vcjob()["metadata"]
-
-
 @given(
     tasks=st.lists(
         st.tuples(st.integers(0, 9), st.none() | st.integers(0, 9)), min_size=1, max_size=3

@@ -1,7 +1,5 @@
 """What probes, people and Prometheus read at the side door."""
 
-import gzip
-
 import aiohttp
 import pytest
 from aiohttp import web
@@ -85,23 +83,6 @@ async def test_metrics_are_served_in_the_form_that_is_asked_for(get):
         "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
     )
     assert openmetrics.endswith("# EOF\n")
-
-
-async def test_metrics_are_compressed_for_who_understands_it(healthz, readyz):
-    async with (
-        serve(
-            healthz=healthz,
-            readyz=readyz,
-            health_address="0",
-            metrics_address="127.0.0.1:0",
-        ) as addresses,
-        aiohttp.ClientSession(auto_decompress=False) as session,
-        session.get(
-            f"http://{addresses.metrics}/metrics", headers={"Accept-Encoding": "gzip"}
-        ) as response,
-    ):
-        assert addresses.health is None
-        assert b"hyperjob_build_info" in gzip.decompress(await response.read())
 
 
 async def test_two_addresses_are_two_listeners(healthz, readyz):
