@@ -204,14 +204,14 @@ class AsyncClient(Access):
         """
         # Importing the rules of admission and placement takes a third of a second.
         from hyperjob.client.plan.judge import judge
-        from hyperjob.client.plan.reading import read_world
+        from hyperjob.client.plan.reading import read_snapshot
 
         document = _document(hyperjob)
         with translated():
-            world = await read_world(
+            snapshot = await read_snapshot(
                 self.kube, namespace=self.namespace, hyperjobs=[document], left_out=silent
             )
-        return await asyncio.to_thread(judge, document, world)
+        return await asyncio.to_thread(judge, document, snapshot)
 
     async def get(self, name: str, *, namespace: str | None = None) -> "AsyncJob":
         """Return a HyperJob by name; raise NotFoundError."""

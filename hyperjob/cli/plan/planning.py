@@ -13,8 +13,8 @@ from hyperjob.cli.lint.documents import ManifestFile
 from hyperjob.cli.manifests import manifest_of
 from hyperjob.cli.plan import view
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
-from hyperjob.client.plan.reading import admitting, read_world
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.reading import admitting, read_snapshot
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import CLUSTERS, QUEUES
@@ -43,8 +43,8 @@ def planned(files: Sequence[str], clusters: Path | None, access: Access, form: s
     if not documents:
         raise FailureError("the files contain no HyperJob", code=Code.USAGE)
     objects = [document.content for source in sources for document in source.documents]
-    world = _world(access, clusters, [each for each in objects if is_hyperjob(each)])
-    found = judge_all(documents, world.with_queues(_queues_of(objects)).with_needed(objects))
+    snapshot = _snapshot(access, clusters, [each for each in objects if is_hyperjob(each)])
+    found = judge_all(documents, snapshot.with_queues(_queues_of(objects)).with_needed(objects))
     _print(found, form)
     verdicts = {each.verdict for each in found}
     return next(code for verdict, code in _CODES.items() if verdict in verdicts)
@@ -73,7 +73,7 @@ def _queues_of(objects: Sequence[Object]) -> list[Object]:
     ]
 
 
-def _world(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> World:
+def _snapshot(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> Snapshot:
     """Return the clusters of a file, or the control plane with the objects that HyperJobs need."""
     if clusters is not None:
         return from_file(clusters, namespace=access.namespace)
@@ -91,7 +91,7 @@ def _print(found: Sequence[Judgement], form: str) -> None:
         out.say(view.as_table(each))
 
 
-def from_file(path: Path, *, namespace: str | None) -> World:
+def from_file(path: Path, *, namespace: str | None) -> Snapshot:
     """Return the idle clusters of a clusters file; FailureError when it cannot be read.
 
     The file says whether Volcano Global or the built-in queues admit.
@@ -106,7 +106,7 @@ def from_file(path: Path, *, namespace: str | None) -> World:
         {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
         for name, spec in specs.items()
     ]
-    return World(
+    return Snapshot(
         now=datetime.now(UTC),
         objects={CLUSTERS: idle_clusters(config), QUEUES: queues},
         views=_views(config),
@@ -131,10 +131,10 @@ def _views(config: "SandboxConfig") -> dict[str, MemberView]:
     }
 
 
-async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> World:
+async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> Snapshot:
     """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
     async with access.connect() as kube:
-        return await read_world(
+        return await read_snapshot(
             kube,
             namespace=access.home(kube),
             hyperjobs=hyperjobs,

@@ -11,7 +11,7 @@ from hyperjob.client import summary
 from hyperjob.client.expected import expected_words
 from hyperjob.client.plan.pieces import Piece, pieces, places
 from hyperjob.client.plan.rehearsal import Answer, Rehearsal, rehearsing
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ExpectedStart
@@ -93,32 +93,32 @@ class Judgement:
         return f"<{self.namespace}/{self.name} {': '.join(filter(None, said))}>"
 
 
-def judge(hyperjob: Object, world: World) -> Judgement:
+def judge(hyperjob: Object, snapshot: Snapshot) -> Judgement:
     """Judge a HyperJob; must not be called on the thread of a running event loop."""
-    return judge_all([Document(content=hyperjob)], world)[0]
+    return judge_all([Document(content=hyperjob)], snapshot)[0]
 
 
-def judge_all(documents: Iterable[Document], world: World) -> list[Judgement]:
+def judge_all(documents: Iterable[Document], snapshot: Snapshot) -> list[Judgement]:
     """Judge HyperJobs that users apply one after the other; see `judge`."""
 
     async def judged() -> list[Judgement]:
-        async with rehearsing(world) as rehearsal:
-            return [await judge_next(each, rehearsal, world) for each in documents]
+        async with rehearsing(snapshot) as rehearsal:
+            return [await judge_next(each, rehearsal, snapshot) for each in documents]
 
     return run(judged())
 
 
-async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> Judgement:
+async def judge_next(document: Document, rehearsal: Rehearsal, snapshot: Snapshot) -> Judgement:
     """Judge a HyperJob after those that the rehearsal has, and add it to them if it is accepted.
 
     A HyperJob of the same name in the rehearsal is updated: the rules of an update apply to it.
     """
     content = document.content
     metadata = mapping(content.get("metadata"))
-    namespace = string(metadata.get("namespace")) or world.namespace
+    namespace = string(metadata.get("namespace")) or snapshot.namespace
     name = string(metadata.get("name"))
     old = rehearsal.get(HYPERJOBS, f"{namespace}/{name}")
-    context = _context(rehearsal, world, namespace)
+    context = _context(rehearsal, snapshot, namespace)
     made = inspect(content, context=context, strict=True)
     report = (
         made
@@ -143,10 +143,12 @@ async def judge_next(document: Document, rehearsal: Rehearsal, world: World) -> 
         message = f"is {before.phase} and never runs again: delete it, then apply it again"
         return replace(judgement, verdict=Verdict.HAS_ENDED, message=message)
     whole = {**content, "metadata": {**metadata, "namespace": namespace, "name": name}}
-    return _judged(judgement, await rehearsal.submit(whole), rehearsal, world)
+    return _judged(judgement, await rehearsal.submit(whole), rehearsal, snapshot)
 
 
-def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: World) -> Judgement:
+def _judged(
+    judgement: Judgement, answer: Answer, rehearsal: Rehearsal, snapshot: Snapshot
+) -> Judgement:
     """Return the judgement of a HyperJob that admission accepts, from the controller's decision.
 
     It fits unless it is Pending, or Queued in a line of a queue; the reason of its status then says
@@ -181,7 +183,7 @@ def _judged(judgement: Judgement, answer: Answer, rehearsal: Rehearsal, world: W
         expected=expected,
         expectation=""
         if expected is None
-        else expected_words(expected, world.now, namespace=judgement.namespace),
+        else expected_words(expected, snapshot.now, namespace=judgement.namespace),
         pieces=found,
     )
 
@@ -215,15 +217,15 @@ def _line_position(answer: Answer, queues: Mapping[str, str]) -> LinePosition | 
     return LinePosition(queue=wait.queue, place=wait.place, length=wait.length)
 
 
-def _context(rehearsal: Rehearsal, world: World, namespace: str) -> Context:
+def _context(rehearsal: Rehearsal, snapshot: Snapshot, namespace: str) -> Context:
     """Return the objects that admission of a HyperJob in a namespace sees."""
-    classes = world.there.get(("", "PriorityClass"))
+    classes = snapshot.there.get(("", "PriorityClass"))
     return replace(
-        known_objects(world.there, namespace),
+        known_objects(snapshot.there, namespace),
         clusters=known_clusters(rehearsal.items(CLUSTERS)),
-        queues=None if QUEUES in world.unreadable else known_queues(rehearsal.items(QUEUES)),
+        queues=None if QUEUES in snapshot.unreadable else known_queues(rehearsal.items(QUEUES)),
         priority_classes=None if classes is None else classes.keys(),
-        kept_classes=kept_classes(world.of(PRIORITY_CLASSES)),
+        kept_classes=kept_classes(snapshot.of(PRIORITY_CLASSES)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Read the world of a plan from a live control plane."""
+"""Read the snapshot of a plan from a live control plane."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ import orjson
 from hyperjob.client.clusters import is_ready
 from hyperjob.client.errors import words
 from hyperjob.client.members import views_of
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob.client.reading import Reading, items, lease, listed
 from hyperjob_controller.options import Options, published
 from hyperjob_core.api.choices import MemberAccess
@@ -56,13 +56,13 @@ _BESIDE_CLUSTERS: Final = (
 )
 
 
-async def read_world(
+async def read_snapshot(
     kube: Kube,
     *,
     namespace: str,
     hyperjobs: Iterable[Object] = (),
     left_out: Callable[[str], None],
-) -> World:
+) -> Snapshot:
     """Read the objects that the controller reads, and the settings that it publishes on its Lease.
 
     `left_out` gets a line for each resource that the user may not read. The function also reads the
@@ -108,7 +108,7 @@ async def read_world(
             missing(resource, reading)
         elif resource is PRIORITY_CLASSES:
             there = {**there, ("", resource.kind): dict.fromkeys(map(key_of, reading), "")}
-    return World(
+    return Snapshot(
         now=datetime.now(UTC),
         objects={resource: items(reading) for resource, reading in readings.items()},
         options=options,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.tuning import Tuning
 from hyperjob_controller.wake.ratelimit import Reconcile
@@ -51,29 +51,29 @@ class Answer:
 
 
 class Rehearsal:
-    """The manager over the objects of a world; use `rehearsing`."""
+    """The manager over the objects of a snapshot; use `rehearsing`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._server = _Server(world)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._server = _Server(snapshot)
         self._planned: dict[str, list[tuple[Observed, ExplainedPlan]]] = {}
-        options = replace(world.options, leader_elect=False, workers=1)
+        options = replace(snapshot.options, leader_elect=False, workers=1)
         self._manager = Manager(
             Kube(self._server),
             options,
-            now=lambda: world.now,
+            now=lambda: snapshot.now,
             clock=asyncio.get_running_loop().time,
-            views=world.views,
+            views=snapshot.views,
             tuning=Tuning(failure_causes=False),
             through=self._through,
         )
 
     def get(self, resource: Resource, key: str) -> Object | None:
-        """Return an object of the present world."""
+        """Return an object of the present snapshot."""
         return self._server.get(resource, key)
 
     def items(self, resource: Resource) -> list[Object]:
-        """Return the objects of a resource in the present world."""
+        """Return the objects of a resource in the present snapshot."""
         return self._server.items(resource)
 
     def observe(self, key: str) -> Observed | None:
@@ -93,7 +93,7 @@ class Rehearsal:
         A new HyperJob is a second younger than the one before.
         """
         key = key_of(hyperjob)
-        created = rfc3339(self._world.now + timedelta(seconds=len(self._planned)))
+        created = rfc3339(self._snapshot.now + timedelta(seconds=len(self._planned)))
         old = self.get(HYPERJOBS, key)
         self._server.first.pop(key, None)
         decisions = self._planned[key] = []
@@ -129,9 +129,9 @@ class Rehearsal:
         await self._manager.run()
 
     async def started(self) -> None:
-        """Wait until the controller has decided about the HyperJobs of the world."""
+        """Wait until the controller has decided about the HyperJobs of the snapshot."""
         await self._manager.working.wait()
-        if QUEUES in self._world.unreadable:
+        if QUEUES in self._snapshot.unreadable:
             await asyncio.sleep(_PATIENCE)
         await self.settled()
 
@@ -150,9 +150,9 @@ class Rehearsal:
 
 
 @asynccontextmanager
-async def rehearsing(world: World) -> AsyncIterator[Rehearsal]:
-    """Run the controller on a world, in an event loop in virtual time."""
-    rehearsal = Rehearsal(world)
+async def rehearsing(snapshot: Snapshot) -> AsyncIterator[Rehearsal]:
+    """Run the controller on a snapshot, in an event loop in virtual time."""
+    rehearsal = Rehearsal(snapshot)
     with _without_log():
         running = asyncio.create_task(rehearsal.run())
         started = asyncio.create_task(rehearsal.started())
@@ -166,14 +166,14 @@ async def rehearsing(world: World) -> AsyncIterator[Rehearsal]:
 
 
 class _Server(MemoryServer):
-    """The objects of a world; a list of an unreadable resource has no end."""
+    """The objects of a snapshot; a list of an unreadable resource has no end."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(now=lambda: world.now)
-        self._unreadable = {each.path() for each in world.unreadable}
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(now=lambda: snapshot.now)
+        self._unreadable = {each.path() for each in snapshot.unreadable}
         self.first: dict[str, Object] = {}
         """The first status that the controller writes for each HyperJob, by key."""
-        for resource, found in world.objects.items():
+        for resource, found in snapshot.objects.items():
             for obj in found:
                 self.put(resource, obj)
         self.listen(self._written)

@@ -8,7 +8,7 @@ from typing import Final
 from hyperjob.client.events import event_time, events_of
 from hyperjob.client.plan.judge import judge
 from hyperjob.client.plan.pieces import unsuitable
-from hyperjob.client.plan.reading import read_world
+from hyperjob.client.plan.reading import read_snapshot
 from hyperjob.client.reading import items
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
@@ -70,11 +70,11 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
     """Return the plan of a HyperJob: its clusters, and why the others are unsuitable."""
     remarks: list[str] = []
     hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
-    world = await read_world(
+    snapshot = await read_snapshot(
         kube, namespace=namespace, hyperjobs=[hyperjob], left_out=remarks.append
     )
     async with context.planning:  # one plan at a time, since planning needs much CPU time
-        judgement = await asyncio.to_thread(judge, hyperjob, world)
+        judgement = await asyncio.to_thread(judge, hyperjob, snapshot)
     return str(
         render(
             "parts/plan.html",

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hyperjob.cli.plan import plan, planning
 from hyperjob.client.plan.judge import Verdict, judge
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS as MEMBERS
 from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
@@ -334,7 +334,7 @@ def live(
     jobs: Sequence[Object] = (),
     policies: Sequence[Object] = (),
     **more: Any,
-) -> World:
+) -> Snapshot:
     cluster: Object = {
         "status": {
             "conditions": [{"type": "Ready", "status": str(ready)}],
@@ -344,7 +344,7 @@ def live(
             "resourceSummary": {"allocatable": {GPU: "64", "pods": "99"}},
         },
     }
-    return World(
+    return Snapshot(
         now=datetime(2026, 1, 1, tzinfo=UTC),
         objects={
             MEMBERS: [{**cluster, "metadata": {"name": name}} for name in names],
@@ -370,12 +370,12 @@ def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off():
         "ownerReferences": [owner],
     }
     pinned = {"placement": {"clusterAffinity": {"clusterNames": ["a"]}}}
-    world = live(
+    snapshot = live(
         existing={"metadata": {"name": "other", "namespace": "ml", "uid": "owner"}},
         jobs=[{"metadata": metadata, "spec": spec}],
         policies=[{"metadata": metadata, "spec": pinned}],
     )
-    found = judge(job(gpus=40), world)
+    found = judge(job(gpus=40), snapshot)
     assert found.verdict is Verdict.WAITS
     assert f"a lacks 8 {GPU} (32 free)" in found.message
 
@@ -413,8 +413,8 @@ def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, ex
     template["spec"] |= OBJECTS[kind]
     old = json.loads(json.dumps(made))
     old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    world = live(existing=old if exists else None, there={("ml", kind): {"dta": ""}})
-    found = judge(made, world)
+    snapshot = live(existing=old if exists else None, there={("ml", kind): {"dta": ""}})
+    found = judge(made, snapshot)
     (warning,) = (text for text in found.warnings if kind in text)
     assert f'there is no {kind} "data" in the namespace now' in warning
     assert 'did you mean "dta"?' in warning
@@ -451,7 +451,7 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
             {"kind": "HyperJob", "name": "llm", "uid": "owner", "controller": True}
         ],
     }
-    world = live(
+    snapshot = live(
         existing=old,
         names=("a", "b"),
         jobs=[
@@ -468,7 +468,7 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
             }
         ],
     )
-    found = judge(job(gpus=32), world)
+    found = judge(job(gpus=32), snapshot)
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
     assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hyperjob.cli.plan import plan
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_engine.model.observed import QueueAdmission
@@ -46,8 +46,8 @@ def existing(name: str, *, gpus: int, queue: str = "default", priority: str = ""
     return made
 
 
-def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> World:
-    return World(
+def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> Snapshot:
+    return Snapshot(
         now=datetime(2026, 1, 2, tzinfo=UTC),
         objects={
             CLUSTERS: [member(gpus=gpus)],
@@ -59,8 +59,8 @@ def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64)
     )
 
 
-def planned(world: World, *jobs: Object) -> list[Judgement]:
-    return judge_all([Document(content=each) for each in jobs], world)
+def planned(snapshot: Snapshot, *jobs: Object) -> list[Judgement]:
+    return judge_all([Document(content=each) for each in jobs], snapshot)
 
 
 def test_one_that_fits_says_what_its_queue_uses_then() -> None:
@@ -106,10 +106,10 @@ def test_those_that_wait_already_come_first() -> None:
 @pytest.mark.parametrize(("priority", "verdict"), [("urgent", Verdict.FITS), ("", Verdict.WAITS)])
 def test_a_priority_class_puts_it_before_those_that_wait(priority: str, verdict: Verdict) -> None:
     strict = queue(dequeueStrategy="fifo")
-    world = live(existing("a", gpus=40), existing("waits", gpus=48), queues=[strict])
+    snapshot = live(existing("a", gpus=40), existing("waits", gpus=48), queues=[strict])
     raw = existing("new", gpus=24, priority=priority)
     new = {**raw, "metadata": {"name": "new", "namespace": "ml"}}
-    (found,) = planned(world, new)
+    (found,) = planned(snapshot, new)
     assert found.verdict is verdict
 
 
@@ -167,10 +167,9 @@ def test_beside_volcano_global_a_gang_is_presented_when_its_queue_has_the_quota(
     assert f"queue default uses 16 of its capability of 16 {GPU}" in second["message"]
 
 
-@pytest.mark.parametrize("form", ["table", "tree"])
-def test_words_for_people_have_share_and_place(tmp_path: Path, form: str) -> None:
+def test_words_for_people_have_share_and_place(tmp_path: Path) -> None:
     jobs = job(gpus=16), job("next", gpus=8)
-    text = from_file(tmp_path, *jobs, form=form, **LIMITED).output
+    text = from_file(tmp_path, *jobs, form="table", **LIMITED).output
     assert f"queue default is Open, then uses 16 of its share of 16 {GPU}" in text
     assert f"queue default is Open, uses 16 of its share of 16 {GPU}" in text
     assert "ml/next  Waits  first of 1 in queue default" in text

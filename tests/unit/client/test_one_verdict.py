@@ -12,7 +12,7 @@ import pytest
 from hyperjob.client.errors import NeverError, NotYetError
 from hyperjob.client.goals import parse_goal, reach
 from hyperjob.client.plan.judge import Verdict, judge
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob.client.summary import read
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
@@ -174,7 +174,7 @@ async def answers(made: Object) -> tuple[Object, Verdict, Explanation, str, bool
     await asyncio.sleep(60)
     seen = {each: server.items(each) for each in SEEN}
     with ThreadPoolExecutor(1) as thread:
-        world = World(now=now(), objects=seen, options=options)
+        world = Snapshot(now=now(), objects=seen, options=options)
         planned = thread.submit(judge, made, world).result()
     server.create(HYPERJOBS, made)
     await asyncio.sleep(10)

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_controller.tuning import Tuning
@@ -168,8 +168,8 @@ class Fleet:
         self.server.create(resource, {"metadata": metadata, "spec": {}})
         self.taken = key_of(raw)
 
-    def world(self) -> World:
-        return World(
+    def world(self) -> Snapshot:
+        return Snapshot(
             now=now(),
             objects={each: self.server.items(each) for each in COPIED},
             options=self.options,
@@ -186,7 +186,7 @@ def _size(raw: Object) -> int:
     return sum(each["accelerators"] for each in splits if each.get("mode") == "auto")
 
 
-def judged(raws: Sequence[Object], world: World) -> list[Judgement]:
+def judged(raws: Sequence[Object], world: Snapshot) -> list[Judgement]:
     """Plan on another thread: this one's event loop is running."""
     with ThreadPoolExecutor(1) as thread:
         documents = [Document(content=raw) for raw in raws]

@@ -1,4 +1,4 @@
-"""The world of a plan: the objects of a control plane as they were read, and changes of them.
+"""The snapshot of a plan: the objects of a control plane as they were read, and changes of them.
 
 The module makes no request and takes no decision.
 """
@@ -22,7 +22,7 @@ from hyperjob_engine.model.members import MemberView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Snapshot:
     """The objects of a control plane, and the options of its controller.
 
     `unreadable` are resources that the user may not list. `there` are the names of the objects that
@@ -41,10 +41,10 @@ class World:
         """Return the objects of a resource."""
         return self.objects.get(resource, ())
 
-    def with_queues(self, specs: Iterable[Object]) -> "World":
-        """Return the world with these Queues; existing Queues keep their state, others are Open.
+    def with_queues(self, specs: Iterable[Object]) -> "Snapshot":
+        """Return the snapshot with these Queues; existing Queues keep their state, others are Open.
 
-        The world stays unchanged where the Queues of the control plane cannot be read.
+        The snapshot stays unchanged where the Queues of the control plane cannot be read.
         """
         if QUEUES in self.unreadable:
             return self
@@ -58,8 +58,8 @@ class World:
         kept = [item for item in self.of(QUEUES) if key_of(item) not in names]
         return replace(self, objects={**self.objects, QUEUES: [*kept, *made]})
 
-    def with_needed(self, found: Iterable[Object]) -> "World":
-        """Return the world with objects that pods may need, for the kinds that are known."""
+    def with_needed(self, found: Iterable[Object]) -> "Snapshot":
+        """Return the snapshot with objects that pods may need, for the kinds that are known."""
         templates = {key_of(each): each for each in self.of(RESOURCE_CLAIM_TEMPLATES)}
         more: dict[tuple[str, str], dict[str, str]] = {}
         for obj in found:

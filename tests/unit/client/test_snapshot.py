@@ -1,10 +1,10 @@
-"""The world of a plan: what is read, and what the files of a plan add."""
+"""The snapshot of a plan: what is read, and what the files of a plan add."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from hyperjob.client.plan.reading import read_world
-from hyperjob.client.plan.world import World
+from hyperjob.client.plan.reading import read_snapshot
+from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.resources import (
@@ -24,8 +24,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Object = dict[str, Any]
 
 
-def world(objects: dict[Resource, Any] | None = None, **more: Any) -> World:
-    return World(now=NOW, objects=objects or {}, **more)
+def snapshot(objects: dict[Resource, Any] | None = None, **more: Any) -> Snapshot:
+    return Snapshot(now=NOW, objects=objects or {}, **more)
 
 
 def named(name: str, **more: Any) -> Object:
@@ -39,7 +39,7 @@ def names(found: Any) -> list[str]:
 def test_queues_keep_the_state_that_the_control_plane_has_and_new_ones_are_open() -> None:
     closed = {**queue(), "status": {"state": "Closed"}}
     other = {**queue(), "metadata": {"name": "other"}}
-    before = world({QUEUES: [closed, other]})
+    before = snapshot({QUEUES: [closed, other]})
     spec = {"metadata": {"name": "default"}, "spec": {"weight": 9}}
     new = {"metadata": {"name": "new"}}
     found = before.with_queues([spec, new, {"metadata": {}}, {}])
@@ -47,12 +47,12 @@ def test_queues_keep_the_state_that_the_control_plane_has_and_new_ones_are_open(
     assert states == {"other": "Open", "default": "Closed", "new": "Open"}
     assert found.of(QUEUES)[1]["spec"] == {"weight": 9}
     assert before.of(QUEUES) == [closed, other]
-    unreadable = world({QUEUES: []}, unreadable=frozenset({QUEUES}))
+    unreadable = snapshot({QUEUES: []}, unreadable=frozenset({QUEUES}))
     assert unreadable.with_queues([spec]) is unreadable
 
 
 def test_given_objects_count_for_kinds_that_are_known() -> None:
-    before = world(
+    before = snapshot(
         there={("ml", "Secret"): {"a": ""}, ("", "PriorityClass"): {}},
         namespace="ml",
     )
@@ -70,9 +70,9 @@ def test_given_objects_count_for_kinds_that_are_known() -> None:
     }
 
 
-async def read(server: ApiServer) -> tuple[World, list[str]]:
+async def read(server: ApiServer) -> tuple[Snapshot, list[str]]:
     said: list[str] = []
-    made = await read_world(server.kube, namespace="ml", left_out=said.append)
+    made = await read_snapshot(server.kube, namespace="ml", left_out=said.append)
     return made, said
 
 
