@@ -44,7 +44,7 @@ class Group:
 
     @property
     def choice(self) -> str:
-        """Return its alternative with the reason of the choice; empty without one."""
+        """Return its alternative or size with the reason of the choice; empty without one."""
         chosen = self.alternative
         return f"{chosen.name}: {chosen.message}" if chosen is not None else ""
 

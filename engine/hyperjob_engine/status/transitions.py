@@ -115,10 +115,10 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 
 def _choices(new: Object, was: str) -> Iterator[str]:
-    """Yield the alternative of each replicated job with which the sub-jobs start now."""
+    """Yield the alternative or size of each replicated job with which the sub-jobs start now."""
     if string(at(new, "state", "phase")) in _STARTED and was not in _STARTED:
         for group, each in taken(new).items():
-            yield f"{group} takes alternative {each.name}: {each.message}"
+            yield f"{group} takes {each.name}: {each.message}"
 
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:

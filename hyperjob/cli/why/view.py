@@ -37,7 +37,7 @@ def lines(
         found += [Text(f"    | {line}", style="dim") for line in cause.log]
     for group in summary.groups:
         if group.choice:
-            found.append(Text(f"  {group.name} takes alternative {group.choice}", style="dim"))
+            found.append(Text(f"  {group.name} takes {group.choice}", style="dim"))
     expected = summary.expected_start
     if expected is not None:
         found.append(Text(f"  {expected_words(expected, now, namespace=summary.namespace)}"))

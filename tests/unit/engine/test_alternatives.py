@@ -294,9 +294,9 @@ def test_the_event_of_a_start_names_the_alternative() -> None:
         return {"state": {"phase": phase}, "alternatives": chosen("two")}
 
     (event,) = status_events(status("Queued"), status("Starting"))
-    assert "trainer takes alternative two: " in event.note
+    assert "trainer takes two: " in event.note
     (event,) = status_events(status("Starting"), status("Running"))
-    assert "alternative" not in event.note
+    assert "takes" not in event.note
 
 
 @pytest.mark.parametrize(
