@@ -126,11 +126,11 @@ def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum, short: str) ->
     """
     amount = dict(found.kind.request).get(resource, 0)
     each = amount_only(resource, amount)
-    pods = "1 pod" if found.wanted == 1 else f"{found.wanted} pods"
+    pods = f"1 pod with {each}" if found.wanted == 1 else f"{found.wanted} pods with {each} each"
     block = found.block
     if block is not None and (block.tier or block.tier_name):
         tier = block.tier_name or block.tier
-        return f"but no HyperNode of tier {tier} with room for {pods} with {each} each"
+        return f"but no HyperNode of tier {tier} with room for {pods}"
     if usable.largest < amount:
         if free.largest >= amount:
             return f"but no node that matches with {each} free"
@@ -138,8 +138,8 @@ def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum, short: str) ->
     if short:
         return f"but no node with {each} free also has {short}"
     if found.most:
-        return f"which hold {found.most} of {pods} with {each} each"
-    return f"but no room for {pods} with {each} each"
+        return f"which hold {found.most} of {pods}"
+    return f"but no room for {pods}"
 
 
 def _sum(nodes: Sequence[MemberNode], resource: str) -> _Sum:
