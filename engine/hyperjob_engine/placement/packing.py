@@ -3,7 +3,8 @@
 Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
 of them gets which node, in an order that no vcjob says: here the kinds take turns. The pods have
 room only if all of them find nodes where each takes the emptiest node, whether the largest kind has
-the first turn or the smallest, and in one of these orders also where each takes the fullest. A gang
+the first turn or the smallest, and in one of these orders also where each takes the fullest. Blocks
+take the emptiest HyperNode, or the fullest, in the same tries, before all other pods. A gang
 that finds room by another of these choices waits, unless the cluster has no such room without any
 other pod either: then Volcano decides. Pods that are promised to others take the fullest nodes that
 hold them.
@@ -199,30 +200,32 @@ class _Fill:
         for item, number in items.items():
             for _ in range(number if isinstance(item, Bundle) else 0):
                 if isinstance(item, Bundle):
-                    self._put_block(item, None)
+                    self._put_block(item, None, _FULLEST)
         self._put(_kinds_among(items), None, _FULLEST)
 
     def place(self, items: Mapping[Item, int], within: NetworkDomain | None = None) -> Unfit | None:
         """Place all items; return the first kind without room."""
         for block, number in items.items():
             for done in range(number if isinstance(block, Bundle) else 0):
-                if isinstance(block, Bundle) and not self._put_block(block, within):
+                if isinstance(block, Bundle) and not self._put_block(block, within, self._choice):
                     kind, each = next(iter(kinds_in(block).items()))
                     return Unfit(kind, each * number, each * done, block)
         return self._put(_kinds_among(items), within, self._choice)
 
-    def _put_block(self, block: Bundle, within: NetworkDomain | None) -> bool:
-        """Place a block in the fullest HyperNode of the lowest tier that holds it, if any does."""
+    def _put_block(self, block: Bundle, within: NetworkDomain | None, choice: int) -> bool:
+        """Place a block in the best HyperNode of the lowest tier that holds it, if any does."""
         items: dict[Item, int] = {**dict(block.parts), **dict(block.pods)}
-        for domain in self._domains(block, within):
+        for domain in self._domains(block, within, choice):
             left, barred = list(self._left), dict(self._barred)
             if self.place(items, domain) is None:
                 return True
             self._left, self._barred = left, barred
         return False
 
-    def _domains(self, block: Bundle, within: NetworkDomain | None) -> Iterator[NetworkDomain]:
-        """Yield the HyperNodes that may hold a block, lower tiers and less room first."""
+    def _domains(
+        self, block: Bundle, within: NetworkDomain | None, choice: int
+    ) -> Iterator[NetworkDomain]:
+        """Yield the HyperNodes that may hold a block, lower tiers first, then by the choice."""
         ground, kinds, domains = self._ground, kinds_in(block), self._ground.domains
         highest = block.tier
         if block.tier_name:
@@ -234,9 +237,9 @@ class _Fill:
                 continue
             if all(ground.most_in(kind, number) >= least for kind, least in kinds.items()):
                 left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
-                found.append((each.tier, left, number))
+                found.append((each.tier, choice * left, number))
         for _, left, number in sorted(found):
-            if left >= 1:
+            if abs(left) >= 1:
                 yield domains[number]
 
     def _room_in(self, kind: Kind, domain: NetworkDomain) -> int:

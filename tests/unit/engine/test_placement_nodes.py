@@ -18,8 +18,7 @@ from hyperjob_engine.model.request import Domain, PlacementRequest, PodGroup
 from hyperjob_engine.model.wants import parse_ports
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.items import items_of
-from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.headroom import after_ends
+from hyperjob_engine.placement.room import Room, after_ends
 from tests.unit.engine.builders import GPU, Object, place
 from tests.unit.engine.views import held, job, node, seen, task, view
 
@@ -325,6 +324,13 @@ def test_partitions_with_a_soft_topology_fit_in_several_hypernodes() -> None:
     assert not fits(RACKS, job(task(3, 8, partitions=partitions(1, 3, 1))))
 
 
+def test_a_block_must_not_be_able_to_spoil_a_large_pod() -> None:
+    wanted = job(task(1, 8), task(2, 1, name="block", partitions=partitions(1, 2, 1)))
+    tiers = {"r0": (1, ("n0",)), "r1": (1, ("n1",))}
+    assert fits(view([node("n0", 8), node("n1", 8)], tiers=tiers), wanted)
+    assert not fits(view([node("n0", 8), node("n1", 8, held("p", 1))], tiers=tiers), wanted)
+
+
 def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
     wanted = job(task(1, 1, name="master"), task(2, 8))
     full = node("n3", 8, held("q", 8))
@@ -447,7 +453,7 @@ SHORT = [
         ),
         task(1, 8),
         (
-            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no room for 1 pod with 8 each;"
+            f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no room for 1 pod with 8;"
             " 1 node has a taint that it does not tolerate (team:NoSchedule);"
             " nodes left out: 1 cordoned"
         ),
