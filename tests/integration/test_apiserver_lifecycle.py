@@ -32,18 +32,6 @@ async def test_it_comes_back_on_its_port_with_all_it_knew(tmp_path: Path) -> Non
             assert await events.names(1) == [("ADDED", "b")]
 
 
-async def test_stopping_ends_open_watches(tmp_path: Path) -> None:
-    async with (
-        ApiServer(crds=[GADGET_CRD]) as server,
-        connected(server, tmp_path) as api,
-        api.watch(GADGETS) as events,
-    ):
-        reading = asyncio.create_task(events.next())
-        await server.stop_listening()
-        with pytest.raises((AssertionError, aiohttp.ClientError)):
-            await reading
-
-
 async def test_a_taken_port_says_which_and_what_to_do() -> None:
     async with ApiServer() as first:
         port = int(first.url.rpartition(":")[2])
@@ -62,30 +50,6 @@ async def test_no_task_is_left_behind(tmp_path: Path) -> None:
         await api.post(GADGETS, gadget("a"))
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
-
-
-async def test_a_client_that_leaves_takes_its_watch_along(tmp_path: Path) -> None:
-    async with ApiServer(crds=[GADGET_CRD]) as server:
-        quiet = len(asyncio.all_tasks())
-        async with connected(server, tmp_path) as api, api.watch(GADGETS):
-            assert len(asyncio.all_tasks()) > quiet
-        async with asyncio.timeout(5):
-            while len(asyncio.all_tasks()) > quiet:  # noqa: ASYNC110  a task ends without event
-                await asyncio.sleep(0.01)
-
-
-async def test_two_servers_in_one_process_share_nothing(tmp_path: Path) -> None:
-    async with (
-        ApiServer(name="one", crds=[GADGET_CRD]) as one,
-        ApiServer(name="two", crds=[GADGET_CRD]) as two,
-        connected(one, tmp_path / "one") as first,
-        connected(two, tmp_path / "two") as second,
-    ):
-        await first.post(GADGETS, gadget("a"))
-        assert (await second.get(f"{GADGETS}/a")).code == 404
-        stranger = RawApi(first.session, two.url)
-        with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await stranger.get("/version")
 
 
 async def test_a_kubeconfig_is_private_and_names_its_user(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hyperjob_core.api.names import (
     RESTART_REQUEST,
 )
 from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
+from hyperjob_core.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES
 from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
 
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"
@@ -78,37 +78,6 @@ async def test_migrate_by_cluster_names_all_that_stand_there(world: CliWorld) ->
     nowhere = await world.run("migrate", "llm", "--from", "west")
     assert nowhere.exit_code == 1
     assert "no sub-job to move is on cluster west" in nowhere.stderr
-
-
-async def test_wait_sees_a_change(world: CliWorld) -> None:
-    waiting = asyncio.create_task(world.run("wait", "queued", "--for=phase=Running"))
-    await world.watched.wait()
-    running = status("queued", "Running", {"cluster": "east"}, {"cluster": "east"})
-    await world.set_status(HYPERJOBS, "queued", running)
-    assert (await waiting).exit_code == 0
-
-
-async def test_wait_for_one_that_is_deleted_meanwhile_ends(world: CliWorld) -> None:
-    waiting = asyncio.create_task(world.run("wait", "queued", "--for=phase=Running"))
-    await world.watched.wait()
-    await world.kube.delete(HYPERJOBS, "queued", namespace=NAMESPACE)
-    done = await waiting
-    assert done.exit_code == 4
-    assert "was deleted" in done.stderr
-
-
-async def test_a_restart_of_a_suspended_hyperjob_says_that_it_changes_nothing(
-    world: CliWorld,
-) -> None:
-    assert (await world.run("suspend", "llm")).exit_code == 0
-    before = await world.hyperjob("llm")
-    done = await world.run("restart", "llm")
-    assert done.exit_code == 4
-    assert done.stderr == (
-        "error: hyperjob.training.volcano.sh/llm is suspended: it has no sub-job to"
-        " restart; to start it: kubectl hyperjob resume llm -n ml\n"
-    )
-    assert await world.hyperjob("llm") == before
 
 
 async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: CliWorld) -> None:
@@ -249,49 +218,6 @@ def needy(folder: Path) -> Path:
     path = folder / "needy.yaml"
     path.write_text(yaml.safe_dump_all([beside, job]))
     return path
-
-
-async def test_a_plan_warns_of_what_the_pods_need_and_is_not_there(
-    world: CliWorld, tmp_path: Path
-) -> None:
-    await world.kube.create(SECRETS, {"metadata": {"name": "registry", "namespace": NAMESPACE}})
-    (item,) = json.loads(
-        (await world.run("plan", "-f", str(needy(tmp_path)), "-o", "json")).stdout
-    )["items"]
-    told = "\n".join(item["warnings"])
-    for missing in ("PriorityClass", "ServiceAccount", "PersistentVolumeClaim"):
-        assert f'there is no {missing} "' in told
-    for found in ("ConfigMap", "Secret"):
-        assert f"there is no {found}" not in told
-    assert {verb for _, _, verb in world.actions()} == {"list", "get"}
-
-
-async def test_a_plan_that_may_not_see_what_pods_need_says_so(
-    world: CliWorld, tmp_path: Path
-) -> None:
-    rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list"]}]
-    await world.kube.patch(CLUSTER_ROLES, "all-rights", {"rules": rules}, kind=PatchType.MERGE)
-    done = await world.run("plan", "-f", str(needy(tmp_path)))
-    for left_out in ("secrets", "serviceaccounts", "persistentvolumeclaims", "priorityclasses"):
-        assert f"{left_out}" in done.stderr, done.stderr
-    assert "there is no" not in done.stdout
-
-
-async def test_a_plan_tells_that_a_hyperjob_is_in_no_line_of_a_built_in_queue(
-    world: CliWorld, tmp_path: Path
-) -> None:
-    """Nobody suspends bindings here, so the controller's own queue admission is found out."""
-    path = tmp_path / "job.yaml"
-    metadata = {"name": "planned", "namespace": NAMESPACE}
-    path.write_text(json.dumps({**hyperjob("planned"), "metadata": metadata}))
-    found = await world.run("plan", "-f", str(path), "-o", "json")
-    assert found.exit_code == 4, found.output
-    (item,) = json.loads(found.stdout)["items"]
-    queue = item["queues"][0]
-    assert item["position"]["queue"] == queue["name"]
-    assert item["position"]["place"] == 0
-    assert "it is in no line until a cluster or a Queue changes" in item["message"]
-    assert queue["share"]
 
 
 async def test_without_optional_rights_commands_say_what_they_do_not_see(world: CliWorld) -> None:

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,73 +54,6 @@ async def test_logs_come_through_the_proxy(world: CliWorld) -> None:
         for index in (0, 1)
         for text in ("step 3", "ended with exit code 0")
     ]
-
-
-async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -> None:
-    words = ("logs", "llm", "--job", "trainer-0", "--all-containers", "--tail=1")
-    done = await world.run(*words, "-o", "json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["pod"][-1], line["container"]) for line in lines] == [
-        ("0", "main"),
-        ("0", "side"),
-        ("1", "main"),
-        ("1", "side"),
-    ]
-    assert all(datetime.fromisoformat(line["time"]) for line in lines)
-    bare = await world.run("logs", "llm", "--no-prefix", "-c", "side", "--tail=1")
-    assert bare.stdout.splitlines() == ["ended with exit code 0"] * 2
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--container", "none"], 1, "no pod has a container 'none'; there are main, side"),
-        (["--job", "none"], 1, "llm has no sub-job 'none'; there are llm-trainer-0, llm-trainer-1"),
-        (["--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
-        (["-f", "--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
-        (["--cluster", "north"], 3, "no sub-job of llm is on cluster north"),
-        (["--cluster", "west"], 1, 'no sub-job of llm is on cluster west; did you mean "east"?'),
-    ],
-)
-async def test_logs_that_cannot_be_read_say_why(
-    world: CliWorld, words: list[str], code: int, said: str
-) -> None:
-    done = await world.run("logs", "llm", *words)
-    assert done.exit_code == code
-    assert said in done.stderr
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["suspend", "done"], ["resume", "done"], ["restart", "done"], ["migrate", "done", "trainer"]],
-)
-async def test_what_has_ended_is_left_alone(world: CliWorld, words: list[str]) -> None:
-    before = await world.hyperjob("done")
-    done = await world.run(*words)
-    assert done.exit_code == 4
-    assert "is Completed" in done.stderr
-    assert await world.hyperjob("done") == before
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["llm", "--for=phase=Running"], 0, "hyperjob.training.volcano.sh/llm condition met"),
-        (["done", "--for=condition=Completed"], 0, "condition met"),
-        (["gone", "--for=delete"], 0, "hyperjob.training.volcano.sh/gone deleted"),
-        (["queued", "--for=phase=Running", "--timeout=200ms"], 3, "timed out after 0s waiting"),
-        (["done", "--for=phase=Running"], 4, "is Completed, so it never is Running"),
-        (["llm", "--for=phase=Walking"], 2, "phase must be one of"),
-        (["llm", "--for=soon"], 2, "give phase=PHASE"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-async def test_wait_tells_by_its_exit_code(
-    world: CliWorld, words: list[str], code: int, said: str
-) -> None:
-    done = await world.run("wait", *words)
-    assert done.exit_code == code, done.output
-    assert said in done.output
 
 
 async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> None:

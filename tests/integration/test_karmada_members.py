@@ -4,7 +4,6 @@ import asyncio
 
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
-    CLUSTERS,
     CONFIG_MAPS,
     CORE_EVENTS,
     MUTATING_WEBHOOKS,
@@ -17,7 +16,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_sandbox.objects import new_object
 from hyperjob_sandbox.topology import Topology
-from tests.support.sandbox import condition, config, following, job, phase, policy, reported
+from tests.support.sandbox import config, following, job, phase, policy, reported
 
 RESTART = [{"event": "PodFailed", "action": "RestartJob"}]
 
@@ -132,18 +131,6 @@ async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):
         )
         await kube.delete(VCJOBS, "long-big", namespace="default")
         await jobs.until("default/waits", lambda obj: phase(obj) == "Completed")
-
-
-async def test_clusters_are_lost_and_come_back_at_the_times_in_the_file(tmp_path):
-    timed = config("lostClusters: [{cluster: member2, at: 0.2, backAt: 1.5}]\n")
-    async with (
-        Topology(timed, tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, CLUSTERS) as (clusters,),
-    ):
-        await clusters.until("member2", lambda obj: condition(obj, "Ready")[0] == "False")
-        await clusters.now("member2", lambda obj: condition(obj, "Ready")[0] == "True")
-        assert condition(clusters.get("member1"), "Ready")[0] == "True"
 
 
 async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):

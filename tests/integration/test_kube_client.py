@@ -86,18 +86,6 @@ async def test_an_object_lives_and_dies(kube, namespace):
     assert raised.value.message == 'configmaps "one" not found'
 
 
-async def test_server_side_apply_owns_fields_and_names_who_conflicts(kube, namespace):
-    def document(value: str) -> dict[str, Any]:
-        return {"metadata": {"name": "ssa", "namespace": namespace}, "data": {"a": value}}
-
-    await kube.apply(CONFIG_MAPS, document("1"), field_manager="first")
-    with pytest.raises(errors.Conflict) as raised:
-        await kube.apply(CONFIG_MAPS, document("2"), field_manager="second", force=False)
-    assert [cause["field"] for cause in raised.value.causes] == [".data.a"]
-    taken = await kube.apply(CONFIG_MAPS, document("2"), field_manager="second")
-    assert taken["data"] == {"a": "2"}
-
-
 async def test_a_list_of_many_pages_is_whole_and_can_be_watched_from(kube, namespace):
     async with asyncio.TaskGroup() as group:
         for number in range(23):

@@ -10,9 +10,7 @@ import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_page.serve import metrics_served
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
-from tests.support.counts import Counts
 from tests.support.uiworld import Ui, open_ui
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -48,22 +46,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWo
 async def ui(world: CliWorld) -> AsyncIterator[Ui]:
     async with AsyncExitStack() as stack:
         yield await open_ui(stack, world.kube)
-
-
-async def test_prometheus_reads_what_visitors_ask_for(ui: Ui) -> None:
-    counted = Counts()
-    async with metrics_served("127.0.0.1:0", None) as addresses:
-        for path in ("/nowhere", ONE):
-            await ui.get(path)
-        await ui.events(f"/live?page={ONE}", until="head")
-        url = f"http://{addresses.metrics}/metrics"
-        async with ui.session.get(url) as answer:
-            shown = await answer.text()
-    for page, code in (("/hyperjobs/{namespace}/{name}", 200), ("/{path}", 404)):
-        assert counted("hyperjob_page_requests_total", page=page, code=str(code)) == 1
-        assert f'hyperjob_page_requests_total{{code="{code}",page="{page}"}}' in shown
-    assert "hyperjob_page_streams " in shown
-    assert 'rest_client_requests_total{code="200"' in shown
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -103,33 +85,6 @@ async def test_inline_styles_scripts_and_handlers_are_found() -> None:
     assert inline("<p title='&lt;img onerror=1>'>&lt;img onerror=1> x onerror=1</p>") == []
 
 
-async def test_the_fleet_shows_each_cluster_and_who_uses_it(ui: Ui) -> None:
-    page = await ui.get("/")
-    assert "east" in page.text
-    assert "16 /32" in page.text
-    assert f"{NAMESPACE}/ llm" in page.text
-
-
-async def test_one_hyperjob_shows_its_sub_jobs_and_its_life(ui: Ui) -> None:
-    page = await ui.until(ONE, "The timeline as a table")
-    assert "llm-trainer-0" in page.text
-    assert "2 of 2 sub-jobs run" in page.text
-    assert 'role="img" aria-label="Timeline of llm' in page.html
-
-
-async def test_why_says_what_the_command_line_says(ui: Ui, world: CliWorld) -> None:
-    said = (await world.run("why", "queued")).stdout
-    page = await ui.get(f"/hyperjobs/{NAMESPACE}/queued/why")
-    reason = said.splitlines()[1].split()[0]
-    assert reason in page.text
-    assert "kubectl hyperjob top --by queue" in page.text
-
-
-async def test_logs_are_read_from_the_member(ui: Ui) -> None:
-    page = await ui.get(f"{ONE}/logs")
-    assert "east/llm-trainer-0-worker-0" in page.text
-
-
 async def test_logs_are_searched_and_downloaded_in_the_order_of_time(ui: Ui) -> None:
     whole = await ui.get(f"{ONE}/logs/download")
     assert whole.status == 200
@@ -145,11 +100,6 @@ async def test_logs_are_searched_and_downloaded_in_the_order_of_time(ui: Ui) -> 
     kept = [line for line in chosen.html.splitlines() if not line.startswith("#")]
     assert kept == [line for line in lines if word in line and " east/" in line]
     assert "No line yet." in (await ui.get(f"{ONE}/logs?search=in-no-line")).text
-
-
-async def test_what_is_not_there_is_not_found(ui: Ui) -> None:
-    for path in ("/hyperjobs/ml/none", "/hyperjobs/ml/none/why", "/hyperjobs/ml/none/logs/follow"):
-        assert (await ui.get(path)).status == 404
 
 
 async def test_a_change_reaches_a_viewer_as_parts(ui: Ui, world: CliWorld) -> None:
