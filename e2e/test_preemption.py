@@ -23,6 +23,35 @@ async def test_an_urgent_gang_takes_the_place_of_one_that_runs_and_gives_it_back
         assert any(f"is preempted by {scenario.namespace}/high" in note for note in said)
 
 
+async def test_an_urgent_one_takes_only_what_another_can_spare(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+        shape = {"pods": world.sizes[world.largest] // 2 + 1, "accelerators": world.per_pod}
+        shape |= {"queue": queue, "seconds": _LONG, "only_on": world.pair}
+        low = {**group(world, "g", replicas=2, **shape), "minReplicas": 1}
+        checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1}
+        await scenario.apply(hyperjob("low", low, checkpoint=checkpoint))
+        started = await scenario.until_phase("low", "Running")
+        assert len(started["status"]["jobs"]) == 2
+        high = group(world, "g", priorityClassName=urgent, **shape)
+        await scenario.apply(hyperjob("high", high))
+        await scenario.until_phase("high", "Running")
+
+        def runs_smaller(found: dict | None) -> bool:
+            return ((found or {}).get("status") or {}).get("jobsReady") == "1/1"
+
+        small = await scenario.until(HYPERJOBS, "low", runs_smaller, what="Running with one")
+        (entry,) = small["status"]["jobs"]
+        (size,) = small["status"]["alternatives"]
+        assert (entry["attempt"], size["name"], size["reason"]) == (1, "1", "MadeWay")
+        assert not small["status"].get("restarts"), "making way costs no restart"
+        high = await scenario.until_phase("high", "Running")
+        assert {each["cluster"] for each in high["status"]["jobs"]} != {entry["cluster"]}
+        for name in ("high", "low"):
+            await scenario.kubectl("delete", HYPERJOBS.group_resource, name)
+
+
 async def test_more_pods_of_what_runs_wait_for_the_queue_and_leave_it_untouched(scenario):
     world = scenario.world
     await scenario.until_free()

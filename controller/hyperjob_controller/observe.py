@@ -22,6 +22,7 @@ from hyperjob_controller.splitting.client import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
@@ -158,7 +159,9 @@ class Observer:
         members, hyperjob = self._members, seen.hyperjob
         if members is None:
             return seen
-        recorded = hyperjob.namespace, hyperjob.records
+        # A sub-job that an elastic HyperJob gave up has no record: its pods may be in any member.
+        gone = {name: JobStatus(name=name) for name in hyperjob.stop.jobs} if hyperjob.stop else {}
+        recorded = hyperjob.namespace, {**gone, **hyperjob.records}
         return replace(
             seen,
             pods_left=members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout),

@@ -14,7 +14,7 @@ growth of a running sub-job, the pods that its template has and its vcjob does n
 sub-job, on the cluster where the vcjob runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +27,7 @@ from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
 from hyperjob_engine.model.planned import Adopt, Resize
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
+from hyperjob_engine.model.subjobs import Child, Choice, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources, subtract
 
@@ -54,18 +54,54 @@ def members_of(observed: Observed, group: Group) -> Members:
         fresh = (index for index in range(wanted + len(present)) if index not in taken)
         filled = [*present, *(next(fresh) for _ in range(wanted - len(present)))]
         return Members(kept=sorted(filled), leaving=())
-    order = sorted(
-        present,
-        key=lambda index: (
-            _worth(child_of(observed, child_name(hyperjob, name, index))),
-            -index,
-        ),
-    )
+    order = leaving_first(observed, name, present)
     gone = len(present) - wanted
     return Members(
         kept=sorted(order[gone:]),
         leaving=[child_name(hyperjob, name, index) for index in sorted(order[:gone])],
     )
+
+
+def leaving_first(observed: Observed, group: str, indices: Iterable[int]) -> list[int]:
+    """Return indices of a group in the order in which their sub-jobs leave it.
+
+    What an elastic HyperJob has given up has no record any more, and may run until it is deleted.
+    """
+    hyperjob = observed.hyperjob
+
+    def rank(index: int) -> tuple[bool, int, int]:
+        child = child_of(observed, child_name(hyperjob.name, group, index))
+        stays = hyperjob.elastic is None or child.record is not None
+        return stays, _worth(child), -index
+
+    return sorted(indices, key=rank)
+
+
+def spare(
+    observed: Observed, members: Sequence[tuple[SubJob, Child]]
+) -> tuple[tuple[Choice, frozenset[str]], ...]:
+    """Return the smaller sizes of a HyperJob that runs, with the sub-jobs that each step ends.
+
+    One world starts again as a whole: of equal sub-jobs the highest indices are gone then. A
+    training whose sub-jobs have begun to end keeps its size.
+    """
+    hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
+    if group is None or hyperjob.stop is not None:
+        return ()
+    own = [each for each in members if each[0].group.name == group.name]
+    if not all(child.exists and not child.is_terminal for _, child in own):
+        return ()
+    indices = sorted((sub_job.index for sub_job, _ in own), reverse=True)
+    if hyperjob.quorum is not None:
+        indices = leaving_first(observed, group.name, indices)
+    found, left = [], len(indices)
+    for option in group.options:
+        if option.replicas < left:
+            going = indices[len(indices) - left : len(indices) - option.replicas]
+            names = frozenset(child_name(hyperjob.name, group.name, index) for index in going)
+            found.append((((group.name, option.alternative),), names))
+            left = option.replicas
+    return tuple(found)
 
 
 def unwanted(observed: Observed, wanted: frozenset[str]) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from hyperjob_core.api.status import GangStatus
-from hyperjob_engine.model.subjobs import Child, SubJob
+from hyperjob_engine.model.subjobs import Child, Choice, SubJob
 from hyperjob_engine.reasons.reason import Reason
 
 Member = tuple[SubJob, Child]
@@ -36,7 +36,7 @@ class Restart:
     """The sub-jobs to recreate, how many of `maxRestarts` that costs, and the handled requests.
 
     `gives_back`: the sub-jobs lose their share of their queue and wait for a new one; with `gang`
-    not before its `retry_time`.
+    not before its `retry_time`. `size`: another number of sub-jobs from then on.
     """
 
     again: tuple[Recreation, ...] = ()
@@ -44,6 +44,7 @@ class Restart:
     gives_back: bool = False
     gang: GangStatus | None = None
     handled: Mapping[str, str] = field(default_factory=dict)
+    size: Choice = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

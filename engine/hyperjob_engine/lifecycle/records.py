@@ -14,9 +14,10 @@ from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
-from hyperjob_engine.model.subjobs import Child, SubJob
+from hyperjob_engine.model.subjobs import Child, SubJob, choosing
 from hyperjob_engine.reasons.pods import one_line
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
@@ -36,16 +37,20 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
             records[child.name] = replace(
                 record, admitted=record.admitted and not decided.gives_back
             )
-    cause = cause_of(decided)
-    status = hyperjob.status | stopped(observed, members, chosen.keys(), cause)
+    status = dict(hyperjob.status)
+    if chosen or not decided.size:
+        status |= stopped(observed, members, chosen.keys(), cause_of(decided))
     if decided.spent:
         status["restarts"] = count(status.get("restarts")) + decided.spent
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
     verdict = QueueVerdict() if decided.gives_back else observed.verdict
+    if decided.size and verdict is not None:
+        verdict = QueueVerdict(admitted=verdict.admitted, chosen=Chosen.SPARED)
     gang = decided.gang or hyperjob.gang
     hyperjob = with_fields(replace(hyperjob, records=records, gang=gang), status)
-    planned = decided.gives_back or bool(decided.handled)
+    hyperjob = choosing(hyperjob, decided.size)
+    planned = decided.gives_back or bool(decided.handled or decided.size)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 

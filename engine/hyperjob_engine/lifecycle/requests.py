@@ -5,7 +5,8 @@ The status records the token together with the decision. It records the token of
 too, which therefore takes no effect later.
 
 A HyperJob makes way for its lender, or for another one of its queue. That restart spends none of
-`maxRestarts`, because no sub-job has failed.
+`maxRestarts`, because no sub-job has failed. With minReplicas it goes on with fewer sub-jobs if
+they leave enough: with a quorum without a restart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -126,6 +127,9 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None
+    size = verdict.shrinks_to
+    if size and observed.hyperjob.quorum is not None:
+        return Restart(size=size)
     reason, other = Reason.RECLAIMED, verdict.reclaimed_for
     why = f"makes way for {other}, whose queue takes back what it lent"
     if verdict.preempted:
@@ -136,4 +140,4 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )
-    return Restart(again=again, gives_back=True) if again else None
+    return Restart(again=again, gives_back=not size, size=size) if again else None

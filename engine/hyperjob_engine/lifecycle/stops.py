@@ -157,7 +157,20 @@ def is_over(observed: Observed, members: Iterable[Member]) -> bool:
     if observed.now >= stop.until and not pods_of_stop(observed, stop):
         return True
     by_name = {member[1].name: member for member in members}
-    return all(name not in by_name or _has_ended(observed, by_name[name]) for name in stop.jobs)
+    return all(
+        _has_ended(observed, by_name[name]) if name in by_name else _has_left(observed, name)
+        for name in stop.jobs
+    )
+
+
+def _has_left(observed: Observed, name: str) -> bool:
+    """Return whether a stopped sub-job that the HyperJob has no more is gone.
+
+    What an elastic HyperJob gave up saves a part of the checkpoint from which the others resume.
+    """
+    if observed.hyperjob.elastic is None:
+        return True
+    return name not in observed.jobs and observed.pods_left.get(name) == 0
 
 
 def pods_of_stop(observed: Observed, stop: StopStatus) -> int | None:

@@ -39,6 +39,7 @@ class Chosen(enum.StrEnum):
     SMALLEST = "Smallest"  # no size has room
     WANTED = "Wanted"  # no size has been chosen yet
     LEFT = "LargestThatIsLeft"
+    SPARED = "MadeWay"
 
 
 class MessageFacts(NamedTuple):

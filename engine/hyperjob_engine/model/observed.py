@@ -417,6 +417,8 @@ class QueueVerdict:
     message_facts: MessageFacts | None = None
     chosen: Chosen | None = None
     """Why the HyperJob has its alternatives; None if no round has chosen them."""
+    shrinks_to: tuple[tuple[str, str], ...] = ()
+    """The size with which it goes on when it makes way; empty if it stops as a whole."""
 
     @property
     def message(self) -> str:

@@ -4,21 +4,23 @@ Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources 
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
 priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
 more urgent and lose little: each once, and only where all of them together lose little beside what
-the head has waited. A HyperJob is stopped as a whole, and only if the head can then start. The
-choice is tried on copies of the usage and of the room.
+the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs.
+All others stop as a whole, and only if the head can then start. The choice is tried on copies of
+the usage and of the room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
 and room is kept for the head until a summary shows what is so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.placement.room import Room, after_ends
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
 from hyperjob_engine.queueing.queues import Tree
@@ -39,12 +41,14 @@ _LITTLE: Final = timedelta(minutes=30)
 """The most work that a HyperJob may lose for a head that has waited long."""
 _PART_OF_WAIT: Final = 24
 """All of them lose at most this part of the accelerator time for which the head has waited."""
+Victims: TypeAlias = Mapping[str, Choice]
+"""The HyperJobs that make way, each with the size that it takes; empty: it stops as a whole."""
 
 
 def evict(
     state: QueueState,
     head: str,
-    victims: Iterable[str],
+    victims: Victims,
     *,
     now: datetime,
     for_late: bool = False,
@@ -54,7 +58,7 @@ def evict(
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    state.eviction = Eviction(head, set(victims), until, for_late=for_late)
+    state.eviction = Eviction(head, dict(victims), until, for_late=for_late)
 
 
 def evicted_head(state: QueueState) -> str:
@@ -66,6 +70,12 @@ def evicted_for(state: QueueState, key: str) -> str:
     """Return the head of line for which a HyperJob makes way; empty if there is none."""
     known = state.eviction
     return known.head if known is not None and key in known.victims else ""
+
+
+def size_for(state: QueueState, key: str) -> Choice:
+    """Return the size that a HyperJob takes to make way; empty: it stops as a whole, or not."""
+    known = state.eviction
+    return known.victims.get(key, ()) if known is not None else ()
 
 
 def preempted_since(state: QueueState, key: str) -> str:
@@ -99,6 +109,14 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
     return other.queues == {waiting.queue} and known is not None and known.preemption
 
 
+class _Candidate(NamedTuple):
+    """The sub-jobs `names` of a HyperJob, which goes on with `size`, or stops if that is empty."""
+
+    entry: Entry
+    names: frozenset[str]
+    size: Choice = ()
+
+
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
@@ -127,7 +145,7 @@ def victims_for(
     *,
     now: datetime,
     late: bool = False,
-) -> Sequence[str] | None:
+) -> Victims | None:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or the
@@ -143,9 +161,7 @@ def victims_for(
     for cluster in doubts:
         room.subtract(cluster.name, cluster.doubtful, -1)
     other = _victims(state, waiting, gang, holders, room, now=now, late=late)
-    if other is None or (found is not None and set(found) == set(other)):
-        return found
-    return ()
+    return found if other is None or found == other else {}
 
 
 def _victims(
@@ -157,11 +173,12 @@ def _victims(
     *,
     now: datetime,
     late: bool,
-) -> Sequence[str] | None:
+) -> Victims | None:
     """Return the fewest HyperJobs that must make way in a room after all ends.
 
-    The trial stops the candidates in order on a copy of usage and room, and `_fewest` then leaves
-    out those that are not needed. The state stays as it is: `evict` records the choice.
+    The trial stops the candidates in order on a copy of usage and room, what HyperJobs can spare
+    before all else, and `_fewest` then leaves out those that are not needed. The state stays as it
+    is: `evict` records the choice.
     """
     demands = charges_of(gang, state.usage)
     if len(demands) != 1:
@@ -180,20 +197,42 @@ def _victims(
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())
     if not known:
-        return None if not trial.is_enough() else ()
-    taken: list[Entry] = []
+        return None if not trial.is_enough() else {}
+    taken: list[_Candidate] = []
     # A HyperJob with a grant of this round is not stopped in the same round.
     ordered = _in_order([e for e in known if e is not head and not e.granted], now=now)
-    for entry in ordered:
+    for each in _candidates(ordered):
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
-        if may_preempt(head, entry, tree) or all(
-            trial.usage.has_borrowed_from(each, queue, demand) for each in entry.queues
+        if may_preempt(head, each.entry, tree) or all(
+            trial.usage.has_borrowed_from(name, queue, demand) for name in each.entry.queues
         ):
-            trial.stop(entry)
-            taken.append(entry)
-    return _fewest(taken, trial) if trial.is_enough() else None
+            trial.stop(each)
+            taken.append(each)
+    return _sizes(_fewest(taken, trial)) if trial.is_enough() else None
+
+
+def _candidates(ordered: Sequence[Entry]) -> Iterator[_Candidate]:
+    """Yield what may stop: the sub-jobs that HyperJobs can spare, then the HyperJobs."""
+    for entry in ordered:
+        for size, names in entry.unit.spare:
+            yield _Candidate(entry, names, size)
+    for entry in ordered:
+        spare = {name for _, names in entry.unit.spare for name in names}
+        yield _Candidate(entry, frozenset(entry.holding.keys() - spare))
+
+
+def _sizes(needed: Sequence[_Candidate]) -> Victims:
+    """Return the HyperJobs to stop, each with the smallest size to which it is needed, if any."""
+    found: dict[str, Choice] = {}
+    steps: dict[str, int] = {}
+    for each in needed:
+        unit, key = each.entry.unit, each.entry.unit.key
+        place = [size for size, _ in unit.spare].index(each.size) if each.size else len(unit.spare)
+        if place >= steps.get(key, 0):
+            found[key], steps[key] = each.size, place
+    return found
 
 
 def _that_lose_little(
@@ -204,7 +243,7 @@ def _that_lose_little(
     room: Room,
     *,
     now: datetime,
-) -> Sequence[str] | None:
+) -> Victims | None:
     """Return the fewest HyperJobs of its queue that make way for a head that has waited long.
 
     None: they do not give enough room, or lose too much. The widest come first: fewer are stopped.
@@ -227,16 +266,17 @@ def _that_lose_little(
         return None  # a trial costs a copy of all sums
     trial = _Trial(waiting, usage.copy(), room.copy())
     able.sort(key=lambda entry: (-_width(entry), loss_of(entry, now=now), entry.unit.key))
-    taken = able[:_MOST]
-    for entry in taken:
-        trial.stop(entry)
+    taken = [_Candidate(entry, frozenset(entry.holding)) for entry in able[:_MOST]]
+    for each in taken:
+        trial.stop(each)
     if not trial.is_enough():
         return None
-    found = frozenset(_fewest(taken, trial))
-    lost = sum(loss_of(entry, now=now) for entry in taken if entry.unit.key in found)
+    found = _fewest(taken, trial)
+    lost = sum(loss_of(each.entry, now=now) for each in found)
     asked = floor.get(measure, NANO)
     waits = (now - created) // _MICROSECOND * asked // 10**6
-    return sorted(found) if lost * _PART_OF_WAIT <= waits else None
+    found.sort(key=lambda each: each.entry.unit.key)
+    return _sizes(found) if lost * _PART_OF_WAIT <= waits else None
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:
@@ -275,18 +315,18 @@ def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
     return sorted(latest, key=lambda entry: (entry.unit.priority, loss_of(entry, now=now)))
 
 
-def _fewest(taken: list[Entry], trial: "_Trial") -> list[str]:
-    """Return the HyperJobs of `taken` without those that need not stop; all are stopped before."""
+def _fewest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
+    """Return `taken` without those that need not stop; all are stopped before."""
     needed = []
-    for entry in reversed(_shortest(taken, trial)):
-        trial.resume(entry)
+    for each in reversed(_shortest(taken, trial)):
+        trial.resume(each)
         if not trial.is_enough():
-            trial.stop(entry)
-            needed.append(entry.unit.key)
+            trial.stop(each)
+            needed.append(each)
     return needed
 
 
-def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
+def _shortest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
     """Return the shortest prefix of `taken` that frees enough; resume the others in the trial.
 
     A search by halves: `taken[:enough]` always frees enough and `taken[:short]` never does. The
@@ -296,14 +336,14 @@ def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
     stopped = enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        for entry in taken[middle:stopped]:
-            trial.resume(entry)
-        for entry in taken[stopped:middle]:
-            trial.stop(entry)
+        for each in taken[middle:stopped]:
+            trial.resume(each)
+        for each in taken[stopped:middle]:
+            trial.stop(each)
         stopped = middle
         short, enough = (short, middle) if trial.is_enough() else (middle, enough)
-    for entry in taken[stopped:enough]:
-        trial.stop(entry)
+    for each in taken[stopped:enough]:
+        trial.stop(each)
     return taken[:enough]
 
 
@@ -342,11 +382,11 @@ class _Trial:
         self.usage = usage
         self._room = room
 
-    def stop(self, entry: Entry) -> None:
-        self._move(entry, -1)
+    def stop(self, each: _Candidate) -> None:
+        self._move(each, -1)
 
-    def resume(self, entry: Entry) -> None:
-        self._move(entry, 1)
+    def resume(self, each: _Candidate) -> None:
+        self._move(each, 1)
 
     def is_enough(self) -> bool:
         """Return whether the head of line could start."""
@@ -356,9 +396,11 @@ class _Trial:
         found = try_to_admit(self._waiting.parts, needs, self.usage, self._room)
         return isinstance(found, Grant)
 
-    def _move(self, entry: Entry, sign: int) -> None:
-        namespace = entry.unit.key.partition("/")[0]
-        for part, cluster in entry.holding.values():
+    def _move(self, each: _Candidate, sign: int) -> None:
+        namespace = each.entry.unit.key.partition("/")[0]
+        for part, cluster in each.entry.holding.values():
+            if part.name not in each.names:
+                continue
             self.usage.count(part, sign)
             self._room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)
 

@@ -24,7 +24,7 @@ from hyperjob_engine.expansion.expand import (
     expand,
     sub_jobs,
 )
-from hyperjob_engine.expansion.members import growth, members_of
+from hyperjob_engine.expansion.members import growth, members_of, spare
 from hyperjob_engine.gang.gang import is_opened, is_ungated
 from hyperjob_engine.gang.giveback import backs_off, gives_back
 from hyperjob_engine.lifecycle.dependencies import waiting
@@ -113,14 +113,13 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
     children = [child for _, child in members]
     made = frozenset(child.name for child in children if child.exists and not child.is_terminal)
     ended = [child.name for child in children if child.is_terminal]
-    held = kept | {child.name for child in children if _holds_share(child)}
-    all_at_once = bool(wishes) or not parts
+    held, able = kept | {each.name for each in children if _holds_share(each)}, len(parts)
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         uid=hyperjob.uid,
         created=hyperjob.created,
         priority=observed.priority,
-        minimum=len(parts) if all_at_once else together(hyperjob, children, able=len(parts)),
+        minimum=together(hyperjob, children, able=able) if parts and not wishes else able,
         max_domains=hyperjob.max_domains,
         parts=(*parts, *growing),
         held=made if held == made else frozenset(held),
@@ -140,6 +139,7 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         choice=choice_of(hyperjob),
         remaining=remaining(hyperjob, took),
         elastic=hyperjob.elastic is not None,
+        spare=spare(observed, members),
     )
 
 

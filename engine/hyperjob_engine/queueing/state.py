@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_engine.model.line import Chosen, Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
@@ -115,10 +116,13 @@ class Index:
 
 @dataclass(slots=True)
 class Eviction:
-    """`victims` make way for a head (`for_late`: it waited long); the next starts at `until`."""
+    """`victims` make way for a head (`for_late`: it waited long); the next starts at `until`.
+
+    Each has the size that it takes; empty: it stops as a whole.
+    """
 
     head: str
-    victims: set[str]
+    victims: dict[str, Choice]
     until: datetime
     for_late: bool = False
 
@@ -266,6 +270,10 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
         entry.rests_until, entry.rests = None, 0
     if entry.unit.choice != workload.choice:
         entry.chosen = None  # the status has another one, with its own reason
+    if workload.elastic:  # what starts again does so where it ran: the rest is for others
+        for name in (entry.unit.made - workload.made) & workload.held:
+            if cluster := entry.unit.clusters.get(name):
+                entry.reserved_clusters[name] = cluster
     _replace(state, entry, workload, now)
     return True
 
@@ -403,8 +411,10 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     else:
         index.in_flight.pop(key, None)
     eviction, waiting = state.eviction, entry.waiting
-    if eviction is not None and not entry.holding:
-        eviction.victims.discard(key)
+    if eviction is not None and key in eviction.victims:
+        size = eviction.victims[key]
+        if not entry.holding or (size and size == workload.choice):
+            del eviction.victims[key]
     waits = waiting is not None and waiting.shape.needs.needed > 0
     if eviction is not None and eviction.head == key and not waits:
         state.eviction = None

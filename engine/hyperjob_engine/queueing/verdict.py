@@ -19,7 +19,7 @@ from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since
+from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since, size_for
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import code_of, message_facts
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
@@ -76,6 +76,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             admitted=admitted(state, key),
             reclaimed_for=reclaimed_for,
             preempted=preempted,
+            shrinks_to=size_for(state, key),
             chosen=entry.chosen if entry is not None else None,
         )
     waiting = entry.waiting
@@ -103,6 +104,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         wait=wait,
         reclaimed_for=reclaimed_for,
         preempted=preempted,
+        shrinks_to=size_for(state, key),
         message_facts=message_facts(state, entry, wait.place),
         unplaced=unplaced,
         chosen=entry.chosen,

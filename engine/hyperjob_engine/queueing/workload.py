@@ -68,7 +68,8 @@ class QueuedHyperJob:
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
     `choice` are its alternatives, and `remaining` is the running time that is left with them.
     `variants` are the HyperJob with each choice that a round may take, the present one among them;
-    of an `elastic` one they are its sizes, the largest first.
+    of an `elastic` one they are its sizes, the largest first. `spare` are the smaller sizes that it
+    can take while it runs, the next one first, each with the sub-jobs that the step to it ends.
     """
 
     key: str
@@ -96,6 +97,7 @@ class QueuedHyperJob:
     remaining: timedelta | None = None
     variants: tuple["QueuedHyperJob", ...] = ()
     elastic: bool = False
+    spare: tuple[tuple[Choice, frozenset[str]], ...] = ()
 
     @property
     def order(self) -> OrderInQueue:

@@ -51,6 +51,7 @@ _MESSAGES: Final[Mapping[Chosen, str]] = {
     Chosen.LARGEST: "it is the largest number of sub-jobs that had room",
     Chosen.SMALLEST: "no number of sub-jobs had room, and the smallest starts first",
     Chosen.WANTED: "it is the number that the spec asks for, and the queue has not decided yet",
+    Chosen.SPARED: "the sub-jobs beyond it made way for another HyperJob",
     Chosen.LEFT: "it is the largest number of sub-jobs that had room after a restart",
 }
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

@@ -23,6 +23,7 @@ from tests.unit.controller.histories import (
     told,
 )
 from tests.unit.controller.queuedgangs import QueuedGangs
+from tests.unit.engine.builders import Object
 
 EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "75"))
 
@@ -228,30 +229,64 @@ def test_what_was_lent_is_taken_back_whatever_happens_meanwhile(
     steps: list[tuple[str, int]],
 ) -> None:
     """One runs on both clusters, the half of it lent; then somebody asks for that half."""
-    world = QueuedGangs.of([8, 8], [16, 16])
-    world.lending = {"q0"}
-    world.queues_arrive()
-    world.submit(made(0, ([(2, 8, "q0", False)], None, None)))
-    for _ in range(6):
-        go_on(world)
-    assert world.phase("hj0") == "Running"
-    world.now += timedelta(minutes=1)
-    world.submit(made(1, ([(1, 8, "q1", False)], None, None)))
+    world = lent_half(made(0, ([(2, 8, "q0", False)], None, None)))
     for step, number in steps:
         happens(world, step, number)
-    world.heal()
-    for _ in range(40):
-        go_on(world)
-        world.now += timedelta(seconds=2)
-        if "hj1" not in world.hyperjobs or world.phase("hj1") == "Running":
-            break
-    else:
-        raise AssertionError(told(world))
+    until_the_lender_runs(world)
     if not steps:
         attempts = [job["attempt"] for job in world.hyperjobs["hj0"]["status"]["jobs"]]
         assert attempts == [1, 1], "it gave way long before its end"
         assert not world.hyperjobs["hj0"]["status"].get("restarts")
     run_out(world)
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=30))
+@example(steps=[])
+def test_an_elastic_one_gives_back_the_lent_half_and_goes_on_with_the_other(
+    steps: list[tuple[str, int]],
+) -> None:
+    raw = made(0, ([(2, 8, "q0", False)], None, None))
+    raw["spec"]["replicatedJobs"][0]["minReplicas"] = 1
+    world = lent_half(raw)
+    for step, number in steps:
+        happens(world, step, number)
+        assert 1 <= len(world.hyperjobs["hj0"]["status"]["jobs"]) <= 2
+    until_the_lender_runs(world)
+    if not steps:
+        for _ in range(6):
+            go_on(world)
+            world.now += timedelta(seconds=1)
+        status = world.hyperjobs["hj0"]["status"]
+        assert (status["state"]["phase"], status["jobsReady"]) == ("Running", "1/1")
+        assert [job["attempt"] for job in status["jobs"]] == [1]
+        assert world.holding()["q0"] == 8
+    run_out(world)
+
+
+def lent_half(raw: Object) -> QueuedGangs:
+    """Let a HyperJob run on both clusters, the half of it lent by a queue that now asks for it."""
+    world = QueuedGangs.of([8, 8], [16, 16])
+    world.lending = {"q0"}
+    world.queues_arrive()
+    world.submit(raw)
+    for _ in range(8):
+        go_on(world)
+        world.now += timedelta(seconds=1)
+    assert world.phase("hj0") == "Running"
+    world.now += timedelta(minutes=1)
+    world.submit(made(1, ([(1, 8, "q1", False)], None, None)))
+    return world
+
+
+def until_the_lender_runs(world: QueuedGangs) -> None:
+    """Let everything heal and go on; fail if the second HyperJob does not start."""
+    world.heal()
+    for _ in range(40):
+        go_on(world)
+        world.now += timedelta(seconds=2)
+        if "hj1" not in world.hyperjobs or world.phase("hj1") == "Running":
+            return
+    raise AssertionError(told(world))
 
 
 def go_on(world: QueuedGangs) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.overlay import sizes_of
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
@@ -18,14 +19,16 @@ from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.planned import CreateChild
+from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.model.subjobs import choices, choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.choose import largest
+from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.read import remaining, unit_of
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
-from hyperjob_engine.queueing.verdict import choice_in
+from hyperjob_engine.queueing.verdict import choice_in, verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.steps.settle import scale
 from tests.unit.engine.builders import (
     GPU,
@@ -40,7 +43,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import LAG, queue, unit
+from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
 
 NAMES = [f"hj-trainer-{index}" for index in range(9)]
 
@@ -306,3 +309,232 @@ def test_a_lost_cluster_restarts_all_that_are_one_world(
     draft = scale(seen, resolve(seen), expand(seen.hyperjob))
     decided = judge(seen, draft.children, losses_of(seen, draft.children))
     assert (len(decided.again), decided.spent) == (again, spent)
+
+
+PLACES = "aabbccdd"
+
+
+def running_objects(number: int) -> list[Object]:
+    objects = []
+    for name, where in zip(NAMES[:number], PLACES, strict=False):
+        objects += [
+            job(name, phase="Running", pods={"running": 8}),
+            policy(name, cluster=where),
+            binding(name, cluster=where, status=vcjob_status("Running", {"running": 8})),
+        ]
+    return objects
+
+
+def running(number: int, *, least: int = 1, step: int | None = None, **spec: Any) -> Observed:
+    """Make a HyperJob of 8 GPUs a sub-job that runs, two sub-jobs on each cluster of 16."""
+    records = []
+    for index, name in enumerate(NAMES[:number]):
+        where = PLACES[index]
+        trained = {"step": step, "startStep": 0, "savedStep": step, "attempt": 0, "uid": "u"}
+        trained |= {each: micro_time(NOW) for each in ("updateTime", "startTime", "savedTime")}
+        records.append(
+            {
+                "name": name,
+                "replicatedJob": "trainer",
+                "index": index,
+                "phase": "Running",
+                "cluster": where,
+                "admitted": True,
+                "lastTransitionTime": rfc3339(NOW),
+                **({} if step is None else {"training": trained}),
+            }
+        )
+    status = {"alternatives": size(number), "jobs": records, "state": {"phase": "Running"}}
+    clusters = tuple(cluster(name, 0, total=16) for name in sorted(set(PLACES[:number])))
+    raw = elastic(least, number, status=status, **spec)
+    seen = observed(raw, *running_objects(number), clusters=clusters)
+    return replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES[:number])))
+
+
+def contest(
+    seen: Observed, *others: QueuedHyperJob, queues: tuple[Queue, ...] = (), **gpus: int
+) -> QueueWorld:
+    """Let an elastic HyperJob and others run in a world of queues, and make some of them wait."""
+    queued = unit_of(seen)
+    assert queued is not None
+    made = world([], *queues, **gpus)
+    made.submit(queued)
+    made.ends[queued.key] = NOW + timedelta(hours=9)
+    for each in others:
+        made.submit(each)
+    return made
+
+
+def urgent(*gpus: int, age: int = 50, **fields: Any) -> QueuedHyperJob:
+    return unit("urgent", *gpus, priority=1000, age=age, **fields)
+
+
+@pytest.mark.parametrize(
+    ("least", "asks", "victims"),
+    [
+        pytest.param(1, (8,), {"default/hj": (("trainer", "3"),)}, id="one sub-job is enough"),
+        pytest.param(1, (8, 8), {"default/hj": (("trainer", "2"),)}, id="two are needed"),
+        pytest.param(1, (8, 8, 8), {"default/hj": (("trainer", "1"),)}, id="all that it can spare"),
+        pytest.param(1, (8, 8, 8, 8), {"default/hj": ()}, id="it stops as a whole"),
+        pytest.param(3, (8, 8), {"default/hj": ()}, id="its fewest are not enough"),
+        pytest.param(1, (16,), {"default/hj": (("trainer", "2"),)}, id="room in one cluster"),
+    ],
+)
+def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
+    least: int, asks: tuple[int, ...], victims: dict[str, Any]
+) -> None:
+    made = contest(running(4, least=least), urgent(*asks), a=16, b=16)
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == victims
+
+
+def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
+    made = contest(running(2), urgent(8), a=16, b=8)
+    rigid = replace(
+        unit("rigid", 8, age=1), held=frozenset({"rigid-0"}), made=frozenset({"rigid-0"})
+    )
+    made.submit(replace(rigid, clusters={"rigid-0": "b"}, since=rfc3339(NOW)))
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == {"default/hj": (("trainer", "1"),)}
+
+
+def test_a_queue_takes_back_no_more_than_was_lent_and_spares_the_rest() -> None:
+    lender = unit("lender", 8, queue="own", age=9)
+    queues = (queue("default", weight=1, reclaimable=True), queue("own", weight=1))
+    made = contest(running(4), lender, queues=queues, a=16, b=16)
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+
+
+def asked(seen: Observed, number: int) -> Observed:
+    verdict = QueueVerdict(
+        admitted=frozenset(seen.hyperjob.records),
+        reclaimed_for="default/urgent",
+        preempted="has a higher priority",
+        shrinks_to=(("trainer", str(number)),),
+    )
+    return replace(seen, verdict=verdict)
+
+
+def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> None:
+    checkpoint = {"directory": "/c", "gracePeriodSeconds": 30}
+    first = plan(asked(running(4, step=70, checkpoint=checkpoint), 2))
+    assert first.status is not None
+    (written,) = first.status["alternatives"]
+    assert (written["name"], written["reason"]) == ("2", "MadeWay")
+    found = first.status["jobs"]
+    assert [(each["name"], each["attempt"]) for each in found] == [(n, 1) for n in NAMES[:2]]
+    assert all(each["admitted"] for each in found)
+    assert first.status["stop"]["cause"] == "Preempted"
+    assert sorted(first.status["stop"]["jobs"]) == NAMES[:4], "all save their step"
+    assert first.status["checkpoint"]["resumeStep"] == 70
+    assert not first.status.get("restarts"), "no program has failed"
+    raw = elastic(1, 4, status=first.status, checkpoint=checkpoint)
+    seen = observed(raw, *running_objects(4), clusters=(cluster("a", 0, total=16),))
+    stopping = plan(replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES[:2]))))
+    gone = {each.name for each in stopping.actions if isinstance(each, DeleteChild)}
+    assert gone == set(NAMES[:4])
+
+
+@pytest.mark.parametrize(
+    ("left", "waits"),
+    [
+        pytest.param({NAMES[0]: 0, NAMES[1]: 0}, False, id="no pod is left"),
+        pytest.param({NAMES[0]: 0, NAMES[1]: 1}, True, id="what it gave up still saves"),
+        pytest.param({NAMES[0]: 0}, True, id="its member is not known"),
+    ],
+)
+def test_the_others_start_after_what_was_given_up_has_saved(
+    left: dict[str, int], waits: bool
+) -> None:
+    seen = restarted(1, cluster("a", 8), least=1, checkpoint={"directory": "/c"})
+    stop = {"cause": "Preempted", "until": rfc3339(NOW + timedelta(minutes=1)), "jobs": NAMES[:2]}
+    raw = elastic(1, 4, status={**seen.hyperjob.status, "stop": stop})
+    raw["spec"]["checkpoint"] = {"directory": "/c"}
+    again = replace(observed(raw, clusters=seen.clusters), verdict=seen.verdict, pods_left=left)
+    decided = plan(again)
+    assert decided.status is not None
+    assert (decided.status["stop"] is not None) is waits
+
+
+def test_with_a_quorum_the_surplus_goes_and_the_others_train_on() -> None:
+    first = plan(asked(running(3, quorum=1), 2))
+    assert first.status is not None
+    assert [each["name"] for each in first.status["jobs"]] == NAMES[:2]
+    assert [each.get("attempt", 0) for each in first.status["jobs"]] == [0, 0]
+    assert "stop" not in first.status
+    raw = elastic(1, 3, status=first.status, quorum=1)
+    second = plan(observed(raw, *running_objects(3)))
+    assert {each.name for each in second.actions} == {NAMES[2]}
+
+
+def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:
+    seen = running(4)
+    made = contest(seen, urgent(8), a=16, b=16)
+    schedule(made.state, made.clusters(), now=made.now)
+    verdict = verdict_of(made.state, "default/hj")
+    assert verdict.shrinks_to == (("trainer", "3"),)
+    decided = plan(replace(seen, verdict=verdict))
+    assert decided.status is not None
+    raw = elastic(1, 4, status=decided.status)
+    after = unit_of(observed(raw, clusters=seen.clusters))
+    assert after is not None
+    update(made.state, after.key, after, now=NOW)
+    assert made.state.eviction is not None
+    assert not made.state.eviction.victims
+    assert not verdict_of(made.state, "default/hj").reclaimed_for
+    kept = made.state.entries["default/hj"].reserved_clusters
+    assert kept == dict(zip(NAMES[:3], PLACES, strict=False)), "it starts again where it ran"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), min_size=1, max_size=3),
+    asks=st.lists(st.sampled_from([8, 16]), min_size=1, max_size=4),
+)
+def test_what_makes_way_is_enough_and_nothing_of_it_can_be_spared(
+    sizes: list[tuple[int, int]], asks: list[int]
+) -> None:
+    made = world([], a=16, b=16, c=16)
+    slots = [name for name in "abc" for _ in range(2)]
+    for number, (least, more) in enumerate(sizes):
+        total = min(least + more, len(slots))
+        if total < least:
+            continue
+        names = [f"e{number}-{index}" for index in range(total)]
+        where = {name: slots.pop(0) for name in names}
+        spare = tuple(
+            ((("t", str(left)),), frozenset({names[left]}))
+            for left in range(total - 1, least - 1, -1)
+        )
+        held = frozenset(names)
+        each = unit(f"e{number}", *[8] * total, age=number)
+        each = replace(each, held=held, made=held, clusters=where, spare=spare, elastic=True)
+        made.submit(replace(each, since=rfc3339(NOW), choice=(("t", str(total)),)))
+    before = made.clusters()
+    made.submit(urgent(*asks))
+    schedule(made.state, before, now=made.now)
+    free = {each.name: each.free[GPU] // NANO for each in before}
+    fits = sum(room // 16 for room in free.values()) >= asks.count(16) and sum(
+        free.values()
+    ) >= sum(asks)
+    if made.state.entries["ns/urgent"].holding:
+        assert fits
+        return
+    eviction = made.state.eviction
+    victims = {} if eviction is None else eviction.victims
+    stopped = []
+    for key, taken in victims.items():
+        entry = made.state.entries[key]
+        left = int(taken[0][1]) if taken else 0
+        going = sorted(entry.holding)[left:]
+        assert not taken or left >= len(entry.holding) - len(entry.unit.spare), "never below"
+        stopped += [entry.holding[name][1] for name in going]
+    for name in stopped:
+        free[name] += 8
+    if victims:
+        assert sum(free.values()) >= sum(asks), "the head can start"
+        assert sum(free.values()) - sum(asks) < 48

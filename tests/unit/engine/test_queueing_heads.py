@@ -202,6 +202,6 @@ def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
     made = world([unit("lent", 8), unit("bystander", 8)], a=16)
     made.decide()
     made.submit(unit("urgent", 8, priority=5, age=1))
-    evict(made.state, "ns/urgent", ["ns/lent"], now=made.now)
+    evict(made.state, "ns/urgent", {"ns/lent": ()}, now=made.now)
     assert preempted_since(made.state, "ns/lent") == "has a higher priority"
     assert not preempted_since(made.state, "ns/bystander")

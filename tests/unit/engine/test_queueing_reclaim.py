@@ -266,7 +266,7 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
     begin(made.state, made.clusters(), now=made.now)
-    evict(made.state, "ns/owner", ["ns/lent"], now=made.now)
+    evict(made.state, "ns/owner", {"ns/lent": ()}, now=made.now)
     made.end("ns/owner")
     assert evicted_for(made.state, "ns/lent") == ""
 
