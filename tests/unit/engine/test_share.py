@@ -2,7 +2,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
@@ -122,6 +122,11 @@ def test_near_clusters_are_taken_together() -> None:
     assert shared(wish(), *clusters) == {"a": 64, "c": 64}
 
 
+def test_excluded_and_unusable_clusters_get_nothing() -> None:
+    what = replace(wish(60), excluded=frozenset({"b"}))
+    assert shared(what, cluster("a", 100, unusable="is not Ready"), B, C) == {"c": 60}
+
+
 def test_other_resources_bound_a_share_too() -> None:
     what = replace(wish(64), pod=parse_resources({GPU: "1", "cpu": "25", "pods": "1"}))
     small = [replace(item, free={**item.free, "cpu": whole(1000)}) for item in (A, B, C)]
@@ -168,6 +173,7 @@ def fewest(
     return 0
 
 
+@settings(max_examples=400)
 @given(cases())
 def test_shares_are_exact_fit_and_are_as_few_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
@@ -193,6 +199,7 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
         assert {item.cluster for item in found} <= set(what.preferred)
 
 
+@settings(max_examples=200)
 @given(cases())
 def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
@@ -209,6 +216,15 @@ def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
         for more in others:
             grown = fits(what.request(less.pods + 1).demand, free[less.cluster])
             assert not (grown and more.pods > less.pods + 1)
+
+
+def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
+    clusters = [cluster(f"c{i:02}", 10 + i * 7 % 50, region=f"r{i % 5}") for i in range(80)]
+    found = shared(wish(250), *clusters)
+    top = sorted((10 + i * 7 % 50 for i in range(80)), reverse=True)
+    assert sum(top[: len(found) - 1]) < 250 <= sum(found.values())
+    assert max(found.values()) - min(found.values()) <= 1
+    assert len(found) == 5
 
 
 @pytest.mark.parametrize(
@@ -262,6 +278,13 @@ def test_a_shortfall_is_told_exactly(
     room = Room(clusters)
     assert share(what, room, max_domains=max_domains) == ()
     assert explain_shortfall(what, room, max_domains=max_domains) == text
+
+
+def test_a_shortfall_over_many_clusters_stays_readable() -> None:
+    clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
+    text = explain_shortfall(wish(301), Room(clusters), max_domains=None)
+    assert "300 fit on 300 clusters" in text
+    assert text.endswith("and 295 more clusters")
 
 
 def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
