@@ -165,6 +165,16 @@ def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books
     assert pods(NOW + LAG) == {}, "the status has them"
 
 
+def test_without_a_policy_it_counts_where_karmada_put_it(books: Books) -> None:
+    books.update(jobs=job(gpus=8), bindings=binding(cluster="b"))
+    assert books.held() == {"b": 8}
+
+
+def test_without_a_cluster_nothing_is_reserved(books: Books) -> None:
+    books.update(jobs=job(gpus=8))
+    assert books.held() == {}
+
+
 def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> None:
     pending = job(gpus=8, phase="Pending", pods={"pending": 8})
     books.update(jobs=pending, policies=policy())
@@ -220,6 +230,37 @@ def test_a_wiped_status_keeps_what_was_known(books: Books) -> None:
     later = NOW + timedelta(hours=1)
     books.update(later, jobs=job(gpus=8))
     assert books.held(later) == {}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"jobs": None},
+        {"jobs": job(deleting=True)},
+        {"jobs": job(phase="Completed")},
+        {"bindings": binding(cluster="a", status=vcjob_status("Failed"))},
+    ],
+)
+def test_what_ends_gives_back(books: Books, end: dict[str, Any]) -> None:
+    books.update(jobs=job(gpus=8), policies=policy())
+    books.update(**end)
+    assert books.held() == {}
+    assert books.freed == 1
+
+
+def test_moving_gives_back_too(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
+    books.update(policies=policy(cluster="b"))
+    assert books.held() == {"b": 8}
+    assert books.freed == 1
+
+
+def test_a_resized_job_counts_anew(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy())
+    grown = job(gpus=16)
+    grown["metadata"]["generation"] = 2
+    books.update(jobs=grown)
+    assert books.held() == {"a": 16}
 
 
 def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
@@ -289,6 +330,12 @@ def test_pods_of_a_stopped_sub_job_may_run_on_for_their_grace_period(books: Book
     grace = timedelta(seconds=30)  # the default of pods
     assert ending(books, NOW + grace + LAG - timedelta(seconds=1)) == 8
     assert ending(books, NOW + grace + LAG) == 0
+
+
+def test_a_sub_job_that_no_member_had_leaves_nothing(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(suspended=True))
+    books.update(jobs=None)
+    assert ending(books, NOW) == 0
 
 
 def test_only_what_the_summary_may_count_already_settles() -> None:

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_engine.queueing.confirm import bounded
 from hyperjob_engine.queueing.evict import next_change
+from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import count_ending, update
 from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
+from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, NOW
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit
@@ -137,6 +140,22 @@ def test_no_pods_count_longer_than_their_grace_period(
     assert made.used("default") == sum(left)
 
 
+@pytest.mark.parametrize("queued", [0, 5])
+def test_pods_that_end_later_than_others_free_their_share_later(queued: int) -> None:
+    made = Lingering({"a": 64})
+    made.set_queues(queue("default", gpus=8))
+    made.submit(unit("long", 4), unit("short", 4, age=1))
+    made.decide()
+    known = made.units["ns/short"]
+    short = replace(known, grace=dict.fromkeys(known.made, MINUTE))
+    update(made.state, "ns/short", short, now=made.now)
+    made.end("ns/long")
+    made.end("ns/short")
+    made.submit(unit("next", 4, age=2), *(unit(f"q{n}", 8, age=3 + n) for n in range(queued)))
+    made.now += MINUTE
+    assert made.decide() == ["ns/next"]
+
+
 def test_a_preemption_waits_for_the_pods_that_it_stopped_and_stops_no_other() -> None:
     made = limited(unit("a", 4), unit("b", 4, age=1))
     made.now += 2 * LAG
@@ -148,6 +167,19 @@ def test_a_preemption_waits_for_the_pods_that_it_stopped_and_stops_no_other() ->
     made.now += 2 * MINUTE
     assert made.decide() == ["ns/urgent"]
     assert made.reclaimed == ["b"]
+
+
+def test_stopping_pods_do_not_count_against_all_that_the_clusters_have() -> None:
+    tree = Tree([bounded(Queue(name="default"), {GPU: 8})], {GPU: 8})
+    usage = QueueUsage(tree)
+    usage.add_ending("default", {GPU: 8})
+    assert usage.limit("default", {GPU: 8}) is None
+    own = Queue(name="default", capability={GPU: 4})
+    usage = QueueUsage(Tree([bounded(own, {GPU: 8})], {GPU: 8}))
+    usage.add_ending("default", {GPU: 3})
+    limit = usage.limit("default", {GPU: 2})
+    assert limit is not None
+    assert (limit.missing, limit.ending) == (1, 3)
 
 
 class Seen(Lingering):
@@ -252,6 +284,26 @@ def test_a_new_leader_counts_the_pods_that_its_predecessor_stopped() -> None:
     assert after.used("default") == 8
     after.now += 10 * MINUTE
     assert after.decide() == ["ns/second"]
+
+
+POD_LISTS = st.lists(
+    st.builds(
+        EndingPods,
+        st.integers(0, 10**6).map(lambda number: NOW + timedelta(seconds=number)),
+        st.sampled_from(["a", "b", '\u00e9"']),
+        st.dictionaries(st.sampled_from([GPU, "cpu"]), st.integers(0, 2**63)),
+        st.just("ns/x"),
+        st.text(max_size=9),
+        st.sampled_from(["a", "b"]),
+        st.booleans(),
+    ),
+    max_size=9,
+)
+
+
+@given(POD_LISTS)
+def test_what_is_left_to_the_next_leader_is_read_as_it_was_written(pods: list[EndingPods]) -> None:
+    assert sorted(from_text(to_text(pods)), key=repr) == sorted(pods, key=repr)
 
 
 def test_more_pods_than_fit_are_left_as_a_sum_for_each_queue() -> None:

@@ -11,11 +11,11 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing import headroom
-from hyperjob_engine.queueing.confirm import VolcanoGlobal
+from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
 from hyperjob_engine.queueing.evict import evict, preempted_since
-from hyperjob_engine.queueing.reserve import reserved
+from hyperjob_engine.queueing.reserve import begin, reserved
 from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue
+from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
 from hyperjob_engine.resources import total
 from tests.unit.engine.builders import GPU, NOW, cluster
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
@@ -86,6 +86,18 @@ def test_the_second_queue_in_turn_takes_back_its_share_while_the_first_waits_for
     assert made.running() == {"mine", "owner"}
 
 
+def test_one_above_the_share_of_its_queue_keeps_no_room_from_those_that_fit() -> None:
+    """The head of a needs all 256 GPUs, and b's work keeps it from starting for an hour."""
+    queues = queue("a"), queue("b")
+    made = world([unit("theirs", 128, queue="b")], *queues, x=128, y=128)
+    made.decide()
+    made.submit(unit("head", 128, 128, queue="a", age=1))
+    made.submit(*(unit(f"small-{n}", 1, queue="a", age=2 + n) for n in range(20)))
+    made.submit(*(unit(f"other-{n}", 1, queue="b", age=2 + n) for n in range(20)))
+    made.decide()
+    assert len(made.running()) == 41, "all that fit run beside the one that does not"
+
+
 def test_beside_volcano_global_a_queue_as_large_as_the_clusters_is_no_limit_to_claim() -> None:
     state = new_state(Settings(lag=LAG), VolcanoGlobal())
     made = QueueWorld({"a": 32}, state=state)
@@ -150,6 +162,20 @@ def test_part_of_a_shared_device_that_no_node_lists_takes_no_room_from_a_gang() 
     assert len(assign(requests, Room([one]), max_domains=None).assigned) == 2
 
 
+@pytest.mark.parametrize("max_domains", [None, 1])
+def test_a_resource_that_a_head_asks_for_none_of_takes_no_room_from_it(
+    max_domains: int | None,
+) -> None:
+    head = unit("head", 8, 8)
+    one = cluster("a", 16)
+    requests = [
+        replace(part.request, demand={**part.request.demand, "example.com/nic": 0})
+        for part in head.parts
+    ]
+    wants = headroom.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=max_domains)
+    assert wants["a"][GPU] == 16 * NANO
+
+
 def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() -> None:
     """Neither queue uses GPUs: 4 of them are more of a share of 2 than of a share of 6."""
     queues = queue("a-small", weight=1), queue("b-large", weight=3)
@@ -205,3 +231,15 @@ def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
     evict(made.state, "ns/urgent", {"ns/lent": ()}, now=made.now)
     assert preempted_since(made.state, "ns/lent") == "has a higher priority"
     assert not preempted_since(made.state, "ns/bystander")
+
+
+@pytest.mark.parametrize("later", [0, 2, 4, 7])
+def test_what_others_use_of_a_queue_replaces_what_they_used_before(later: int) -> None:
+    used = {"default": {GPU: 4 * NANO}}
+    state = new_state(Settings(lag=LAG), BuiltinQueues(lambda _holds: used))
+    set_queues(state, [queue("default")])
+    begin(state, [cluster("a", 8)], now=NOW)
+    used = {"default": {GPU: later * NANO}}
+    for _ in range(2):
+        begin(state, [cluster("a", 8)], now=NOW)
+        assert state.usage.used("default").get(GPU, 0) == later * NANO

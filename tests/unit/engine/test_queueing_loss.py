@@ -42,10 +42,26 @@ def _gpus(each: QueuedHyperJob) -> int:
     return sum(part.request.demand["nvidia.com/gpu"] // 10**9 for part in each.parts)
 
 
+def test_the_one_with_the_newest_checkpoint_makes_way() -> None:
+    old, new = saved("old", 16, seconds_ago=3000), saved("new", 16, seconds_ago=10)
+    assert stopped_for(16, old, new) == ["new"]
+    assert stopped_for(16, new, old) == ["new"]
+
+
+def test_the_same_time_costs_more_on_more_accelerators() -> None:
+    wide, narrow = saved("wide", 16, seconds_ago=100), saved("narrow", 8, seconds_ago=150)
+    assert stopped_for(8, wide, narrow) == ["narrow"]
+
+
 def test_the_less_urgent_makes_way_whatever_it_loses() -> None:
     low = saved("low", 16, seconds_ago=3000)
     high = saved("high", 16, seconds_ago=10, priority=5)
     assert stopped_for(16, low, high) == ["low"]
+
+
+def test_one_that_says_nothing_loses_all_since_it_began() -> None:
+    silent, telling = saved("silent", 16, seconds_ago=None), saved("telling", 16, seconds_ago=10)
+    assert stopped_for(16, silent, telling) == ["telling"]
 
 
 def test_silence_about_checkpoints_spares_a_hyperjob_no_more_than_an_hour_of_work_would() -> None:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.queueing.confirm import NoConfirmation
-from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.queues import PREEMPTION, Queue, parse_queue
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state
+from hyperjob_engine.queueing.verdict import name_for
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
 
@@ -55,6 +56,21 @@ def test_only_the_head_of_a_line_preempts_what_makes_way_for_it() -> None:
     made.submit(*(unit(name, 32, priority=URGENT, age=age) for age, name in enumerate(("a", "b"))))
     schedule(made.state, made.clusters(), now=made.now)
     assert ["preempts ns/low" in made.message(name) for name in ("a", "b")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("names_others", "reader", "name", "shown"),
+    [
+        (True, "a/one", "b/two", "b/two"),
+        (False, "a/one", "a/two", "a/two"),
+        (False, "a/one", "b/two", "a HyperJob of another namespace"),
+        (False, "a/one", "", ""),
+    ],
+)
+def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
+    names_others: bool, reader: str, name: str, shown: str
+) -> None:
+    assert name_for(new_state(Settings(lag=LAG, names_others=names_others)), reader, name) == shown
 
 
 def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
@@ -103,6 +119,42 @@ def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
     message = made.message("small")
     assert shown in message
     assert "other/" not in message
+
+
+NEVER: dict[str, tuple[list[QueuedHyperJob], list[QueuedHyperJob], list[Queue]]] = {
+    "an equally urgent one stops nobody": (
+        [unit("low", 32, priority=URGENT)],
+        [unit("urgent", 16, priority=URGENT, age=5)],
+        [],
+    ),
+    "preemptionPolicy Never stops nobody": (
+        [unit("low", 32)],
+        [replace(unit("urgent", 16, priority=URGENT, age=5), preempts=False)],
+        [],
+    ),
+    "another queue's HyperJobs are not stopped": (
+        [unit("low", 32, queue="x")],
+        [unit("urgent", 16, queue="y", priority=URGENT, age=5)],
+        [queue("x"), queue("y")],
+    ),
+    "a queue can switch it off": (
+        [unit("low", 32)],
+        [unit("urgent", 16, priority=URGENT, age=5)],
+        [parse_queue({"metadata": {"name": "default", "annotations": {PREEMPTION: "disabled"}}})],
+    ),
+    "nobody is stopped where that does not let the urgent one start": (
+        [unit("low", 8), unit("high", 24, priority=2 * URGENT)],
+        [unit("urgent", 16, priority=URGENT, age=5)],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_what_runs_goes_on_where(case: str) -> None:
+    running, urgent, queues = NEVER[case]
+    made = after(running, urgent, *queues)
+    assert made.reclaimed == []
 
 
 def test_the_fewest_go_the_least_urgent_first_and_of_those_the_last_that_started() -> None:

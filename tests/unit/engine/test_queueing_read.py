@@ -147,6 +147,10 @@ def test_what_grows_beyond_minavailable_asks_its_queue_for_all_that_it_is_to_hav
     } == {"hj-trainer-0": (2, 2), "hj-trainer-0+": (0, 6)}
 
 
+def test_minavailable_bounds_the_gang() -> None:
+    assert unit(hyperjob(group(replicas=4), minAvailable=2)).minimum == 2
+
+
 def test_what_waits_for_another_group_does_not_stand_in_line_yet() -> None:
     later = group("later", replicas=1, dependsOn=[{"name": "trainer", "status": "Ready"}])
     found = unit(hyperjob(group(), later))
@@ -169,6 +173,20 @@ def test_an_open_automatic_split_is_cut_into_pieces_that_make_up_its_sum() -> No
     assert len(found.parts) == 128
     assert found.minimum == 128
     assert "hj-trainer-0" in gpus(found)
+
+
+def test_an_automatic_split_that_is_made_is_its_sub_jobs() -> None:
+    split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
+    records = [record(0, accelerators=16, admitted=True), record(1, accelerators=8, admitted=True)]
+    found = unit(
+        hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records}),
+        job("hj-trainer-0", gpus=16),
+        policy("hj-trainer-0"),
+        job("hj-trainer-1", gpus=8),
+        policy("hj-trainer-1"),
+    )
+    assert gpus(found) == {"hj-trainer-0": 16, "hj-trainer-1": 8}
+    assert found.held == {"hj-trainer-0", "hj-trainer-1"}
 
 
 def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
@@ -228,6 +246,10 @@ def test_without_a_class_the_least_default_class_gives_the_priority(
         "odd": {"value": "much"},
     }
     assert value_of(name, classes) == expected
+
+
+def test_without_a_default_class_the_priority_is_0() -> None:
+    assert value_of("", {"high": {"value": 1000}}) == 0
 
 
 @pytest.mark.parametrize(
