@@ -120,13 +120,15 @@ class _Candidate(NamedTuple):
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
-    `room` is that after the end of all pods that are about to end. A round makes it once for all
-    heads of lines: a search of all HyperJobs for each costs too much.
+    `room` is that after the end of all pods about to end, `emptiest` that with all that the
+    summaries may count too much; None if they do not. A round makes it once for all heads of lines:
+    a search of all HyperJobs or clusters for each costs too much.
     """
 
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
     usage: QueueUsage
     room: Room
+    emptiest: Room | None
 
 
 def holders_of(state: QueueState) -> Holders:
@@ -134,7 +136,13 @@ def holders_of(state: QueueState) -> Holders:
     found: dict[frozenset[str], list[Entry]] = {}
     for entry in map(state.entries.__getitem__, state.index.holders):
         found.setdefault(entry.queues, []).append(entry)
-    return Holders(found, state.usage.copy(), after_ends(state.last.open))
+    room = after_ends(state.last.open)
+    doubts = {name: each.doubtful for name, each in room.clusters.items()}
+    emptiest = room.copy() if any(any(each.values()) for each in doubts.values()) else None
+    if emptiest is not None:
+        for name, doubtful in doubts.items():
+            emptiest.subtract(name, doubtful, -1)
+    return Holders(found, state.usage.copy(), room, emptiest)
 
 
 def victims_for(
@@ -152,15 +160,10 @@ def victims_for(
     summaries may count so much too much that another choice is right. `late`: those that lose
     little make way too.
     """
-    room = holders.room
-    found = _victims(state, waiting, gang, holders, room, now=now, late=late)
-    doubts = [each for each in room.clusters.values() if any(each.doubtful.values())]
-    if not doubts:
+    found = _victims(state, waiting, gang, holders, holders.room, now=now, late=late)
+    if holders.emptiest is None:
         return found
-    room = room.copy()
-    for cluster in doubts:
-        room.subtract(cluster.name, cluster.doubtful, -1)
-    other = _victims(state, waiting, gang, holders, room, now=now, late=late)
+    other = _victims(state, waiting, gang, holders, holders.emptiest, now=now, late=late)
     return found if other is None or found == other else {}
 
 

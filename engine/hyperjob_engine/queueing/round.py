@@ -212,6 +212,8 @@ class _Round:
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
         """Try the HyperJobs of a line up to the first grant; return whether more may follow."""
+        known = self.state.usage.tree.queues.get(queue)
+        is_fifo = known is not None and known.fifo
         while firsts:
             order = heapq.heappop(firsts)
             waiting = self.state.entries[order.key].waiting
@@ -227,7 +229,7 @@ class _Round:
                 raise
             except Exception as error:
                 raise HyperJobFault(order.key) from error
-            if self._is_fifo(queue) and (queue in self.led or not waiting.shape.needs.needed):
+            if is_fifo and (queue in self.led or not waiting.shape.needs.needed):
                 self._block_all(queue, firsts)
                 return False
         return False
@@ -305,8 +307,9 @@ class _Round:
         if usage.tree.guaranteed and is_guaranteed(waiting.parts, usage):
             # A guarantee precedes what is kept for a head: the room is `open`, which has that.
             return try_to_admit(waiting.parts, shape.needs, usage, self.state.last.open)
-        eventual = self.state.last.eventual.values()
-        if exceeds(self.state, waiting) and fits(shape.needs.floor, total(eventual)):
+        if exceeds(self.state, waiting) and fits(
+            shape.needs.floor, total(self.state.last.eventual.values())
+        ):
             # The block is then the limit, whether there is room now or not.
             return try_to_admit(waiting.parts, shape.needs, usage, room)
         if shape.needs in self.failed:
@@ -463,7 +466,3 @@ class _Round:
             elif evicted_head(state) == key:
                 state.eviction = None  # no choice of victims gives it enough room any more
         return evicted_head(state) == key
-
-    def _is_fifo(self, queue: str) -> bool:
-        known = self.state.usage.tree.queues.get(queue)
-        return known is not None and known.fifo
