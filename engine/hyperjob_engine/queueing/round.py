@@ -459,7 +459,7 @@ class _Round:
             if late:
                 victims = victims_for(state, waiting, gang, self.holders, now=self.now, late=True)
             if victims is not None and not victims:
-                return True
+                return kept_for in ("", key)  # else the room is kept for the head that has its turn
             if victims:
                 evict(state, key, victims, now=self.now, for_late=late)
                 self.evicted |= dict.fromkeys(victims)

@@ -314,6 +314,20 @@ def test_another_head_takes_back_its_share_during_a_turn() -> None:
     assert "owner" in made.running()
 
 
+def test_the_head_of_another_queue_leaves_a_turn_what_is_kept_for_it() -> None:
+    """The other head has waited long too, and would fit into what is kept."""
+    made = patient(queue("a"), queue("b"), x=32)
+    made.submit(unit("runs", 8, queue="a"))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, queue="a", age=1))
+    made.decide()
+    made.submit(unit("other", 8, queue="b", age=2))
+    for _ in range(2):
+        made.decide()
+        assert (made.state.turn.head, made.state.last.kept_for) == ("ns/head", "ns/head")
+
+
 def test_a_new_leader_goes_on_with_the_turn() -> None:
     """The age of the HyperJob is in its object: no state of the last leader is needed."""
     made = after_long(unit("head", 32, age=1))
