@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
+from hyperjob_controller.admission.recorder import ConsumptionRecorder
 from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
@@ -138,6 +139,13 @@ class Manager:
         self.beside: list[tuple[Place, Callable[[], Awaitable[None]]]] = []
 
     @property
+    def _recorder(self) -> ConsumptionRecorder | None:
+        if self.options.half_life is None:
+            return None
+        usage = lambda: self.admission.state.usage  # noqa: E731 - the state is replaced
+        return ConsumptionRecorder(self._kube, self.caches.queues.items, usage)
+
+    @property
     def admission(self) -> Admission:
         """Return the queue engine."""
         return self.memory.admission
@@ -219,6 +227,7 @@ class Manager:
         settings = Settings(
             most_in_flight=_IN_FLIGHT,
             lag=self.options.lag,
+            half_life=self.options.half_life,
             counts=reservations.counts,
             names_others=self.options.tenant_messages == "names",
             # A search for stale messages is useless before the last ones are written.
@@ -349,7 +358,7 @@ class Manager:
             async with asyncio.TaskGroup() as group:
                 keep = self.wall.keep
                 background = [group.create_task(keep(Place.ROUND, self._admit))]
-                leading = (self.reader, self.usage)
+                leading = (self.reader, self.usage, self._recorder)
                 background += [
                     group.create_task(keep(each.place, each.run)) for each in leading if each
                 ]

@@ -40,6 +40,7 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
+    usage_half_life_time: float = 0.0
     unschedulable_timeout: float = 30.0
     start_timeout: float = 900.0
     splitter_url: str | None = None
@@ -69,6 +70,8 @@ class Options:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         if not 1 <= self.gang_timeout <= 86400:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
+        if not 0 <= self.usage_half_life_time <= 31536000:
+            raise ValueError("--usage-half-life-time must be between 0 and 31536000 seconds")
         if not 0 <= self.unschedulable_timeout <= 604800:
             raise ValueError("--unschedulable-timeout must be between 0 and 604800 seconds")
         if not 0 <= self.start_timeout <= 604800:
@@ -98,6 +101,11 @@ class Options:
         return timedelta(seconds=self.cluster_status_lag)
 
     @property
+    def half_life(self) -> timedelta | None:
+        """Return the half-life of what queues have consumed; None: nothing is remembered."""
+        return timedelta(seconds=self.usage_half_life_time) or None
+
+    @property
     def lost_after(self) -> timedelta:
         """Return the time after which a cluster that is not Ready counts as lost."""
         return timedelta(seconds=self.cluster_lost_timeout)
@@ -108,6 +116,7 @@ _PUBLISHED: Final = (
     "cluster_status_lag",
     "cluster_lost_timeout",
     "gang_timeout",
+    "usage_half_life_time",
     "unschedulable_timeout",
     "start_timeout",
     "tenant_messages",
@@ -194,6 +203,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "gang_timeout": Setting(
         "time for which a gang that is admitted only in part keeps its quota; the controller then"
         " deletes its sub-jobs and tries again later",
+        seconds,
+        metavar="SECONDS",
+    ),
+    "usage_half_life_time": Setting(
+        "time after which what a queue has consumed counts half, such as 86400: queues alternate"
+        " where HyperJobs are larger than a share; 0: only the present use counts",
         seconds,
         metavar="SECONDS",
     ),

@@ -18,6 +18,7 @@ class Place(StrEnum):
     INFORMER = "informer"
     EVENTS = "events"
     TRAINJOBS = "trainjobs"
+    RECORD = "record"
     LEASE = "lease"
     USAGE = "usage"
     LOOP = "loop"

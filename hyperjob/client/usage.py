@@ -16,6 +16,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.placement.capacity import REPELLING, summarise
+from hyperjob_engine.queueing.consumed import parse_consumed
 from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
 from hyperjob_engine.resources import is_counted, parse_resources
 
@@ -54,6 +55,7 @@ class QueueUse:
     `share` is the queue's share of all ready clusters; None where the clusters are unknown.
     `ended` counts accelerators that Volcano Global has not released after sub-jobs ended; None
     without Volcano Global. `closed_in` are the clusters in which the queue is not Open.
+    `consumed` is the average of its use by the last record; None without one.
     """
 
     queue: str
@@ -64,6 +66,7 @@ class QueueUse:
     deserved: int | None
     capability: int | None
     used: int
+    consumed: int | None = None
     ended: int | None
     waiting: int
     running_hyperjobs: int
@@ -124,6 +127,7 @@ def queues(
             deserved=_amount(known.get(queue), "deserved", accelerator),
             capability=_amount(known.get(queue), "capability", accelerator),
             used=used[queue, accelerator],
+            consumed=_consumed(known.get(queue), accelerator),
             ended=None if ended is None else ended.get((queue, accelerator), 0),
             waiting=waits[queue, accelerator],
             running_hyperjobs=len(running_jobs.get((queue, accelerator), ())),
@@ -238,6 +242,11 @@ def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
     """Return a queue's amount of an accelerator in whole units; None where its spec has none."""
     amounts = parse_resources(at(queue or {}, "spec", field))
     return amounts[accelerator] // NANO if accelerator in amounts else None
+
+
+def _consumed(queue: Object | None, accelerator: str) -> int | None:
+    found = parse_consumed(queue or {})
+    return None if found is None else round(found.resources.get(accelerator, 0) / NANO)
 
 
 def _whole(amounts: Mapping[str, int] | None, name: str) -> int | None:

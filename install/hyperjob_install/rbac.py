@@ -112,7 +112,7 @@ def controller_rules(*, trainjobs: bool = False) -> list[Object]:
         _rule(RESOURCE_BINDINGS, "list", "watch", "patch"),
         _rule(SERVICE_EXPORTS, "get", "create", "delete"),
         _rule(CLUSTERS, "list", "watch"),
-        _rule(QUEUES, "list", "watch"),
+        _rule(QUEUES, "list", "watch", "patch"),  # an annotation: what the queue has consumed
         _rule(CLUSTER_RESOURCE_BINDINGS, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
         _rule(RESOURCE_CLAIM_TEMPLATES, "list", "watch"),

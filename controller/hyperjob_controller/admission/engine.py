@@ -21,7 +21,6 @@ from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wall import Wall, first_error, void
 from hyperjob_controller.watchdog import LONGEST, SlowTurnError
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -29,6 +28,7 @@ from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, Qu
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing import confirm
 from hyperjob_engine.queueing import state as queue_state
+from hyperjob_engine.queueing.consumed import parse_consumed
 from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue, parse_queue
@@ -127,11 +127,13 @@ class Admission:
         return {pods.name: pods.until for pods in self._state.ending if pods.key == key}
 
     def _empty(self, mode: QueueAdmission) -> None:
-        """Begin with an empty state, except for pods of stopped sub-jobs and completed runs."""
+        """Begin with an empty state, except stopped pods and what runs and queues took."""
         self._torn = False
         self._rejoining.clear()
         ending, past = self._state.ending, self._state.past
+        consumption = self._state.shares.consumption
         self._state = queue_state.new_state(self._settings, self._confirmer(mode), past)
+        self._state.shares.consumption = consumption
         for pods in ending:  # no object shows them
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
@@ -449,22 +451,20 @@ class Admission:
                 self._queue.add_after(key, self._refresh_at[key] - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        """Follow a changed Queue; the other parts of its status change with each pod.
-
-        The next round takes all changes together, since it then builds the tree of all Queues.
-        """
-        paths = (("metadata", "annotations"), ("spec",), ("status", "state"))
-        if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
-            return
-        if new is None:
-            self._queues.pop(key_of(old or {}), None)
-        else:
+        """Follow a changed Queue: the next round takes all changes together into its tree."""
+        before = self._queues.pop(key_of(new or old or {}), None)
+        if new is not None:
             self._queues[key_of(new)] = parse_queue(new)
+            if before == self._queues[key_of(new)]:
+                return
         self._queues_changed = True
         self.wake()
 
     def _learn_queues(self) -> None:
         self._queues_changed = False
+        for each in self._caches.queues.items():
+            if consumed := parse_consumed(each):
+                self._state.shares.consumption.restore(key_of(each), consumed)
         queue_state.set_queues(self._state, self._queues.values())
 
     def priorities_changed(self) -> None:

@@ -34,6 +34,7 @@ from hyperjob_engine.resources import (
 )
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
+_ALONE: Final = 2  # the root and the only queue
 _MOST_LAGS: Final = 64  # the longest wait for the next eviction
 _MOST_LOSS: Final = timedelta(hours=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -208,8 +209,10 @@ def _victims(
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
+        held = total(demand for _, demand in each.entry.frees)
         if may_preempt(head, each.entry, tree) or all(
-            trial.usage.has_borrowed_from(name, queue, demand) for name in each.entry.queues
+            trial.usage.has_borrowed_from(name, queue, demand, held=held)
+            for name in each.entry.queues
         ):
             trial.stop(each)
             taken.append(each)
@@ -416,5 +419,7 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     evictions = [moment] if moment is not None and moment > now else []
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    times = [*evictions, ending, *rests]
+    remembers = state.settings.half_life is not None and len(state.usage.tree.queues) > _ALONE
+    again = later(now, state.settings.forecast_every) if remembers else None
+    times = [*evictions, ending, again, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)

@@ -27,6 +27,10 @@ ESTIMATE: Final = "training.volcano.sh/running-estimate"
 PATIENCE: Final = "training.volcano.sh/patience"
 """Annotation of a Queue: how long its head waits before it has a turn; `disabled`: it has none."""
 
+ADMISSION_MODE: Final = "training.volcano.sh/admission-mode"
+"""Annotation of a Queue: `NoAdmissionFairSharing` exempts it from what queues have consumed."""
+
+EXEMPT: Final = "NoAdmissionFairSharing"
 DISABLED: Final = "disabled"
 _USUAL_PATIENCE: Final = timedelta(hours=12)
 _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
@@ -37,7 +41,7 @@ class Queue:
     """One Queue object; resources that `capability` does not name are not limited.
 
     Of `whole` the capability is no limit of the Queue but all that the clusters have. With
-    `patience` None its head never has a turn.
+    `patience` None its head never has a turn. Without `remembers` only its present use counts.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Queue:
     preemption: bool = True
     estimate: timedelta | None = None
     patience: timedelta | None = _USUAL_PATIENCE
+    remembers: bool = True
     state: str = ""
     capability: Resources = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
@@ -71,6 +76,7 @@ def parse_queue(raw: Object) -> Queue:
         preemption=annotations.get(PREEMPTION) != DISABLED,
         estimate=estimate(annotations.get(ESTIMATE)),
         patience=None if patience == DISABLED else estimate(patience) or _USUAL_PATIENCE,
+        remembers=annotations.get(ADMISSION_MODE) != EXEMPT,
         state=string(at(raw, "status", "state")),
         capability=parse_resources(at(raw, "spec", "capability")),
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),

@@ -16,6 +16,7 @@ from hyperjob_engine.queueing.state import (
     QueueState,
     end_pods,
     end_rests,
+    follow,
     renew_shares,
     working_on,
 )
@@ -37,6 +38,7 @@ def begin(
     `reserve` takes the room of sub-jobs that are admitted and not created yet. Of the two rooms
     that it leaves equal, `room` also loses what is kept for a head during the round.
     """
+    follow(state, now=now)
     end_rests(state, now=now)
     end_pods(state, pods_left, now=now)
     renew_shares(state, clusters)

@@ -54,7 +54,10 @@ from hyperjob_engine.queueing.state import (
     working_on,
 )
 from hyperjob_engine.queueing.stopped import PodsLeft
+from hyperjob_engine.queueing.usage import LEAD
 from hyperjob_engine.queueing.workload import (
+    EARNED,
+    LONGEST_WAIT,
     OrderInQueue,
     Pending,
     PlacementNeeds,
@@ -67,8 +70,6 @@ from hyperjob_engine.resources import Resources, fits, measure_of, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_LONGEST_WAIT: Final = 4
-"""How many times the patience of its queue a head waits at most before others stop for it."""
 _BETWEEN_TURNS: Final = 9
 """How many times as long as the last turn all that fit start, before the next turn begins."""
 
@@ -154,6 +155,7 @@ class _Round:
         state, most = self.state, self.state.settings.most_in_flight
         self._resume_eviction()
         self._resume_turn()
+        self._favour()
         # Candidates by queue, as heaps: the first HyperJob of every shape that has no block yet.
         # Behind it in its shape no other one can start first.
         ahead = {queue: state.lines.firsts(queue) for queue in state.lines.queues()}
@@ -195,6 +197,9 @@ class _Round:
         if not turn.head or state.last.kept_for not in ("", turn.head):
             return
         entry = state.entries.get(turn.head)
+        if turn.earned and turn.began and self.now >= turn.began + EARNED:
+            state.turn = replace(turn, head="", following=later(self.now, _BETWEEN_TURNS * EARNED))
+            return
         waiting = entry.waiting if entry is not None and not entry.rests_until else None
         if waiting is not None and (waiting.queue, waiting.shape) not in self.blocks:
             first = state.lines.line(waiting.queue)[:1]
@@ -203,7 +208,14 @@ class _Round:
                     self._consider(waiting, [])
         if state.last.kept_for != turn.head:
             took = self.now - (turn.began or self.now)
-            state.turn = Turn(following=later(self.now, _BETWEEN_TURNS * took))
+            state.turn = replace(turn, head="", following=later(self.now, _BETWEEN_TURNS * took))
+
+    def _favour(self) -> None:
+        """Let a queue in its turn come first until it has consumed more than the others."""
+        turn, usage = self.state.turn, self.state.usage
+        if turn.queue and not usage.is_behind(turn.queue, turn.measure, lead=-LEAD):
+            turn.queue = ""
+        usage.in_turn = usage.tree.path(turn.queue)[1:]
 
     def _demand_of_next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return the demand of the first HyperJob of a line."""
@@ -384,11 +396,21 @@ class _Round:
                 self.state.usage.claim(name, asked)
 
     def _take_turn(self, waiting: Pending) -> None:
-        """Keep room for a head that has waited longest, unless it is the turn of another one."""
+        """Keep room for a head that has waited longest, unless it is the turn of another one.
+
+        A head that is larger than the share of its queue has its turn, once and for `EARNED` at
+        most, as soon as its queue has consumed less of its share than another.
+        """
         state, key, turn = self.state, waiting.order.key, self.state.turn
         rests = turn.following is not None and self.now < turn.following
-        if not turn.head and not rests and self._has_waited_long(waiting, longest=True):
-            turn.head, turn.began = key, self.now
+        if not turn.head and not rests:
+            floor, queue, entry = waiting.shape.needs.floor, waiting.queue, state.entries[key]
+            measure, large = measure_of(floor), state.usage.exceeds_share(queue, floor)
+            earned = large and not entry.had_turn and state.usage.is_behind(queue, measure)
+            if earned or self._has_waited_long(waiting, longest=True):
+                entry.had_turn |= earned
+                of = (queue, measure) if large else ("", "")
+                turn = state.turn = Turn(key, earned, *of, began=self.now)
         if turn.head == key and not state.last.kept_for:
             self._keep(waiting, most=waiting.shape.needs.floor)
 
@@ -396,7 +418,7 @@ class _Round:
         """Return whether a head has waited for the patience of its queue, times a factor.
 
         The less of its room is free the longer it waits, since the more others stop for it: the
-        factor is 2 where half is free, and at most `_LONGEST_WAIT`, which it is for the `longest`.
+        factor is 2 where half is free, and at most `LONGEST_WAIT`, which it is for the `longest`.
         A HyperJob that made way for another has had its turn.
         """
         queue = self.state.usage.tree.queues.get(waiting.queue)
@@ -412,7 +434,7 @@ class _Round:
             max(0, min(wanted.get(measure, 0), free[name].get(measure, 0)))
             for name, wanted in wants.items()
         )
-        waited, most = self.now - created, patience * _LONGEST_WAIT
+        waited, most = self.now - created, patience * LONGEST_WAIT
         enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
         return waited >= most or (enough and not longest)
 

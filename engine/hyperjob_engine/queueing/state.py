@@ -30,6 +30,7 @@ from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
+from hyperjob_engine.queueing.consumed import Consumption
 from hyperjob_engine.queueing.lines import Lines
 from hyperjob_engine.queueing.pastruns import PastRuns
 from hyperjob_engine.queueing.queues import Queue, Tree
@@ -38,6 +39,7 @@ from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
     NONE,
     Entry,
+    Messages,
     Pending,
     PlacementNeeds,
     QueuedHyperJob,
@@ -47,7 +49,7 @@ from hyperjob_engine.queueing.workload import (
     Turn,
     in_its_choice,
 )
-from hyperjob_engine.resources import Resources, accumulate
+from hyperjob_engine.resources import Resources, accumulate, total
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
@@ -87,10 +89,11 @@ class Settings:
     namespaces. A round admits no more HyperJobs while `most_in_flight` admitted sub-jobs have no
     object yet. The engine computes the expected starts behind the heads of lines again after
     `forecast_every`. A HyperJob further behind whose place alone has changed gets a new message
-    after `places_every`.
+    after `places_every`. Queues remember with `half_life` what they have consumed; None: nothing.
     """
 
     lag: timedelta
+    half_life: timedelta | None = None
     counts: Callable[[str], bool] = lambda _: False
     names_others: bool = True
     most_in_flight: float = inf
@@ -170,22 +173,6 @@ class Answers:
 
 
 @dataclass(slots=True)
-class Messages:
-    """What the last search for stale messages saw.
-
-    `numbers`: free or used resources have changed since. `places` has when the places in a line
-    were last compared, and `behind` the lines in which places have changed since. `heads` and
-    `later` are the expected starts that the messages have.
-    """
-
-    numbers: bool = False
-    places: dict[str, datetime] = field(default_factory=dict)
-    behind: set[str] = field(default_factory=set)
-    heads: frozenset[str] = frozenset()
-    later: Mapping[str, Start] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
@@ -226,7 +213,8 @@ def new_state(
     settings: Settings, confirmer: Confirmer | None = None, past: PastRuns | None = None
 ) -> QueueState:
     """Return a state without HyperJobs; `confirmer` chooses the queues, by default the Queues."""
-    return QueueState(settings, Shares(confirmer or BuiltinQueues()), past=past or PastRuns())
+    shares = Shares(confirmer or BuiltinQueues(), consumption=Consumption(settings.half_life))
+    return QueueState(settings, shares, past=past or PastRuns())
 
 
 def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
@@ -238,6 +226,15 @@ def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
     state.lines.take_back()
     state.answers.changes += 1
     _count_all(state)
+
+
+def follow(state: QueueState, *, now: datetime) -> None:
+    """Count the time up to now in what queues have consumed; what is kept for a head counts too."""
+    if state.last.at is None:
+        return  # a new leader does not know yet who holds a share
+    entry = state.entries.get(state.last.kept_for)
+    queue = entry.waiting.queue if entry is not None and entry.waiting is not None else ""
+    state.usage.follow(queue=queue, kept=total(state.last.kept.values()), now=now)
 
 
 def renew_shares(state: QueueState, clusters: Sequence[Cluster]) -> None:
@@ -402,6 +399,7 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     if entry.granted:
         open_ = {part.name for part in workload.parts} - workload.held - workload.ended
         entry.granted = entry.granted & open_ or NONE
+    follow(state, now=now)
     _hold(state, entry)
     _line_up(state, entry)
     index, key = state.index, workload.key

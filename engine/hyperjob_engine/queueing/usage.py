@@ -6,17 +6,22 @@ lasts for one round.
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.confirm import Confirmer, Holds
+from hyperjob_engine.queueing.consumed import Consumed, Consumption
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
 from hyperjob_engine.queueing.workload import QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
+
+LEAD: Final = Fraction(1, 6)
+"""A queue has a turn once it has consumed less than another by this part of its share."""
 
 
 class _Rank(NamedTuple):
@@ -48,8 +53,10 @@ class Limit:
 class QueueUsage:
     """Usage by queue, which includes the usage of its children."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, consumption: Consumption | None = None) -> None:
         self.tree = tree
+        self.consumption = consumption or Consumption()
+        self.in_turn: Container[str] = ()  # the queue that has its turn, and its parents
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._ending: dict[str, dict[str, int]] = {}
         self._claimed: dict[str, dict[str, int]] = {}
@@ -63,7 +70,7 @@ class QueueUsage:
 
     def copy(self) -> "QueueUsage":
         """Return an independent copy, without claims and as if all stopping pods had ended."""
-        made = QueueUsage(self.tree)
+        made = QueueUsage(self.tree, self.consumption)
         for name, used in self._used.items():
             made._used[name] = dict(used)
             accumulate(made._used[name], self._ending.get(name, {}), -1)
@@ -146,6 +153,50 @@ class QueueUsage:
                     )
         return None
 
+    def follow(self, *, queue: str, kept: Resources, now: datetime) -> None:
+        """Count the time since the last call; what is `kept` for a queue counts as its use."""
+        if self.consumption.is_due(now=now):
+            path = self.tree.path(queue) if kept else ()
+            used = {name: total((self._used[name], kept)) for name in path}
+            self.consumption.follow({**self._used, **used}, now=now)
+
+    def is_news(self, queue: str, consumed: Consumed, recorded: Consumed | None) -> bool:
+        """Return whether a record differs from the one before by 1 % of the share of a resource."""
+        before = recorded.resources if recorded is not None else {}
+        return any(
+            100 * abs(consumed.resources.get(each, 0) - before.get(each, 0))
+            > self.tree.entitled(each).get(queue, 0)
+            for each in {*consumed.resources, *before}
+        )
+
+    def is_behind(self, queue: str, measure: str, *, lead: Fraction = LEAD) -> bool:
+        """Return whether a queue beside this one, or its parents, has consumed more of its share.
+
+        Queues of higher priority, and those that remember nothing, do not count.
+        """
+        queues = self.tree.queues
+        for parent, branch in itertools.pairwise(self.tree.path(queue)):
+            if not queues[branch].remembers:
+                continue
+            least = self._level(branch, measure) + lead
+            for name in self.tree.children[parent]:
+                other = queues[name]
+                counts = other.remembers and other.priority <= queues[branch].priority
+                if counts and name != branch and least < self._level(name, measure):
+                    return True
+        return False
+
+    def exceeds_share(self, queue: str, demand: Resources) -> bool:
+        """Return whether a demand alone is larger than the share of a queue that remembers."""
+        known, measure = self.tree.queues.get(queue), measure_of(demand)
+        remembers = self.consumption.half_life is not None and known is not None and known.remembers
+        return remembers and demand.get(measure, 0) > self.tree.entitled(measure).get(queue, 0)
+
+    def _level(self, queue: str, measure: str) -> Fraction | float:
+        """Return the part of its share that a queue has consumed."""
+        share = self.tree.entitled(measure).get(queue, 0)
+        return Fraction(self.consumption.of(queue).get(measure, 0), share) if share > 0 else inf
+
     def kept_for_others(self, resources: Iterable[str]) -> Mapping[str, int]:
         """Return the amounts that must stay free beside a demand, by resource.
 
@@ -159,17 +210,24 @@ class QueueUsage:
                 self._find_unused(resource)
         return {name: self._unused[name][ROOT] for name in resources}
 
-    def has_borrowed_from(self, borrower: str, queue: str, demand: Resources) -> bool:
+    def has_borrowed_from(
+        self, borrower: str, queue: str, demand: Resources, *, held: Resources | None = None
+    ) -> bool:
         """Return whether `queue` may reclaim resources from `borrower` for a demand.
 
         The borrower must be `reclaimable`. Below the first common parent of the two queues, the
         branch of `queue` must stay within its share, and the branch of the borrower must be above
-        its share and have no higher priority.
+        its share and have no higher priority. A HyperJob that has `held` more than the whole share
+        of its queue stays until the queue has consumed more of its share than the other.
         """
         branches = self.tree.lent(borrower, queue)
         if branches is None:
             return False
         theirs, ours = branches
+        if held and self.exceeds_share(theirs, held):
+            measure = measure_of(held)
+            if self._level(theirs, measure) < self._level(ours, measure) + LEAD:
+                return False
         if not self.is_within_share(ours, demand):
             return False
         measure = measure_of(demand)
@@ -262,7 +320,8 @@ class QueueUsage:
         """
         known = self.tree.queues.get(queue)
         priority = known.priority if known is not None else 0
-        return _Rank(-priority, self._share(queue, demand), queue, leaf)
+        share = -1 if queue in self.in_turn else self._share(queue, demand)
+        return _Rank(-priority, share, queue, leaf)
 
     def _share(self, queue: str, demand: Resources) -> Fraction | float:
         """Return the largest ratio of usage to entitled amount of a queue, over all resources.
@@ -270,9 +329,12 @@ class QueueUsage:
         It is exact: an amount may exceed what a float can hold.
         """
         entitled, used = self.tree.entitled, self._used[queue]
+        past = self.consumption.of(queue)
+        if self.consumption.half_life is not None and not self.tree.queues[queue].remembers:
+            past = used
         part, whole = 0, 1
         for name in used if not demand else {*used, *demand}:
-            amount = 2 * used.get(name, 0) + demand.get(name, 0)
+            amount = 2 * (used.get(name, 0) + past.get(name, 0)) + demand.get(name, 0)
             if amount > 0:
                 most = 2 * max(0, entitled(name).get(queue, 0))
                 if amount * whole > part * most:
@@ -294,6 +356,7 @@ class Shares:
     listed: tuple[Queue, ...] = ()
     others: Mapping[str, Resources] = field(default_factory=dict)
     total: Resources = field(default_factory=dict)
+    consumption: Consumption = field(default_factory=Consumption)
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Replace all Queue objects; the new usage lacks the HyperJobs."""
@@ -318,12 +381,12 @@ class Shares:
 
     def of_others(self) -> QueueUsage:
         """Return a usage of the present queues by other workloads alone."""
-        usage = QueueUsage(self.usage.tree)
+        usage = QueueUsage(self.usage.tree, self.consumption)
         self._count_others(usage, 1)
         return usage
 
     def _open(self) -> None:
-        self.usage = QueueUsage(Tree(self.queues, self.total))
+        self.usage = QueueUsage(Tree(self.queues, self.total), self.consumption)
         self._count_others(self.usage, 1)
 
     def _count_others(self, usage: QueueUsage, sign: int) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+from hyperjob_core.api.duration import later
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, roughly, step
 from hyperjob_engine.model.observed import QueueVerdict
@@ -24,7 +25,7 @@ from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.messages import code_of, message_facts
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
-from hyperjob_engine.queueing.workload import Entry, Pending
+from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, Entry, Pending, Turn
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import (
     Resources,
@@ -181,7 +182,9 @@ def _wait_of(
     if reclaims_from:
         making_way.append(f"takes back what its queue lent to {listed(reclaims_from)}")
     if _has_turn(state, key):
-        making_way = ["it has waited long and has its turn: what becomes free is kept for it"]
+        making_way = [_turn_text(state.turn)]
+    elif code is WaitCode.CAPACITY and place == 1:
+        making_way += _large_text(state, waiting)
     if making_way:
         text = f"{text}; {' and '.join(making_way)}"
     return Wait(
@@ -192,6 +195,25 @@ def _wait_of(
         start=start,
         has_room=room.has_room,
     )
+
+
+def _turn_text(turn: Turn) -> str:
+    """Return why what becomes free is kept for the head that has its turn."""
+    if not turn.earned or turn.began is None:
+        return "it has waited long and has its turn: what becomes free is kept for it"
+    until = rfc3339(turn.began + EARNED)
+    why = "its queue has consumed less of its share than another"
+    return f"{why} and has its turn: what becomes free is kept for it until {until}"
+
+
+def _large_text(state: QueueState, waiting: Pending) -> list[str]:
+    """Return when a head has its turn that is larger than the share of its queue."""
+    created, queue = timestamp(waiting.order.created), state.usage.tree.queues.get(waiting.queue)
+    large = state.usage.exceeds_share(waiting.queue, waiting.shape.needs.floor)
+    if not large or created is None or queue is None or queue.patience is None:
+        return []
+    at = rfc3339(later(created, queue.patience * LONGEST_WAIT))
+    return [f"it is larger than the share of its queue, and has its turn about {at} at the latest"]
 
 
 def _place_text(state: QueueState, waiting: Pending, place: int, length: int) -> str:
@@ -375,6 +397,8 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
     waits = "for which others make way"
     if _has_turn(state, head):
         waits = "which has waited long and has its turn"
+        if state.turn.earned:
+            waits = "whose queue has consumed less of its share and has its turn"
     return f"there is room, but it is kept for {name}, first in {line}, {waits}"
 
 

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.status import JobStatus
-from hyperjob_engine.model.line import Chosen, MessageFacts
+from hyperjob_engine.model.line import Chosen, MessageFacts, Start
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.reasons.reason import Reason
@@ -19,6 +19,10 @@ from hyperjob_engine.resources import Resources, total
 
 _MADE_WAY: Final = frozenset({Reason.PREEMPTED, Reason.RECLAIMED})
 _FIRST_REFRESH: Final = timedelta(seconds=1)
+LONGEST_WAIT: Final = 4
+"""How many times the patience of its queue a head waits at most before others stop for it."""
+EARNED: Final = timedelta(hours=1)
+"""For so long room is kept, once, for a head larger than the share of its queue."""
 NONE: Final[frozenset[str]] = frozenset()
 """One object for all HyperJobs, to save memory: each empty set of its own has 216 bytes."""
 _LAST_REFRESH: Final = timedelta(seconds=64)
@@ -259,11 +263,32 @@ class Turn:
     """The turn of the head of a line, from `began` on: what becomes free is kept for `head`.
 
     Without `head` no head has its turn, and the next turn begins at `following` at the earliest.
+    `earned`: its queue has consumed less of its share than another, and what becomes free is kept
+    for an hour at most. The turn of `queue`, measured in `measure`, goes on until it is ahead.
     """
 
     head: str = ""
+    earned: bool = False
+    queue: str = ""
+    measure: str = ""
     began: datetime | None = None
     following: datetime | None = None
+
+
+@dataclass(slots=True)
+class Messages:
+    """What the last search for stale messages saw.
+
+    `numbers`: free or used resources have changed since. `places` has when the places in a line
+    were last compared, and `behind` the lines in which places have changed since. `heads` and
+    `later` are the expected starts that the messages have.
+    """
+
+    numbers: bool = False
+    places: dict[str, datetime] = field(default_factory=dict)
+    behind: set[str] = field(default_factory=set)
+    heads: frozenset[str] = frozenset()
+    later: Mapping[str, Start] = field(default_factory=dict)
 
 
 class StaleMessage(NamedTuple):
@@ -301,6 +326,7 @@ class Entry:
     rests_until: datetime | None = None
     rests: int = 0
     reclaims: int = 0
+    had_turn: bool = False
     written: MessageFacts | None = None
     written_at: datetime | None = None
     refreshes: int = 0

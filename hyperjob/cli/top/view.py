@@ -93,7 +93,7 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     """Return the table of queues; RUN and WAIT count HyperJobs, other columns accelerators."""
     counts_ended = any(use.ended is not None for use in uses)
     header = (
-        *("QUEUE", "STATE", "ACCELERATOR", "SHARE", "CAPABILITY", "USED"),
+        *("QUEUE", "STATE", "ACCELERATOR", "SHARE", "CAPABILITY", "USED", "CONSUMED"),
         *(("ENDED",) if counts_ended else ()),
         *("WAITING", "RUN", "WAIT"),
     )
@@ -105,6 +105,7 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
             _NOTHING if use.share is None else str(use.share),
             _NOTHING if use.capability is None else str(use.capability),
             str(use.used),
+            _NOTHING if use.consumed is None else str(use.consumed),
             *((Text(str(use.ended), style="yellow" if use.ended else ""),) if counts_ended else ()),
             Text(str(use.waiting), style="yellow" if use.waiting else ""),
             str(use.running_hyperjobs),

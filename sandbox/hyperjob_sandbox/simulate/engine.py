@@ -69,6 +69,7 @@ async def _run(scenario: Scenario, progress: Progress) -> History:
     plane = MemoryServer(now=now)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
+        usage_half_life_time=scenario.half_life,
         leader_elect=False,
         workers=1,
     )

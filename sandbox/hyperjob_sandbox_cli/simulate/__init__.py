@@ -187,6 +187,7 @@ def _scenario(
         outages=outages,
         seed=size.seed,
         checkpoint=given.checkpoint_minutes * 60,
+        half_life=given.usage_half_life_hours * 3600,
         failures=given.failures,
     )
     if size.jobs is not None or not found:

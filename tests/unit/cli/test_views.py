@@ -278,7 +278,7 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
     # What gold deserves is its own; the others share the rest by weight.
     assert [u.share for u in uses] == [48, 32, 48]
     gold = plain(top.queue_lines(uses))[2]
-    assert gold.split() == ["gold", "Closed", GPU, "32", "64", "0", "16", "0", "1"]
+    assert gold.split() == ["gold", "Closed", GPU, "32", "64", "0", "-", "16", "0", "1"]
     assert [(u.running_hyperjobs, u.waiting_hyperjobs) for u in uses] == [(1, 0), (0, 1), (0, 0)]
 
 

@@ -95,6 +95,7 @@ def test_a_feature_gate_switches_a_feature_whose_default_its_stage_says(
         ("--cluster-status-lag", "0", "3600"),
         ("--cluster-lost-timeout", "0", "86400"),
         ("--gang-timeout", "1", "86400"),
+        ("--usage-half-life-time", "0", "31536000"),
         ("--unschedulable-timeout", "0", "604800"),
         ("--start-timeout", "0", "604800"),
         ("--leader-elect-lease-duration", "5", "3600"),
