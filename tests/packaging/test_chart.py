@@ -309,9 +309,9 @@ def test_the_commands_understand_their_flags(rendered: list[Object], tmp_path: P
             ]
             match program:
                 case "hyperjob-webhook":
-                    parse_webhook(words, {})
+                    parse_webhook(words)
                 case "hyperjob-controller":
-                    parse_controller(words, {})
+                    parse_controller(words)
                 case "hyperjob-certs":
                     certs_parser().parse_args(words)
                 case _:
@@ -324,10 +324,10 @@ def test_settings_arrive_as_they_are_written(helms: list[Path]) -> None:
         one(objects, "Deployment", suffix)["spec"]["template"]["spec"]["containers"][0]["args"]
         for suffix in ("-webhook", "-controller")
     )
-    read = parse_webhook(webhook, {})
+    read = parse_webhook(webhook)
     assert (read.tls_min_version.name, read.bind_address) == ("TLSv1_3", "::")
     assert read.kubeconfig is None
-    told = parse_controller(controller, {})
+    told = parse_controller(controller)
     assert (told.gang_timeout, told.tenant_messages) == (600, "counts")
     assert told.splitter_token_file == "/etc/splitter/token"
 

@@ -150,7 +150,7 @@ def test_every_port_listens_by_ipv6_too(helms: list[Path]) -> None:
     objects = template(helms[-1], PLATFORMS["a cluster of IPv6 alone"])
     webhook = one(objects, "Deployment", "-webhook")["spec"]["template"]["spec"]["containers"][0]
     page = one(objects, "Deployment", "-ui")["spec"]["template"]["spec"]["containers"][0]
-    assert parse_webhook(webhook["args"], {}).bind_address == "::"
+    assert parse_webhook(webhook["args"]).bind_address == "::"
     assert "--listen=[::]:8080" in page["args"]
     renewal = one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert "--name=fd00::7" in renewal["initContainers"][0]["args"], "the certificate covers it"
