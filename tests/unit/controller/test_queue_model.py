@@ -263,6 +263,34 @@ def test_an_elastic_one_gives_back_the_lent_half_and_goes_on_with_the_other(
     run_out(world)
 
 
+@given(
+    sizes=st.lists(st.sampled_from([8, 16]), min_size=2, max_size=3),
+    most=st.integers(2, 4),
+    others=st.lists(st.integers(1, 2), max_size=2),
+    steps=st.lists(st.tuples(st.sampled_from([*STEPS, "all"]), st.integers(0, 3)), max_size=40),
+)
+def test_an_elastic_one_is_within_its_bounds_and_ends_whatever_is_lost_or_dies(
+    sizes: list[int], most: int, others: list[int], steps: list[tuple[str, int]]
+) -> None:
+    world = QueuedGangs.of(sizes, [32, 32])
+    world.lending = {"q0"}
+    world.queues_arrive()
+    raw = made(0, ([(most, 8, "q0", False)], None, None))
+    raw["spec"]["replicatedJobs"][0]["minReplicas"] = 1
+    world.submit(raw)
+    for number, replicas in enumerate(others, 1):
+        world.submit(made(number, ([(replicas, 8, f"q{number % 2}", False)], None, None)))
+    for step, number in steps:
+        if step == "all":
+            go_on(world)
+        else:
+            happens(world, step, number)
+        jobs = world.hyperjobs["hj0"]["status"].get("jobs") or [{}]
+        assert 1 <= len(jobs) <= most
+    world.finish_jobs()
+    run_out(world)
+
+
 def lent_half(raw: Object) -> QueuedGangs:
     """Let a HyperJob run on both clusters, the half of it lent by a queue that now asks for it."""
     world = QueuedGangs.of([8, 8], [16, 16])
