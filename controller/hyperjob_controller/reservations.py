@@ -14,9 +14,8 @@ same value until then. Invariants, after each call:
   are known, beside the pods of reservations that these do not show.
 
 After a restart they are computed from the informer caches. What has ended before is not known: all
-that a summary shows as used is in `settling` until the next one, or for `lag`. A vcjob of an
-existing HyperJob counts, and so does a vcjob in a member whose HyperJob was deleted. The labels of
-a HyperJob alone do not make a vcjob count.
+that a summary shows as used is in `settling` until the next one, or for `lag`. A vcjob counts if
+its HyperJob exists, or if it is in a member; the labels of a HyperJob alone do not make it count.
 """
 
 import heapq
@@ -126,20 +125,22 @@ class Reservations:
         self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}  # every vcjob that counts
-        # The vcjobs of `_known` that hold room. `_replace` alone changes the entries, and with them
-        # their keys and sums by cluster; `assumed` adds to the sums inside its context.
+        # Those of `_known` that hold room; `_replace` alone changes them and their sums by cluster.
         self._entries: dict[str, Reservation] = {}
         self._by_cluster: dict[str, dict[str, None]] = {}
         self._sums: dict[str, dict[str, int]] = {}
         self._pods: dict[str, Counter[_PodKind]] = {}
         self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
-        # A heap of the ends of entries and of `_ended`. An item counts while it is the present one
-        # of its key; the number keeps two items from being compared.
+        # A heap of ends; an item counts while it is the present one of its key.
         self._due: list[tuple[datetime, int, str, Reservation | _Ended]] = []
         self._order = itertools.count()
         self._began = False
         self._assumed: Counter[str] = Counter()
         self._summarised: dict[str, datetime] = {}
+
+    def __str__(self) -> str:
+        found = sorted(f"{key} on {each.cluster}" for key, each in self._entries.items())
+        return ", ".join(found) or "none"
 
     def update(self, key: str, *, now: datetime) -> None:
         """Update the reservation of a vcjob after a change of one of its objects.
@@ -480,9 +481,8 @@ class Reservations:
 
     def _is_current(self, due: tuple[datetime, int, str, Reservation | _Ended]) -> bool:
         _, _, key, what = due
-        if isinstance(what, _Ended):
-            return self._ended.get(what.cluster, {}).get(key) is what
-        return self._entries.get(key) is what
+        known = self._ended.get(what.cluster, {}) if isinstance(what, _Ended) else self._entries
+        return known.get(key) is what
 
     def _hold(self, cluster: str, demand: Resources, pods: tuple[PodGroup, ...], sign: int) -> None:
         """Take room of a cluster, or return it with sign -1."""
