@@ -224,13 +224,14 @@ async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stoppe
             await until_jobs(kube, namespace, "next")
 
 
-async def test_beside_other_workloads_the_next_leader_takes_back_what_was_lent_at_once(
+async def test_beside_other_workloads_the_next_leader_takes_back_what_was_lent_after_the_lag(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
     options: dict[str, Any] = {
         "admission": BUILTIN,
         "leader_elect": True,
         "tuning": Tuning(lease_namespace=namespace),
+        "cluster_status_lag": 1.0,
     }
     lends = f"{namespace}-lends"
     used = {"status": {"resourceSummary": {"allocated": {GPU: "56", "pods": "56"}}}}
@@ -247,7 +248,14 @@ async def test_beside_other_workloads_the_next_leader_takes_back_what_was_lent_a
             await kube.patch(CLUSTERS, "one", used, kind=PatchType.MERGE, subresource="status")
         async with running_controller(control_plane.kubeconfig, namespace, **options):
             await kube.create(HYPERJOBS, hyperjob(namespace, "owner", gpus=8))
-            await state_with(kube, namespace, "owner", "takes back what its queue lent to")
+
+            async def taken_back() -> bool:
+                jobs = (await kube.get(HYPERJOBS, "lent", namespace=namespace))["status"]["jobs"]
+                return all(
+                    job.get("history", [{}])[-1].get("reason") == "Reclaimed" for job in jobs
+                )
+
+            await eventually(taken_back, what="lent takes no room of the owner")
 
 
 async def phase_of(kube: Kube, namespace: str, name: str, phase: str) -> None:

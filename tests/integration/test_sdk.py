@@ -26,7 +26,7 @@ from hyperjob.sdk import (
     UnreachableError,
     trainer,
 )
-from hyperjob_page.rows import row_of
+from hyperjob_page.rows import failures, row_of
 from tests.support.proxy import Relay
 from tests.support.wheels import wheel
 
@@ -361,7 +361,7 @@ def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
     read = 0
     for number, job in enumerate(jobs):
         assert job.wait("Completed", timeout=280).restarts == 3
-        page = row_of(job.raw).failures
+        page = [run for _, run in failures(row_of(job.raw).summary)]
         for attempt in (1, 2, 3):
             said = f"RuntimeError: boom {number} of attempt {attempt}"
             python = [line.text for line in job.logs(attempt=attempt)]
@@ -376,8 +376,9 @@ def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
             ]
             command += ["--kubeconfig", str(client.kubeconfig), "-n", job.namespace, "--no-prefix"]
             shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            (shown,) = [each.last_lines for each in page if each.attempt == attempt]
-            for lines in (python, shell.splitlines(), list(shown)):
+            (shown,) = [run.failure for run in page if run.attempt + 1 == attempt]
+            assert shown is not None
+            for lines in (python, shell.splitlines(), list(shown.last_lines)):
                 assert said in lines[-1], lines
                 assert any("Traceback" in line for line in lines)
             read += 1

@@ -45,8 +45,8 @@ def command(name: str, etc: Path) -> list[str]:
 
 
 def test_both_processes_find_their_ports_free_on_one_machine() -> None:
-    of_webhook = parse_webhook(command("webhook", Path("/etc/hyperjob"))[1:], {})
-    of_controller = parse_controller(command("controller", Path("/etc/hyperjob"))[1:], {})
+    of_webhook = parse_webhook(command("webhook", Path("/etc/hyperjob"))[1:])
+    of_controller = parse_controller(command("controller", Path("/etc/hyperjob"))[1:])
     webhook = {of_webhook.health_probe_bind_address, of_webhook.metrics_address}
     controller = {of_controller.health_probe_bind_address, of_controller.metrics_bind_address}
     ports = [address.rpartition(":")[2] for address in (*webhook, *controller)]
