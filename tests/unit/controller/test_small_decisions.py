@@ -11,6 +11,7 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.priority import preempts
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
@@ -35,6 +36,20 @@ def test_what_has_ended_does_not_grow(phase: str, grows: bool) -> None:
     seen = observed(raw, live)
     found = growth(seen, sub_job, child_of(seen, sub_job.name))
     assert (found is not None) is grows
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(("",), False), (("never",), False), (("low",), True), (("none",), True)],
+)
+def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_default(
+    names: tuple[str, ...], expected: bool
+) -> None:
+    groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
+    raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
+    never = {"preemptionPolicy": "Never"}
+    classes = {"low": {}, "never": never, "usual": {"globalDefault": True} | never}
+    assert preempts(parse_hyperjob(raw), classes) is expected
 
 
 def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:

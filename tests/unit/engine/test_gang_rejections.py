@@ -22,6 +22,7 @@ from tests.unit.engine.builders import (
     job,
     observed,
     policy,
+    vcjob_status,
 )
 
 A, B, SMALL = cluster("a"), cluster("b"), cluster("b", 7)
@@ -107,10 +108,23 @@ def test_each_further_refusal_counts_longer_up_to_a_limit(times: int, minutes: i
     assert found == [{"cluster": "a", "times": times + 1, "retryTime": until}]
 
 
+def test_after_the_time_the_cluster_is_tried_again_and_the_number_is_kept() -> None:
+    over = [{"cluster": "a", "times": 2, "retryTime": rfc3339(NOW)}]
+    decided = look(*refused(), rejections=over)
+    assert decided.actions == ()
+    assert rejections(decided) == [{"cluster": "a", "times": 2, "since": rfc3339(NOW)}]
+
+
 def test_a_refusal_that_passes_by_itself_is_forgotten() -> None:
     since = [{"cluster": "a", "since": rfc3339(NOW)}]
     decided = look(job(), policy(), binding(cluster="a"), rejections=since)
     assert rejections(decided) == []
+
+
+def test_a_sub_job_that_started_forgets_all() -> None:
+    left_out = [{"cluster": "b", "times": 1, "retryTime": rfc3339(NOW + timedelta(minutes=1))}]
+    running = binding(cluster="a", status=vcjob_status("Running", {"running": 8}))
+    assert rejections(look(job(), policy(), running, rejections=left_out)) == []
 
 
 def test_what_is_made_again_is_not_made_where_it_was_refused() -> None:

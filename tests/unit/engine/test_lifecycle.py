@@ -321,6 +321,12 @@ def test_a_request_is_answered_once_and_costs_nothing(
     )
 
 
+def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> None:
+    decided = plan(observed(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b"))))
+    assert "xxx" not in str(status_of(decided))
+    assert decided.events == ()
+
+
 def test_a_move_leaves_the_present_cluster_out() -> None:
     raw = asked("migrate", "t1 hj-trainer-0")
     status = status_of(plan(observed(raw, *BOTH, clusters=(A, cluster("b")))))

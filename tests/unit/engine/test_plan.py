@@ -10,6 +10,7 @@ from hyperjob_engine.model.planned import (
     Resize,
 )
 from hyperjob_engine.plan import plan
+from hyperjob_engine.status.transitions import action_events
 from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.engine.builders import (
     GPU,
@@ -115,6 +116,18 @@ def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> N
     assert phase(decided) == ("Pending", "InvalidSpec")
     assert "whole number of pods" in message(decided)
     assert [event.reason for event in decided.events] == ["InvalidSpec"]
+
+
+def test_a_spec_that_cannot_be_carried_out_is_expected_to_start_at_no_time() -> None:
+    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
+    wrong = group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2)))
+    start = {"time": "2026-01-02T05:04:00Z", "after": "ns/run"}
+    old = plan(observed(hyperjob(wrong, status={"expectedStart": start}), clusters=(A,))).status
+    new = plan(observed(hyperjob(wrong), clusters=(A,))).status
+    assert old is not None
+    assert new is not None
+    assert old["expectedStart"] is None
+    assert "expectedStart" not in new
 
 
 def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
@@ -364,6 +377,18 @@ def test_a_lost_cluster_is_not_left_for_one_without_room() -> None:
         hyperjob(group(replicas=1)), job(), policy(), binding(), clusters=(lost, cluster("b", 7))
     )
     assert plan(seen).actions == ()
+
+
+def test_an_overflow_is_told() -> None:
+    raw = hyperjob(group(replicas=1, clusterNames=["a", "typo"]))
+    decided = plan(observed(raw, clusters=(cluster("a", 7), B)))
+    events = action_events(decided.actions)
+    assert [(event.reason, event.note) for event in events][1:] == [
+        (
+            "Overflowed",
+            "hj-trainer-0 is on b: a lacks 1 nvidia.com/gpu (has 7); typo does not exist",
+        )
+    ]
 
 
 def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:

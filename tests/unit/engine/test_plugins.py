@@ -203,6 +203,16 @@ def test_what_the_user_set_stays() -> None:
     assert {pod.env["MINE"] for pod in pods} == {"0 of 2"}
 
 
+def test_init_containers_are_told_too() -> None:
+    spec = template(task())
+    spec["tasks"][0]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "i"}]
+    found, (first,) = parsed(group(replicas=1, templateSpec=spec), plugins={"env": []})
+    whole = world(found, [first])
+    made = equip(found, first.size.template, whole.members[0], whole)
+    pod = made.template["tasks"][0]["template"]["spec"]
+    assert pod["initContainers"][0]["env"] == pod["containers"][0]["env"]
+
+
 @pytest.mark.parametrize(
     ("plugins", "exported"),
     [

@@ -16,6 +16,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.forecast import ends, forecasts, start_of
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import ESTIMATE, parse_queue
 from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import update
@@ -97,6 +98,28 @@ def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
     }
     told = verdict_of(made.state, "ns/second").message
     assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
+
+
+def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0), job("head", 16, None, age=1))
+    made.submit(job("behind", 8, HOUR, age=2))
+    made.settle()
+    assert expected(made) == {"ns/head": (1.0, "ns/run")}, "the head itself may run for ever"
+    assert "expected" not in verdict_of(made.state, "ns/behind").message
+
+
+def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, None, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    made.message("head")
+    assert list(stale_messages(made.state, now=made.now)) == []
+    estimated = replace(made.units["ns/run"], estimate=timedelta(hours=1))
+    update(made.state, "ns/run", estimated, now=made.now)
+    made.settle()
+    assert expected(made) == {"ns/head": (1.0, "ns/run")}
+    assert list(stale_messages(made.state, now=made.now)) == [("ns/head", timedelta(), True)]
 
 
 def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:
@@ -338,6 +361,17 @@ def test_an_expected_end_comes_from_the_best_source_which_the_message_names(
     made.settle()
     assert expected(made) == ({} if hours is None else {"ns/head": (hours, "ns/runs")})
     assert (f"when ns/runs ends by {by}" in made.message("head")) is bool(by)
+
+
+def test_an_expected_end_follows_the_progress_as_it_is_reported() -> None:
+    made = world(a=16)
+    made.submit(job("runs", 16, 4 * HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    for hours, told in ((7, 7.0), (3, 3.0), (None, 4.0)):
+        ends_at = "" if hours is None else rfc3339(NOW + timedelta(hours=hours))
+        made.submit(replace(made.units["ns/runs"], ends=ends_at))
+        made.settle()
+        assert expected(made) == {"ns/head": (told, "ns/runs")}
 
 
 def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:

@@ -11,7 +11,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.headroom import keep
-from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.workload import QueuedHyperJob
@@ -129,6 +129,13 @@ def test_a_room_never_keeps_more_than_is_free_wanted_and_needed(
     together = sum(each[GPU] for each in taken.values())
     assert together == (possible if most is None else min(possible, most * NANO))
     assert room.sum.get(GPU, 0) == sum(max(0, each.get(GPU, 0)) for each in room.free.values())
+
+
+def test_the_pass_of_another_hyperjob_leaves_what_is_kept() -> None:
+    made = after_long(unit("head", 32, age=1))
+    assert made.running() == {"runs"}
+    assert [each.demand[GPU] for each in reserved(made.state, but="ns/small")["a"]] == [24 * NANO]
+    assert not reserved(made.state, but="ns/head")
 
 
 def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
@@ -337,6 +344,34 @@ def test_a_new_leader_goes_on_with_the_turn() -> None:
     again.decide()
     assert again.running() == {"runs"}
     assert again.state.last.kept_for == "ns/head"
+
+
+@pytest.mark.parametrize(
+    ("text", "patience"),
+    [
+        (None, 12 * HOUR),
+        ("90m", 1.5 * HOUR),
+        ("0s", 12 * HOUR),
+        ("a day", 12 * HOUR),
+        ("disabled", None),
+    ],
+)
+def test_a_queue_says_how_long_its_head_waits_before_its_turn(
+    text: str | None, patience: timedelta | None
+) -> None:
+    marks = {} if text is None else {"training.volcano.sh/patience": text}
+    found = parse_queue({"metadata": {"name": "x", "annotations": marks}})
+    assert found.patience == patience
+
+
+def test_the_head_of_a_queue_without_turns_keeps_nothing() -> None:
+    made = patient(patience=None, a=32)
+    made.submit(unit("runs", 8))
+    made.decide()
+    made.now += 1000 * HOUR
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.running() == {"runs", "small"}
 
 
 @settings(max_examples=150)

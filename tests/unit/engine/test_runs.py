@@ -235,6 +235,14 @@ def test_a_traceback_is_read_back_and_its_last_line_is_the_cause_in_short() -> N
     assert container_text(read) == "pod p, container main: exit code 1: ValueError: no data"
 
 
+def test_the_latest_failures_keep_their_last_lines() -> None:
+    failure = ContainerFailure(pod="p", message=TRACEBACK)
+    runs = [replace(run(f"{number:03}"), failure=failure) for number in range(84)]
+    found = [each.failure for (each,) in kept([[each] for each in runs])]
+    assert [bool(each and each.last_lines) for each in found] == [False] * 20 + [True] * 64
+    assert all(each and each.last_line == "ValueError: no data" for each in found)
+
+
 ENDS = {
     "a signal": ({"exit_code": 139}, "exit code 139 (SIGSEGV)"),
     "SIGKILL without a word": (
