@@ -159,6 +159,14 @@ def test_a_task_runs_again_after_pauses_that_double_up_to_a_minute(around: Surro
     assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
 
 
+def test_the_pauses_begin_anew_after_a_run_that_lasted(around: Surroundings) -> None:
+    lengths = {1: 0.0, 2: 0.0, 3: 61.0, 4: 60.0, 5: 0.0}
+    times = times_of(around, lambda number: lengths[number], 6)
+    ends = [time + lengths[number] for number, time in enumerate(times[:-1], start=1)]
+    pauses = [after - end for end, after in zip(ends, times[1:], strict=True)]
+    assert pauses == pytest.approx([1, 2, 1, 2, 4])
+
+
 def test_a_restored_api_server_ends_the_process(around: Surroundings) -> None:
     async def restored() -> None:
         raise RestoredError("x")

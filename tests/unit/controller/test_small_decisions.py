@@ -40,7 +40,13 @@ def test_what_has_ended_does_not_grow(phase: str, grows: bool) -> None:
 
 @pytest.mark.parametrize(
     ("names", "expected"),
-    [(("",), False), (("never",), False), (("low",), True), (("none",), True)],
+    [
+        (("",), False),
+        (("never",), False),
+        (("low",), True),
+        (("none",), True),
+        (("low", "never"), False),
+    ],
 )
 def test_a_template_without_a_class_has_the_preemption_policy_of_the_global_default(
     names: tuple[str, ...], expected: bool

@@ -641,6 +641,15 @@ def test_namespaces_take_turns_however_many_hyperjobs_they_have() -> None:
     assert {item[0].partition("/")[0] for item in first if item} == {"big", "x", "y"}
 
 
+def test_last_lines_come_before_all_other_reads() -> None:
+    schedule = Schedule()
+    for lane in reversed(Lane):
+        for number in range(8):
+            schedule.put((f"ns/{lane}-{number}", "j"), due=0, lane=lane)
+    taken = [schedule.take(1) for _ in range(8)]
+    assert {item[0].partition("-")[0] for item in taken if item} == {f"ns/{Lane.LAST}"}
+
+
 def test_a_member_that_does_not_answer_delays_neither_other_reads_nor_last_lines() -> None:
     async def main() -> None:
         async with Bench(qps=40, interval=30) as bench:

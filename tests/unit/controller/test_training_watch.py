@@ -146,6 +146,21 @@ def test_the_wait_for_others_is_that_of_the_pod_that_reports(
     assert Watch(source=source(), found=True).wait is None
 
 
+def test_a_stall_is_said_only_of_a_program_that_goes_on() -> None:
+    made = reporting(0, 1, 2, stalled=True, fresh=at(9))
+    stall = made.stall
+    assert stall is not None
+    assert (stall.since, stall.step, stall.usual) == (at(9), 2, timedelta(seconds=1))
+    assert (stall.attempt, stall.uid, stall.patience) == (0, "u", timedelta(seconds=20))
+    for quiet in (
+        replace(made, stalled=False),
+        replace(made, track=None),
+        replace(made, source=source(leaving=True)),
+        replace(made, source=source(ended=True)),
+    ):
+        assert quiet.stall is None
+
+
 @pytest.mark.parametrize(
     ("pods", "reporting", "followed", "searched"),
     [

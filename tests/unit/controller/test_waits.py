@@ -8,12 +8,14 @@ import pytest
 from hyperjob_controller.training.watch import watch
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.training import parse
 from hyperjob_engine.model.waits import WaitShare, straggler
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stacks import Pod
 from tests.unit.controller.test_training_reader import (
     KEY,
     Bench,
+    LogLine,
     hear,
     job,
     seen,
@@ -169,3 +171,12 @@ async def test_a_survey_that_ends_after_its_hyperjob_was_deleted_leaves_nothing(
         await bench.reads_another(3)
         assert bench.reader.waits(KEY) == ()
         assert not bench.reader.trainings(KEY)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("0.25", 0.25), ("1", 1.0), ("1.5", None), ("true", None), ('"x"', None)]
+)
+def test_a_line_has_the_part_of_the_time_and_nothing_else(written: str, read: float | None) -> None:
+    line = parse(LogLine.of(text(1, 4, f', "waited": {written}').strip()))
+    assert line is not None
+    assert line.waited == read

@@ -164,11 +164,27 @@ def test_nothing_is_decided_while_the_old_sub_jobs_are_being_deleted() -> None:
     assert status["splitCount"] == 2
 
 
+def test_an_overflow_is_told() -> None:
+    made = world(auto(clusterNames=["a"]))
+    created = [a for a in plan(made.observe("hj")).actions if isinstance(a, CreateChild)]
+    assert [(action.cluster, action.overflow) for action in created] == [
+        ("a", ""),
+        ("b", f"a has room for 100 of 128 {GPU}"),
+    ]
+
+
 def test_a_required_cluster_without_room_is_waited_for() -> None:
     made = world(auto(clusterNames=["b"], clusterPolicy="Required"))
     made.settle()
     assert made.jobs == {}
     assert "(clusterPolicy Required), 60 fit on 1 cluster" in status_of(made)["state"]["message"]
+
+
+def test_other_groups_find_their_room_beside_it() -> None:
+    plain = group("plain", replicas=1, gpus=30)
+    made = world(auto(100), plain, clusters={"a": 100, "b": 30})
+    made.settle()
+    assert sizes(made) == {"hj-trainer-0": ("a", 100), "hj-plain-0": ("b", 30)}
 
 
 def test_several_splits_are_made_together_or_not_at_all() -> None:

@@ -468,6 +468,12 @@ def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() 
     )
 
 
+def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
+    orphan = job("hj-trainer-0", phase="Completed", owners=[])
+    seen = observed(hyperjob(group(replicas=1)), orphan, policy(), clusters=(A,))
+    assert not ends(status_of(plan(seen)))
+
+
 def on_b(phase: str) -> list[Object]:
     name = "hj-trainer-1"
     report = vcjob_status(phase)

@@ -303,6 +303,16 @@ async def test_a_proxy_is_found(cluster, environment, expected, server, named, m
     assert (await config.load(named(server.kubeconfig))).proxy == expected
 
 
+async def test_the_environment_names_the_kubeconfig(server, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", f"/nowhere:{server.kubeconfig}")
+    assert (await config.load()).server == server.url
+
+
+async def test_the_given_file_goes_before_the_environment(server, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    assert (await config.load(server.kubeconfig)).server == server.url
+
+
 async def test_another_context_may_be_chosen(server, named):
     content = yaml.safe_load(server.kubeconfig.read_text())
     content["clusters"].append({"name": "b", "cluster": {"server": "http://127.0.0.1:7"}})

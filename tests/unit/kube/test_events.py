@@ -116,6 +116,20 @@ def test_an_event_carries_all_that_the_api_asks_for(virtual):
     }
 
 
+def test_an_object_without_namespace_has_its_events_in_default(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder, {"kind": "Queue", "metadata": {"name": "q"}})
+            await asyncio.sleep(1)
+
+    virtual(main())
+    (event,) = server.events.values()
+    assert event["metadata"]["namespace"] == "default"
+    assert event["regarding"] == {"kind": "Queue", "name": "q"}
+
+
 def test_the_same_again_is_a_series_on_the_first(virtual):
     server = Server()
 

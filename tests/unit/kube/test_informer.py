@@ -279,6 +279,17 @@ async def test_a_missing_crd_is_waited_for_and_said_once(server, kube, caplog):
     assert informer.get("n/a")["metadata"]["resourceVersion"] == "6"
 
 
+async def test_selectors_and_namespace_reach_both_list_and_watch(server, kube):
+    path = HYPERJOBS.path("n")
+    server.on(path, server.reply(listing("5")), server.stream(then="hang"))
+    informer = quick(kube, HYPERJOBS, namespace="n", label_selector="a=b", field_selector="c=d")
+    async with running(informer):
+        await server.until(2)
+    for seen in server.seen:
+        assert seen.path == path
+        assert (seen.query["labelSelector"], seen.query["fieldSelector"]) == ("a=b", "c=d")
+
+
 async def test_indexes_follow_the_objects(server, kube):
     server.on(
         PATH,
@@ -299,6 +310,14 @@ async def test_indexes_follow_the_objects(server, kube):
         assert [obj["metadata"]["name"] for obj in informer.by_index("zone", "y")] == ["a"]
         with pytest.raises(KeyError):
             informer.by_index("no-such-index", "y")
+
+
+async def test_a_handler_that_comes_late_hears_of_what_is_there(server, kube):
+    server.on(PATH, server.reply(listing("5", node("a"))), server.stream(then="hang"))
+    informer = quick(kube)
+    async with running(informer):
+        await informer.synced.wait()
+        assert Log(informer).told == [("ADDED", "a", "1")]
 
 
 async def test_a_handler_that_raises_keeps_no_change_from_the_others(server, kube):

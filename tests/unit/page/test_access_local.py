@@ -83,6 +83,11 @@ async def test_the_session_sees_everything_that_the_kubeconfig_does(client):
     assert seen["name"] == ""
 
 
+async def test_a_command_may_send_the_token_as_a_header(client):
+    answer = await client.get("/who", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status == 200
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -100,6 +105,13 @@ async def test_nothing_is_shown_without_token(client, headers):
     answer = await client.get("/who", headers=headers)
     assert answer.status == 403
     assert "hyperjob ui" in await answer.text()
+
+
+@pytest.mark.parametrize("given", ["wrong", TOKEN + "x", TOKEN[:-1], "ü"])
+async def test_a_wrong_token_in_the_address_is_refused(client, given):
+    answer = await client.get("/", params={"token": given}, headers=PAGE, allow_redirects=False)
+    assert answer.status == 403
+    assert "Set-Cookie" not in answer.headers
 
 
 async def test_a_page_of_another_site_that_leads_here_opens_once_more_with_the_cookie(client):
@@ -148,6 +160,18 @@ async def test_a_form_needs_the_token_of_its_session(client, body, headers, stat
     answer = await client.post("/do", data=data, headers={**session, **sent})
     assert answer.status == status, await answer.text()
     assert client.app[DONE] == ([""] if status == 200 else [])
+
+
+async def test_the_token_of_a_form_is_not_enough_without_session(client):
+    csrf = (await (await client.get("/who", headers=await enter(client))).json())["csrf"]
+    assert (await client.post("/do", data={"csrf": csrf})).status == 403
+    assert client.app[DONE] == []
+
+
+async def test_a_token_in_the_address_of_a_form_does_nothing(client):
+    answer = await client.post(f"/do?token={TOKEN}", headers=await enter(client))
+    assert answer.status == 403
+    assert client.app[DONE] == []
 
 
 async def test_a_read_only_page_changes_nothing(kube):

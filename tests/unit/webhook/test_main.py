@@ -20,6 +20,7 @@ import pytest
 
 from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
 from hyperjob_webhook.__main__ import CannotStart, _certificate, main
 from hyperjob_webhook.options import Options
@@ -62,6 +63,22 @@ def options(tmp_path: Path, authority: Any) -> Options:
         health_probe_bind_address="127.0.0.1:0",
         shutdown_delay=0.0,
     )
+
+
+def test_users_who_may_open_gates_are_added_to_what_is_known(options: Options):
+    states = [NOTHING_KNOWN, Context(priority_classes=frozenset({"high"}))]
+    for users in ("", " , "):
+        none = process._with_options(lambda: states[0], replace(options, controller_users=users))
+        assert none() is NOTHING_KNOWN
+    known = process._with_options(lambda: states[0], replace(options, controller_users=" a ,b, "))
+    users = frozenset({"a", "b"})
+    first = known()
+    assert first == Context(controllers=users)
+    assert known() is first
+    del states[0]
+    second = known()
+    assert second == Context(controllers=users, priority_classes=frozenset({"high"}))
+    assert known() is second
 
 
 async def test_objects_are_watched_where_a_kubeconfig_is_given_alone(
