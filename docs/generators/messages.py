@@ -27,8 +27,8 @@ $ kubectl apply -f job.yaml
 Error from server (Invalid): error when creating "job.yaml": admission webhook
 "vhyperjob.training.volcano.sh" denied the request: HyperJob.training.volcano.sh "llm" is invalid:
 spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable: Invalid value: 8: must be less than or
-equal to `replicas` (4) (remedy: lower minAvailable, raise replicas, or leave minAvailable out for
-all pods)
+equal to `replicas` (4) (remedy: lower minAvailable, raise the replicas, or leave minAvailable out:
+all pods count then)
 ```
 
 A denial lists all errors of the HyperJob. A HyperJob with only warnings is stored. `hyperjob lint

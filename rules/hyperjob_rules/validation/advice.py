@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import mapping
 from hyperjob_rules.validation.schema import hyperjob_schema
 
 _SIZE: Final = re.compile(r"\A([0-9]{1,18})[ ]?([KMGTP])I?B?\Z", re.IGNORECASE)
@@ -16,9 +17,11 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _NUMBER: Final = re.compile(r"\A[0-9]{1,18}\Z")
 _FOREIGN: Final = re.compile(r"[^a-z0-9-]")
 _LONGEST: Final = 63
-_BOOLEAN: Final = (
-    "quote the text: kubectl reads y, yes, on, n, no and off without quotes as true and false"
-)
+_BOOLEAN: Final = {
+    True: 'put the text in quotes, as "yes": kubectl reads y, yes and on without quotes as true',
+    False: 'put the text in quotes, as "no": kubectl reads n, no and off without quotes as false',
+}
+_FIELDS: Final = 8
 
 
 def of_value(value: object, body: str) -> str:
@@ -39,31 +42,37 @@ def of_value(value: object, body: str) -> str:
     return ""
 
 
-def of_type(value: object, expected: str) -> str:
-    """Return the remedy for a value that has another type than expected; empty if unknown."""
+def of_type(value: object, expected: str, node: Object) -> str:
+    """Return the remedy for a value of another type than the `node` of the schema has, if any."""
     match expected, value:
         case "integer", str() if _NUMBER.match(value):
             return f"write {value} without quotes"
         case "integer", str() if found := _TIME.match(value):
             return f"write the seconds: {int(found[1]) * _SECONDS[found[2]]}"
+        case "boolean", "true" | "false":
+            return f"write {value} without quotes"
         case "string", bool():
-            return _BOOLEAN
+            return _BOOLEAN[value]
         case "string", int() | float():
             return f'quote the number: "{json.dumps(value)}"'
         case "array", str() if value and len(value) <= _LONGEST:
             return f"write a list: {json.dumps(value.split())}"
         case "array", dict() if value and all(isinstance(each, str) for each in value.values()):
             name, text = next(iter(value.items()))
-            return f"write a list: [{{name: {name}, value: {text}}}, ...]"[: 2 * _LONGEST]
+            more = ", ..." if len(value) > 1 else ""
+            return f"write a list: [{{name: {name}, value: {text}}}{more}]"[: 2 * _LONGEST]
+        case "object", list() if fields := node.get("properties"):
+            return f"write a map with some of the fields {', '.join(list(fields)[:_FIELDS])}"
         case "object", list() if value and isinstance(value[0], str):
-            return f"write a map, such as {{{value[0][:_LONGEST]}: ...}}"
+            of_lists = mapping(node.get("additionalProperties")).get("type") == "array"
+            return f"write a map, such as {{{value[0][:_LONGEST]}: {'[]' if of_lists else 'text'}}}"
     return ""
 
 
 def of_unknown(name: str) -> str:
     """Return where the API has a field of this name; empty if it has none."""
     place = _places().get(name)
-    return f"the field is {place}" if place else ""
+    return f"move it to {place}" if place else ""
 
 
 @cache

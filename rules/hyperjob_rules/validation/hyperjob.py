@@ -264,7 +264,7 @@ MIN_AVAILABLE = rule(
     INVALID,
     "must be between 0 and the number of sub-jobs ({count})",
     "more sub-jobs must start together than there are, so none ever starts",
-    "lower minAvailable, or raise the replicas of a replicatedJob",
+    "lower minAvailable, raise the replicas of a replicatedJob, or leave minAvailable out",
 )
 TOO_MANY_PODS = rule(
     "X6.too-many-pods",

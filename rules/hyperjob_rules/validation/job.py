@@ -136,7 +136,7 @@ TASK_MIN_AVAILABLE = rule(
     INVALID,
     "must be less than or equal to `replicas` ({replicas})",
     "more pods of a task must start together than there are, so none ever starts",
-    "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
+    "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then",
 )
 NUMA_CPU = rule(
     "V9.numa-cpu",
@@ -246,7 +246,7 @@ MIN_AVAILABLE = rule(
     INVALID,
     "must be less than or equal to the replicas of all tasks ({total})",
     "more pods must start together than there are, so none ever starts",
-    "lower minAvailable, raise the replicas, or leave minAvailable out for all pods",
+    "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then",
 )
 MIN_SUCCESS = rule(
     "V12.min-success",

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import field
 from hyperjob_core.api.field import ErrorType, FieldError, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.hints import Hints, did_you_mean
+from hyperjob_core.hints import Hints, nearest
 from hyperjob_rules.patch import JsonPatchOp
 from hyperjob_rules.validation import advice
 
@@ -53,9 +53,11 @@ class Rule:
 
     def unsupported(self, path: Path, value: str, supported: tuple[str, ...]) -> FieldError:
         """Return the error of a value outside a closed set, with the most similar member."""
-        error = field.not_supported(path, value, supported)
-        hint = did_you_mean(value, supported)
-        return FieldError(error.type, error.field, value, error.detail + hint)
+        error, near = field.not_supported(path, value, supported), nearest(value, supported)
+        if not near or near == value:
+            return error
+        text = f'{error.detail}; did you mean "{near}"?'
+        return replace(error, detail=text, remedy=f"write {near}")
 
     def missing(self, path: Path, value: str, hint: str) -> FieldError:
         """Return the error of a reference to a missing name, with a hint."""

@@ -29,8 +29,7 @@ WRONG_TYPE = rule(
     TYPE_INVALID,
     words.WRONG_TYPE,
     "the value has another type than the API's schema says",
-    'write the value as the type named: whole numbers and true/false bare, texts quoted as "1";'
-    " a device is requested whole",
+    'write numbers, true and false without quotes, and texts that look so with quotes, as "1"',
 )
 MISSING = rule("T2", REQUIRED, "", "a field that must be there is not there", "add the field")
 UNKNOWN = rule(
@@ -52,14 +51,14 @@ TOO_SMALL = rule(
     INVALID,
     words.TOO_SMALL,
     "the number is below the minimum of the field",
-    "use a larger number",
+    "write that number or a larger one, or leave the field out",
 )
 TOO_LARGE = rule(
     "T6",
     INVALID,
     words.TOO_LARGE,
     "the number is above the maximum of the field",
-    "use a smaller number",
+    "write that number or a smaller one",
 )
 PATTERN = rule(
     "T7",
@@ -129,7 +128,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
             near = nearest_field(location)
             hint = f'; did you mean "{near}"?' if near else ""
             found = UNKNOWN.at(path, hint=hint)
-            remedy = advice.of_unknown(str(location[-1]))
+            remedy = advice.of_unknown(str(location[-1])) or (f"write {near}" if near else "")
             return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":
             known = tuple(schema_at(hyperjob_schema(), location)["enum"])
@@ -137,7 +136,8 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
         case kind:
             broken = _BROKEN.get(kind, WRONG_TYPE)
             errors = words.explain(detail, hyperjob_schema())
-            remedy = advice.of_type(value, words.expected(detail))
+            node = schema_at(hyperjob_schema(), location)
+            remedy = advice.of_type(value, words.expected(detail), node)
             return [Violation(broken, replace(error, remedy=remedy)) for error in errors]
 
 

@@ -38,6 +38,8 @@ ALIAS_BOMB = "k0: &k0 [x]\n" + "".join(
     f"k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 9)
 )
 
+REMEDY = "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then"
+
 
 def run(*arguments: str, text: str | bytes | None = None) -> Result:
     return CliRunner().invoke(lint, list(arguments), input=text)
@@ -66,7 +68,7 @@ def test_what_would_be_refused_ends_with_1_and_says_where(tmp_path: Path):
     body = "Invalid value: 5: must be less than or equal to `replicas` (4)"
     assert result.output.splitlines() == [
         f"{name}:12: error: {field}: {body} [V4.min-available]",
-        "    remedy: lower minAvailable, raise replicas, or leave minAvailable out for all pods",
+        f"    remedy: {REMEDY}",
         f"{name}:1: HyperJob ml/llm: would be refused, 1 error",
     ]
 
@@ -196,7 +198,7 @@ def test_json_tells_everything(tmp_path: Path):
             "field": "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable",
             "reason": "FieldValueInvalid",
             "message": "Invalid value: 5: must be less than or equal to `replicas` (4)",
-            "remedy": "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
+            "remedy": REMEDY,
         }
     ]
     assert answer["files"][1]["hyperJobs"][0]["warnings"][0]["rule"] == (
