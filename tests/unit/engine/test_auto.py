@@ -180,13 +180,6 @@ def test_a_required_cluster_without_room_is_waited_for() -> None:
     assert "(clusterPolicy Required), 60 fit on 1 cluster" in status_of(made)["state"]["message"]
 
 
-def test_other_groups_find_their_room_beside_it() -> None:
-    plain = group("plain", replicas=1, gpus=30)
-    made = world(auto(100), plain, clusters={"a": 100, "b": 30})
-    made.settle()
-    assert sizes(made) == {"hj-trainer-0": ("a", 100), "hj-plain-0": ("b", 30)}
-
-
 def test_several_splits_are_made_together_or_not_at_all() -> None:
     made = world(auto(100), auto(70, "second"))
     made.settle()

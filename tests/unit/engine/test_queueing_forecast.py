@@ -15,7 +15,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission, QueueVerdict
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.forecast import end_of, ends, forecasts, start_of
+from hyperjob_engine.queueing.forecast import ends, forecasts, start_of
 from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import ESTIMATE, parse_queue
 from hyperjob_engine.queueing.reserve import begin
@@ -388,18 +388,3 @@ def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
     )
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/own")}
-
-
-@pytest.mark.parametrize(("own", "minutes"), [(None, 40), (timedelta(minutes=5), 5)])
-def test_an_end_by_the_estimate_of_a_queue_moves_with_that_estimate(
-    own: timedelta | None, minutes: int
-) -> None:
-    made = Estimating(gpus={"a": 16})
-    made.submit(replace(unit("j", 8), estimate=own))
-    for default in ("20m", "40m"):
-        raw = {"metadata": {"name": "default", "annotations": {ESTIMATE: default}}}
-        made.set_queues(parse_queue(raw))
-        made.settle()
-        end = end_of(made.state, "ns/j", now=NOW)
-        assert end is not None
-    assert end.at == NOW + timedelta(minutes=minutes)

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import pytest
 
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.model.planned import Event
+from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, Repin, Resize
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.status.transitions import pass_events, status_events
+from hyperjob_engine.status.transitions import action_events, pass_events, status_events
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,
@@ -394,6 +394,17 @@ def test_events_tell_transitions_once() -> None:
     assert (event.type, event.reason) == ("Warning", "Degraded")
 
 
+def test_a_new_trouble_within_a_phase_is_an_event() -> None:
+    first = derived(hyperjob(), *child(0, phase="Pending"), *child(1, phase="Pending"))
+    second = derived(
+        hyperjob(status=first), *child(0, phase="Pending"), *child(1, apply_error="no such queue")
+    )
+    assert [(event.type, event.reason) for event in status_events(first, second)] == [
+        ("Warning", "ApplyFailed")
+    ]
+    assert status_events(second, second) == ()
+
+
 def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
     def event(reason: str, note: str, kind: Literal["Normal", "Warning"] = "Normal") -> Event:
         return Event(type=kind, reason=reason, action="Reconcile", note=note)
@@ -415,6 +426,30 @@ def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
     refused, degraded = event("Refused", "no", "Warning"), event("Degraded", "one", "Warning")
     for alone in ((), (other,), (refused,), (degraded, other)):
         assert pass_events(alone, (created, moved)) == (*alone, created, moved)
+
+
+def test_like_actions_are_one_event() -> None:
+    decided = plan(observed(hyperjob(group(replicas=7)), clusters=(A, cluster("b"))))
+    (event,) = action_events(decided.actions)
+    assert event.note == (
+        "Created hj-trainer-0, hj-trainer-1, hj-trainer-2, hj-trainer-3, hj-trainer-4"
+        " and 2 more on a, b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
+        (Resize(name="j", uid="u", operations=()), "Resized"),
+        (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
+        (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
+    ],
+)
+def test_every_action_is_told(action: Action, reason: str) -> None:
+    (event,) = action_events([action])
+    assert (event.type, event.reason) == ("Normal", reason)
+    assert "j" in event.note
 
 
 def test_a_binding_that_tells_no_phase_leaves_a_started_sub_job_as_it_was() -> None:
