@@ -49,22 +49,28 @@ async def test_what_a_lost_cluster_had_runs_elsewhere_in_time_and_once_only(scen
     await scenario.until_free()
 
 
+def more_than_half(world, name, *clusters, replicas=1):
+    """A replicatedJob of sub-jobs of which a cluster holds one alone."""
+    return group(
+        world,
+        name,
+        replicas=replicas,
+        pods=world.sizes[clusters[0]] // 2 + 1,
+        accelerators=world.per_pod,
+        seconds=600,
+        only_on=list(clusters),
+    )
+
+
+def one_or_two(world):
+    return {**more_than_half(world, "trainer", *world.pair, replicas=2), "minReplicas": 1}
+
+
 async def test_an_elastic_hyperjob_goes_on_at_once_with_what_a_lost_cluster_leaves(scenario):
     world = scenario.world
     lost, other = world.pair
-    pods = world.sizes[lost] // 2 + 1  # a cluster has no room for two sub-jobs
-    trainer = group(
-        world,
-        "trainer",
-        replicas=2,
-        pods=pods,
-        accelerators=world.per_pod,
-        seconds=600,
-        only_on=[lost, other],
-    )
     checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1}
-    elastic = hyperjob("elastic", {**trainer, "minReplicas": 1}, checkpoint=checkpoint)
-    await scenario.apply(elastic)
+    await scenario.apply(hyperjob("elastic", one_or_two(world), checkpoint=checkpoint))
     started = await scenario.until_phase("elastic", "Running")
     assert {job["cluster"] for job in started["status"]["jobs"]} == {lost, other}
     assert started["status"]["alternatives"][0]["name"] == "2"
@@ -89,22 +95,9 @@ async def test_an_elastic_hyperjob_goes_on_at_once_with_what_a_lost_cluster_leav
 async def test_an_elastic_hyperjob_starts_in_the_room_that_there_is(scenario):
     world = scenario.world
     one, other = world.pair
-    pods = world.sizes[one] // 2 + 1
-    filler = group(
-        world, "filler", pods=pods, accelerators=world.per_pod, seconds=600, only_on=[one]
-    )
-    await scenario.apply(hyperjob("filler", filler))
+    await scenario.apply(hyperjob("filler", more_than_half(world, "filler", one)))
     await scenario.until_phase("filler", "Running")
-    trainer = group(
-        world,
-        "trainer",
-        replicas=2,
-        pods=pods,
-        accelerators=world.per_pod,
-        seconds=600,
-        only_on=[one, other],
-    )
-    await scenario.apply(hyperjob("elastic", {**trainer, "minReplicas": 1}))
+    await scenario.apply(hyperjob("elastic", one_or_two(world)))
     started = await scenario.until_phase("elastic", "Running")
     (entry,) = started["status"]["jobs"]
     assert entry["cluster"] == other

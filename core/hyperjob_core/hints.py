@@ -55,7 +55,12 @@ class Hints:
     def did_you_mean(self, value: str, known: Iterable[str]) -> str:
         """Return `; did you mean "x"?`; empty if no name is similar."""
         match = self.nearest(value, known)
-        return f'; did you mean "{match}"?' if match and match != value else ""
+        return suggestion(match if match != value else None)
+
+
+def suggestion(name: str | None) -> str:
+    """Return `; did you mean "x"?`; empty without a name."""
+    return f'; did you mean "{name}"?' if name else ""
 
 
 def nearest(value: str, known: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 That of the HyperJob is `hyperjob.yaml` beside this module; the schema of its status comes from the
 table HyperJobStatus. `python -m hyperjob_core.api.schema` writes the file that users apply. The
-definitions in `crds` stand in for Volcano's own: the installer applies them where these are
+definitions in `crds` replace Volcano's own: the installer applies them where these are
 missing, and the embedded control plane serves them.
 """
 

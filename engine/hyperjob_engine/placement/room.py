@@ -316,3 +316,14 @@ def after_ends(room: Room) -> Room:
                 else:  # of other workloads: `after` has taken these pods from the nodes
                     made.subtract(name, demand, -1)
     return made
+
+
+def without_doubts(room: Room) -> Room | None:
+    """Return the room with all that summaries may count too much; None if there is no doubt."""
+    doubts = {name: each.doubtful for name, each in room.clusters.items()}
+    if not any(any(each.values()) for each in doubts.values()):
+        return None
+    made = room.copy()
+    for name, doubtful in doubts.items():
+        made.subtract(name, doubtful, -1)
+    return made

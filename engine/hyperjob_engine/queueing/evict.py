@@ -21,7 +21,7 @@ from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.subjobs import Choice
-from hyperjob_engine.placement.room import Room, after_ends
+from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import Eviction, QueueState
@@ -138,12 +138,7 @@ def holders_of(state: QueueState) -> Holders:
     for entry in map(state.entries.__getitem__, state.index.holders):
         found.setdefault(entry.queues, []).append(entry)
     room = after_ends(state.last.open)
-    doubts = {name: each.doubtful for name, each in room.clusters.items()}
-    emptiest = room.copy() if any(any(each.values()) for each in doubts.values()) else None
-    if emptiest is not None:
-        for name, doubtful in doubts.items():
-            emptiest.subtract(name, doubtful, -1)
-    return Holders(found, state.usage.copy(), room, emptiest)
+    return Holders(found, state.usage.copy(), room, without_doubts(room))
 
 
 def victims_for(

@@ -57,14 +57,17 @@ class PastRuns:
 
     def took(self, template: str) -> timedelta | None:
         """Return the median of the runs of a template; None if there is none."""
-        found = self.expect(template, "", timedelta())
-        return found[0] if found is not None else None
+        longer = self._longer(template, timedelta())
+        return longer[len(longer) // 2] if longer else None
 
     def expect(self, template: str, queue: str, ran: timedelta) -> tuple[timedelta, str] | None:
         """Return the median of the runs that took longer than a HyperJob has run, and which."""
         for key, of in ((template, "template"), (f"queue {queue}", "queue")):
-            longer = sorted(took for *_, took in self._runs.get(key, ()) if took > ran)
+            longer = self._longer(key, ran)
             if longer:
                 by = f"{len(longer)} earlier run{'s' * (len(longer) > 1)} of its {of}"
                 return longer[len(longer) // 2], by
         return None
+
+    def _longer(self, key: str, ran: timedelta) -> list[timedelta]:
+        return sorted(took for *_, took in self._runs.get(key, ()) if took > ran)

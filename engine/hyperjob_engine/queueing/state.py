@@ -230,8 +230,9 @@ def set_queues(state: QueueState, queues: Iterable[Queue]) -> None:
 
 def follow(state: QueueState, *, now: datetime) -> None:
     """Count the time up to now in what queues have consumed; what is kept for a head counts too."""
-    if state.last.at is None:
-        return  # a new leader does not know yet who holds a share
+    # A new leader does not know yet who holds a share.
+    if state.last.at is None or not state.usage.consumption.is_due(now=now):
+        return
     entry = state.entries.get(state.last.kept_for)
     queue = entry.waiting.queue if entry is not None and entry.waiting is not None else ""
     state.usage.follow(queue=queue, kept=total(state.last.kept.values()), now=now)

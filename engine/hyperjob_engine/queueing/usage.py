@@ -155,10 +155,9 @@ class QueueUsage:
 
     def follow(self, *, queue: str, kept: Resources, now: datetime) -> None:
         """Count the time since the last call; what is `kept` for a queue counts as its use."""
-        if self.consumption.is_due(now=now):
-            path = self.tree.path(queue) if kept else ()
-            used = {name: total((self._used[name], kept)) for name in path}
-            self.consumption.follow({**self._used, **used}, now=now)
+        path = self.tree.path(queue) if kept else ()
+        used = {name: total((self._used[name], kept)) for name in path}
+        self.consumption.follow({**self._used, **used}, now=now)
 
     def is_news(self, queue: str, consumed: Consumed, recorded: Consumed | None) -> bool:
         """Return whether a record differs from the one before by 1 % of the share of a resource."""

@@ -43,7 +43,7 @@ from hyperjob_engine.model.subjobs import (
 )
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.place import fits_never, place
-from hyperjob_engine.placement.room import Room, after_ends
+from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.plugins.hook import set_up
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources
@@ -122,7 +122,8 @@ def smaller(draft: Draft) -> Choice:
     if wait > timedelta() and not _never(draft):
         draft.shrinks = wait
         return ()
-    room = _after_all_ends(observed)
+    ended = after_ends(Room(observed.clusters))
+    room = without_doubts(ended) or ended
     own = [request for request in draft.sought if request.group == group.name]
     for option in group.options:
         less = group.replicas - option.replicas
@@ -133,15 +134,6 @@ def smaller(draft: Draft) -> Choice:
             if len(found.assigned) == len(asked):
                 return ((group.name, option.alternative),)
     return ()
-
-
-def _after_all_ends(observed: Observed) -> Room:
-    """Return the room after the end of pods that are about to end, and of those in doubt."""
-    room = after_ends(Room(observed.clusters))
-    for each in observed.clusters:
-        if each.name in room.free and any(each.doubtful.values()):
-            room.subtract(each.name, each.doubtful, -1)
-    return room
 
 
 def _is_without_room(draft: Draft) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import field
 from hyperjob_core.api.field import ErrorType, FieldError, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.hints import Hints, nearest
+from hyperjob_core.hints import Hints, nearest, suggestion
 from hyperjob_rules.patch import JsonPatchOp
 from hyperjob_rules.validation import advice
 
@@ -56,8 +56,7 @@ class Rule:
         error, near = field.not_supported(path, value, supported), nearest(value, supported)
         if not near or near == value:
             return error
-        text = f'{error.detail}; did you mean "{near}"?'
-        return replace(error, detail=text, remedy=f"write {near}")
+        return replace(error, detail=error.detail + suggestion(near), remedy=f"write {near}")
 
     def missing(self, path: Path, value: str, hint: str) -> FieldError:
         """Return the error of a reference to a missing name, with a hint."""

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 from hyperjob_core.api import shapeerrors as words
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.shape import schema_at
-from hyperjob_core.hints import nearest
+from hyperjob_core.hints import nearest, suggestion
 from hyperjob_rules.validation import advice
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
@@ -126,8 +126,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
     match detail["type"]:
         case "extra_forbidden":
             near = nearest_field(location)
-            hint = f'; did you mean "{near}"?' if near else ""
-            found = UNKNOWN.at(path, hint=hint)
+            found = UNKNOWN.at(path, hint=suggestion(near))
             remedy = advice.of_unknown(str(location[-1])) or (f"write {near}" if near else "")
             return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":

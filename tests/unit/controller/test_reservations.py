@@ -81,7 +81,7 @@ def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
 def test_to_a_new_leader_all_that_a_summary_shows_as_used_may_have_ended(
     books: Books, summarised: timedelta | None
 ) -> None:
-    """Until the next summary, or for its greatest age, it stops nobody whom that may spare."""
+    """Until the next summary, or for its greatest age, it stops none that this may spare."""
     used = member("a", 8)
     used["status"]["resourceSummary"]["allocated"] = {GPU: "3"}
     books.reservations.follow(EventType.MODIFIED, None, used)
