@@ -12,9 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
-from hyperjob.cli.kubectl.endings import ended_in_one_way
-from hyperjob.cli.kubectl.escaping import escaped
-from hyperjob.cli.kubectl.writing import written
+from hyperjob.cli.kubectl.terminal import ended_in_one_way, escaped, written
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.hints import nearest
 

@@ -110,8 +110,8 @@ async def test_what_files_say_is_shown_and_not_obeyed(world, tmp_path, command):
 PRINT = """
 import sys
 from hyperjob.cli import main
-from hyperjob.cli.kubectl.escaping import escaped
-from hyperjob.cli.logs.printing import Printer
+from hyperjob.cli.kubectl.terminal import escaped
+from hyperjob.cli.logs import Printer
 from hyperjob.client.logs.choosing import ContainerLog
 import inspect
 fields = {name: "x" for name in inspect.signature(ContainerLog).parameters}
@@ -169,7 +169,7 @@ async def test_a_log_line_is_untouched_where_it_is_piped():
 
 
 async def test_what_an_encoding_lacks_becomes_simple_text():
-    code = "from hyperjob.cli.kubectl.escaping import escaped\nwith escaped(): print('├─ a… é')"
+    code = "from hyperjob.cli.kubectl.terminal import escaped\nwith escaped(): print('├─ a… é')"
     shown = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", code],

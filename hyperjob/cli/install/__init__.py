@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from hyperjob.cli.install import view
+from hyperjob.cli.install import common
 from hyperjob.cli.install.common import (
     connect,
     context_option,
@@ -149,7 +149,7 @@ def install(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
-    flags = view.server_flags(kubeconfig, context)
+    flags = common.server_flags(kubeconfig, context)
 
     async def run() -> None:
         async with connect(kubeconfig, context) as kube:
@@ -174,7 +174,7 @@ def install(
                 found.changes,
                 done=None if dry_run else done,
                 output=output,
-                last=view.aimed("Next: hyperjob preflight", flags),
+                last=common.aimed("Next: hyperjob preflight", flags),
             )
 
     end(run())
@@ -205,9 +205,9 @@ async def _own_release(kube: Kube, settings: Settings, allowed: Sequence[str]) -
 
 def _refuse(found: InstallPlan, *, flags: str, dry_run: bool, output: str) -> NoReturn:
     """Print the problems that prevent the installation, and end the command."""
-    problems = [replace(each, remedy=view.aimed(each.remedy, flags)) for each in found.problems]
+    problems = [replace(each, remedy=common.aimed(each.remedy, flags)) for each in found.problems]
     if output == "json":
-        click.echo(view.changes_json((), problems, dry_run=dry_run))
+        click.echo(common.changes_json((), problems, dry_run=dry_run))
     raise InstallError(problems_text(problems))
 
 

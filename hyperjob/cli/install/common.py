@@ -1,20 +1,26 @@
-"""Flags and steps that `install`, `uninstall` and `preflight` share."""
+"""Flags, steps and output that `install`, `uninstall` and `preflight` share."""
 
 import asyncio
+import json
+import re
+import shlex
+from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from hyperjob import __version__
-from hyperjob.cli.install import view
+from hyperjob.table import table
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_install.objects import FIELD_MANAGER
-from hyperjob_install.plan import Change
-from hyperjob_install.problems import InstallError
+from hyperjob_install.diff import shorten
+from hyperjob_install.objects import FIELD_MANAGER, title
+from hyperjob_install.plan import Action, Change
+from hyperjob_install.preflight import Finding, PreflightReport
+from hyperjob_install.problems import InstallError, Problem
 
 _USER_AGENT = f"{FIELD_MANAGER}/{__version__}"
 
@@ -75,13 +81,132 @@ async def print_changes(
                 error = failure
     dry_run = done is None
     if output == "json":
-        text = view.changes_json(made, (), dry_run=dry_run, error=str(error or ""))
+        text = changes_json(made, (), dry_run=dry_run, error=str(error or ""))
         click.echo(text)
     else:
-        for line in view.rows(made, kept=kept):
+        for line in rows(made, kept=kept):
             click.echo(line)
-        click.echo(view.summary(made, dry_run=dry_run))
+        click.echo(summary(made, dry_run=dry_run))
         if last and error is None and not dry_run:
             click.echo(last)
     if error is not None:
         raise error
+
+
+_HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
+_COMMAND: Final = re.compile(
+    r"(^|[^\w/-])"
+    r"(kubectl|hyperjob (install|preflight|after-restore)|hyperjob-certs inject)"
+    r"(?![\w-])"
+)
+
+
+def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
+    """Return a header and a row for each change; with `kept`, also for unchanged objects."""
+    shown = [
+        _cells(change)
+        for change in changes
+        if change.action.changes or (kept and change.action is Action.KEPT)
+    ]
+    if not shown:
+        return []
+    return [line.plain.rstrip() for line in table(_HEADER, shown)]
+
+
+def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
+    """Return the number of objects for each action, in one line."""
+    counts = Counter(change.action for change in changes)
+    total = f"{len(changes)} object{'s' if len(changes) != 1 else ''}"
+    if not any(change.action.changes for change in changes):
+        if counts[Action.ABSENT]:
+            return f"Nothing to delete: none of {total} exists and is HyperJob's."
+        return f"Nothing to change: {total} checked, all up to date."
+    text = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
+    return f"{text} (dry run: nothing was written)" if dry_run else text
+
+
+def changes_json(
+    changes: Sequence[Change], problems: Sequence[Problem], *, dry_run: bool, error: str = ""
+) -> str:
+    """Return changes and problems as JSON."""
+    return json.dumps(
+        {
+            "dryRun": dry_run,
+            "changes": [_change_value(change) for change in changes],
+            "problems": [
+                {"object": problem.title, "message": problem.message, "remedy": problem.remedy}
+                for problem in problems
+            ],
+            "error": error,
+        },
+        indent=2,
+    )
+
+
+def server_flags(kubeconfig: Path | None, context: str | None) -> str:
+    """Return the flags of the API server that a command uses; empty for the default one."""
+    flags = (("--kubeconfig", kubeconfig), ("--context", context))
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
+
+
+def findings(report: PreflightReport, *, flags: str) -> list[str]:
+    """Return one line for each finding; its commands have the `flags` of the API server."""
+    checks = max(len(finding.check) for finding in report.findings)
+    return [_finding(finding, checks, flags) for finding in report.findings]
+
+
+def report_json(report: PreflightReport, *, flags: str) -> str:
+    """Return a preflight's report as JSON; its commands have the `flags` of the API server."""
+    return json.dumps(
+        {
+            "passed": report.passed,
+            "checks": [
+                {
+                    "check": finding.check,
+                    "status": finding.verdict.status,
+                    "message": aimed(finding.verdict.message, flags),
+                    "remedy": aimed(finding.verdict.remedy, flags),
+                }
+                for finding in report.findings
+            ],
+        },
+        indent=2,
+    )
+
+
+def aimed(text: str, flags: str) -> str:
+    """Return the text whose commands for the Karmada API server have these flags."""
+    if not flags or "--kubeconfig" in text:
+        return text
+    return _COMMAND.sub(lambda found: f"{found[0]} {_flags_of(found[2], flags)}", text)
+
+
+def _flags_of(program: str, flags: str) -> str:
+    if program.startswith("hyperjob-certs"):
+        return flags.replace("--context", "--karmada-context")
+    return flags
+
+
+def _finding(finding: Finding, width: int, flags: str) -> str:
+    verdict = finding.verdict
+    line = f"{verdict.status:<8}  {finding.check:<{width}}  {aimed(verdict.message, flags)}"
+    remedy = aimed(verdict.remedy, flags)
+    return f"{line} -> {remedy}" if remedy else line
+
+
+def _cells(change: Change) -> tuple[str, str, str, str]:
+    fields = ",".join(shorten(change.fields)) or change.note
+    name = title(change.resource, change.name)
+    return (str(change.action), name, change.namespace or "", fields)
+
+
+def _change_value(change: Change) -> dict[str, object]:
+    return {
+        "apiVersion": change.resource.api_version,
+        "kind": change.resource.kind,
+        "name": change.name,
+        "namespace": change.namespace,
+        "action": change.action,
+        "fields": list(change.fields),
+        "note": change.note,
+    }

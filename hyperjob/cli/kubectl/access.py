@@ -1,17 +1,36 @@
-"""kubectl's flags for the API server and the namespace of a command."""
+"""kubectl's arguments of a command: API server, namespace, HyperJobs by name or selector.
 
+The shell completes names from the API server: a request takes 3 s at most; where it fails, the
+completion has no candidates.
+"""
+
+import asyncio
 import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from hyperjob import __version__
 from hyperjob.cli.files import file_option
-from hyperjob.cli.kubectl.connection import Access
-from hyperjob.cli.kubectl.offers import NAMESPACE
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.exits import Code
 from hyperjob.client.durations import parse_duration
+from hyperjob.client.errors import words
+from hyperjob.client.reading import Found, hyperjobs, with_hint
+from hyperjob_core.api.names import GROUP
+from hyperjob_core.api.trainer import TRAINER_GROUP
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import ConfigError, KubeError, NotFound
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, Resource
 
-__all__ = ["Access", "Duration", "access"]
+if TYPE_CHECKING:
+    from hyperjob.client.summary import Summary
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -84,3 +103,277 @@ _kubeconfig = file_option(
     " ~/.kube/config]",
 )
 _context = click.option("--context", metavar="NAME", help="Context of that kubeconfig.")
+
+
+_USER_AGENT: Final = f"kubectl-hyperjob/{__version__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The flags of access; `namespace` None is the namespace of the kubeconfig's context."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Kube]:
+        """Open a client; raises ConfigError where no kubeconfig or service account is found.
+
+        NotFound of the block leaves it with the name that is probably meant.
+        """
+        async with Kube.connect(
+            kubeconfig=self.kubeconfig, context=self.context, user_agent=_USER_AGENT
+        ) as kube:
+            try:
+                yield kube
+            except NotFound as error:
+                raise await with_hint(kube, error, self.home(kube)) from None
+
+    def scope(self, kube: Kube) -> str | None:
+        """Return the namespace to list; None for all namespaces."""
+        return None if self.all_namespaces else self.home(kube)
+
+    def home(self, kube: Kube) -> str:
+        """Return the namespace of objects that the command line names."""
+        return self.namespace or kube.namespace
+
+    def command(self, words: str) -> str:
+        """Return the command `words` with the flags for the same API server.
+
+        A command that names its context, such as that of the host cluster, is returned unchanged.
+        """
+        program, _, rest = words.partition(" ")
+        flags = [
+            f"--{name} {shlex.quote(str(value))}"
+            for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
+            if value
+        ]
+        if program != "kubectl" or not flags or " --context " in words:
+            return words
+        plugin, _, verb = rest.partition(" ")
+        # kubectl accepts no flag before the name of a plugin
+        if plugin == "hyperjob":
+            return f"kubectl hyperjob {verb} {' '.join(flags)}"
+        return f"kubectl {' '.join(flags)} {rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The names, the namespace and the labels of the command line."""
+
+    names: Sequence[str]
+    access: Access
+    selector: str | None
+
+    @property
+    def single(self) -> bool:
+        """Whether the output is one object, not a list."""
+        return len(self.names) == 1
+
+    async def read(self, kube: Kube) -> Found:
+        """Read the HyperJobs; the errors of single HyperJobs are in the result."""
+        namespace = self.access.scope(kube)
+        return await hyperjobs(kube, self.names, namespace=namespace, selector=self.selector)
+
+
+def hyperjobs_argument(*, trainjobs: bool = False) -> Callable[[_F], _F]:
+    """Return a decorator that adds [NAME]..., -A, -l and kubectl's flags, as argument `choice`."""
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def wrapped(**given: Any) -> Any:  # noqa: ANN401 - click's own parameters
+            choice = Choice(given.pop("names"), given.pop("access"), given.pop("selector"))
+            if choice.names and (choice.access.all_namespaces or choice.selector):
+                raise click.UsageError("give names, or -A and -l, not both")
+            return function(choice=choice, **given)
+
+        command: Any = _selector(wrapped)
+        command = access(everywhere=True)(command)
+        return names_argument(required=False, trainjobs=trainjobs)(command)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+_selector = click.option(
+    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
+)
+
+
+def end(found: Found) -> None:
+    """Print the errors of HyperJobs that could not be read, and exit 1 if there are any."""
+    for error in found.errors:
+        out.remark(words(error))
+    if found.errors:
+        raise SystemExit(Code.FAILED)
+
+
+_PREFIXES = frozenset({"hj", "hyperjob", "hyperjobs", f"hyperjob.{GROUP}", f"hyperjobs.{GROUP}"})
+
+_TRAINJOBS = frozenset(
+    {"trainjob", "trainjobs", f"trainjob.{TRAINER_GROUP}", f"trainjobs.{TRAINER_GROUP}"}
+)
+
+
+class TrainJobName(str):
+    """The name of a TrainJob, which its HyperJob has too."""
+
+    __slots__ = ()
+
+
+class HyperJobName(click.ParamType[str]):
+    """The name of a HyperJob, or `hyperjob/NAME` as `kubectl get -o name` prints it.
+
+    With `trainjobs` also `trainjob/NAME`, which becomes a TrainJobName.
+    """
+
+    name = "name"
+
+    def __init__(self, *, trainjobs: bool = False) -> None:
+        self._trainjobs = trainjobs
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the name without its kind; another kind is a usage error."""
+        kind, slash, name = str(value).rpartition("/")
+        if name and self._trainjobs and kind.lower() in _TRAINJOBS:
+            return TrainJobName(name)
+        if (slash and kind.lower() not in _PREFIXES) or not name:
+            self.fail(f"{value!r} is not the name of a HyperJob: give NAME or hj/NAME", param, ctx)
+        return name
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the HyperJobs of the namespace; empty if the API server does not answer in time."""
+        return offered(ctx, param, incomplete, _hyperjobs)
+
+
+def name_argument(*, trainjobs: bool = False) -> Callable[[_F], _F]:
+    """Return a decorator that adds the argument NAME of one HyperJob, or of a TrainJob."""
+    return click.argument("name", type=HyperJobName(trainjobs=trainjobs))
+
+
+def names_argument(*, required: bool, trainjobs: bool = False) -> Callable[[_F], _F]:
+    """Return a decorator that adds the argument NAME, given once for each HyperJob or TrainJob."""
+    return click.argument(
+        "names", metavar="[NAME]..." if not required else "NAME...", nargs=-1, required=required,
+        type=HyperJobName(trainjobs=trainjobs), callback=_without_kind,
+    )  # fmt: skip
+
+
+def _without_kind(
+    _ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Take `hj NAME` for NAME, as people type it for kubectl."""
+    return names[1:] if len(names) > 1 and names[0].lower() in _PREFIXES else names
+
+
+SECONDS = 3.0
+
+Offer = tuple[str, str]
+"""A candidate and its description."""
+Ask = Callable[[Kube, Access, click.Context], Awaitable[Iterable[Offer]]]
+
+
+class Offered(click.ParamType[str]):
+    """A name that the shell completes from the API server's objects; any text is accepted."""
+
+    name = "name"
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text unchanged."""
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the names that begin with `incomplete` and are not on the command line yet."""
+        return offered(ctx, param, incomplete, self._ask)
+
+
+def offered(
+    ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
+) -> list[CompletionItem]:
+    """List candidates from the API server that the command line names.
+
+    They begin with `incomplete`; those that are the value of the parameter already are left out.
+    """
+    given = ctx.params
+    access = Access(
+        kubeconfig=given.get("kubeconfig"),
+        context=given.get("context"),
+        namespace=given.get("namespace"),
+    )
+    value = given.get(param.name or "") or ()
+    taken = (value,) if isinstance(value, str) else value
+    with suppress(KubeError, ConfigError, TimeoutError):
+        return [
+            CompletionItem(name, help=text)
+            for name, text in asyncio.run(_asked(access, ctx, ask))
+            if name.startswith(incomplete) and name not in taken
+        ]
+    return []
+
+
+async def _asked(access: Access, ctx: click.Context, ask: Ask) -> Sequence[Offer]:
+    async with asyncio.timeout(SECONDS), access.connect() as kube:
+        return list(await ask(kube, access, ctx))
+
+
+def _all_of(resource: Resource) -> Ask:
+    async def ask(kube: Kube, _access: Access, _ctx: click.Context) -> Iterable[Offer]:
+        listed = await kube.list(resource)
+        return sorted((str(item["metadata"]["name"]), "") for item in listed.items)
+
+    return ask
+
+
+async def _hyperjobs(kube: Kube, access: Access, _ctx: click.Context) -> Iterable[Offer]:
+    from hyperjob.client.summary import read
+
+    listed = await kube.list(HYPERJOBS, namespace=access.home(kube))
+    return ((summary.name, summary.phase) for summary in map(read, listed.items))
+
+
+async def _named_hyperjobs(kube: Kube, access: Access, ctx: click.Context) -> "list[Summary]":
+    """Read the HyperJobs that the command line names already."""
+    from hyperjob.client.summary import read
+
+    names = ctx.params.get("names") or [ctx.params.get("name")]
+    if not any(names):
+        # With an option that still lacks its value, click keeps the arguments before it in
+        # ctx.args.
+        several = any(param.name == "names" for param in ctx.command.params)
+        names = ctx.args if several else ctx.args[:1]
+    found = (name.rpartition("/")[2] for name in names)
+    return [read(await kube.get(HYPERJOBS, name, namespace=access.home(kube))) for name in found]
+
+
+async def _jobs(kube: Kube, access: Access, ctx: click.Context) -> Iterable[Offer]:
+    found: dict[str, str] = {}
+    for summary in await _named_hyperjobs(kube, access, ctx):
+        for job in summary.jobs:
+            found.setdefault(job.replicated_job, "replicated job")
+            place = f" on {job.cluster}" if job.cluster else ""
+            found[job.name.removeprefix(f"{summary.name}-")] = f"{job.phase}{place}"
+    return sorted(found.items())
+
+
+async def _clusters(kube: Kube, access: Access, ctx: click.Context) -> Iterable[Offer]:
+    named = await _named_hyperjobs(kube, access, ctx)
+    if not named:
+        return await _all_of(CLUSTERS)(kube, access, ctx)
+    return sorted({(cluster, "") for summary in named for cluster in summary.clusters})
+
+
+NAMESPACE: Final = Offered(_all_of(NAMESPACES))
+JOB: Final = Offered(_jobs)
+CLUSTER: Final = Offered(_clusters)

@@ -1,7 +1,8 @@
 """Change several HyperJobs concurrently and print the result of each."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -9,10 +10,9 @@ import click
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration
 from hyperjob.cli.kubectl.exits import Code, failure
-from hyperjob.cli.kubectl.progress import progress
 from hyperjob.client.errors import ClientError, title, words
 from hyperjob.client.reading import with_hint
-from hyperjob.client.waiting import Progress
+from hyperjob.client.waiting import Progress, silent
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
@@ -89,3 +89,16 @@ async def each(
             raise result
     if code:
         raise SystemExit(code)
+
+
+@contextmanager
+def progress(*, shown: bool) -> Iterator[Progress]:
+    """Show the line on standard error where that is a terminal, and nothing elsewhere."""
+    console = out.console(stderr=True)
+    if not shown or not console.is_terminal or console.is_dumb_terminal:
+        yield silent
+        return
+    from rich.status import Status
+
+    with Status("", console=console) as status:
+        yield status.update

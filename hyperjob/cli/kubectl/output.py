@@ -4,15 +4,15 @@ Only the requested objects go to standard output; remarks go to standard error.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any, TextIO, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, Any, Final, TextIO, TypeVar, cast
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from hyperjob.cli.kubectl.escaping import untouched
+from hyperjob.cli.kubectl.terminal import untouched
 from hyperjob.client.errors import title
 from hyperjob_core.api.meta import Object
 from hyperjob_core.text import printable
@@ -127,3 +127,37 @@ def clean(obj: Object) -> Object:
     """Return the object without managedFields, as kubectl prints it."""
     metadata = {key: part for key, part in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
+
+
+_STYLES: Final[Mapping[str, str]] = {
+    "Pending": "yellow",
+    "Queued": "yellow",
+    "Unplaced": "yellow",
+    "Placed": "cyan",
+    "Starting": "cyan",
+    "Running": "bold cyan",
+    "Degraded": "bold red",
+    "Restarting": "magenta",
+    "Stopping": "dim",
+    "Suspended": "dim",
+    "Completed": "bold green",
+    "Succeeded": "bold green",
+    "Failed": "bold red",
+    "Aborted": "bold red",
+    "Terminated": "bold red",
+    "Terminating": "dim",
+}
+
+
+_REASONS: Final[Mapping[str, str]] = {"NoProgress": "bold red", "SlowProgress": "yellow"}
+"""The colours of what runs, and trains badly."""
+
+
+def phase(name: str, reason: str = "") -> Text:
+    """Return a phase in its colour, or in that of its reason."""
+    return Text(name, style=_REASONS.get(reason, _STYLES.get(name, "")))
+
+
+def dim(text: str) -> Text:
+    """Return a text in a dim style, for details."""
+    return Text(text, style="dim")

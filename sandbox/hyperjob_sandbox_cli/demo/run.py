@@ -12,10 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from hyperjob.cli import tree
+from hyperjob.cli import why as why_view
 from hyperjob.cli.data import data_file
-from hyperjob.cli.install import view as install_view
-from hyperjob.cli.tree import view as tree
-from hyperjob.cli.why import view as why_view
+from hyperjob.cli.install import common as install_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
@@ -192,7 +192,7 @@ class Demo:
         namespace, name = summary.namespace, summary.name
         evidence = await gather(kube, namespace, name)
         self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
-        for line in why_view.lines(explain(evidence), [], evidence.now, str):
+        for line in why_view.explanation_lines(explain(evidence), [], evidence.now, str):
             self._console.print(line, soft_wrap=True)
         self._say("")
 
@@ -214,7 +214,7 @@ class Demo:
         if self._options.output == "json":
             return
         for each in result.hyperjobs:
-            for line in tree.lines(each, {}, {}):
+            for line in tree.tree_lines(each, {}, {}):
                 self._console.print(line, soft_wrap=True)
             if self._options.logs:
                 await self._logs(each)

@@ -8,8 +8,8 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hyperjob.cli.kubectl.styles import phase
-from hyperjob.cli.tree import view as tree
+from hyperjob.cli import tree
+from hyperjob.cli.kubectl.output import phase
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
 from hyperjob.client.tally import Tally
@@ -72,7 +72,7 @@ def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) 
     """
     parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(summaries), ""]
     parts += [cluster_table(clusters, summaries), ""]
-    parts += [_cut(tree.lines(each, {}, {})) for each in summaries if not each.has_ended]
+    parts += [_cut(tree.tree_lines(each, {}, {})) for each in summaries if not each.has_ended]
     return Group(*parts)
 
 

@@ -9,8 +9,8 @@ import click
 
 from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.kubectl.progress import progress
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.simulate import readers
 from hyperjob_sandbox.simulate.generate import Demand, generate

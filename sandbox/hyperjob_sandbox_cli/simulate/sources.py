@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.lint.documents import files_of
-from hyperjob.cli.manifests import manifest_of
+from hyperjob.cli.lint.documents import files_of, manifest_of
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES

@@ -7,8 +7,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from hyperjob.cli import main
-from hyperjob.cli.kubectl import offers
-from hyperjob.cli.kubectl.names import HyperJobName, TrainJobName
+from hyperjob.cli.kubectl import access
+from hyperjob.cli.kubectl.access import HyperJobName, TrainJobName
 from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES
 from tests.support.apiserver import refusal
@@ -91,7 +91,7 @@ def test_where_the_api_server_refuses_or_is_late_there_are_no_candidates(
     fleet.fails = lambda *_: refusal(403, "Forbidden")
     assert offered("get", "") == []
     fleet.fails = lambda *_: None
-    monkeypatch.setattr(offers, "SECONDS", 0.0)
+    monkeypatch.setattr(access, "SECONDS", 0.0)
     assert offered("get", "") == []
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hyperjob.cli.plan.view import as_table
+from hyperjob.cli.plan.planning import as_table
 from hyperjob.client.plan.judge import Judgement, Verdict
 from hyperjob.client.plan.pieces import Piece
 

@@ -1,6 +1,6 @@
 """Preflight says where Karmada and its members disagree for longer than a moment."""
 
-from hyperjob.cli.preflight.agreement import agreement
+from hyperjob.cli.preflight import agreement
 from hyperjob.client.restored import Difference, Kind, Report
 from hyperjob_core.kube.errors import Forbidden, make_status
 from hyperjob_install.preflight import Finding, Status

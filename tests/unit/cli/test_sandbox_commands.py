@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli import preflight as command
-from hyperjob.cli.kubectl.connection import Access
+from hyperjob.cli.kubectl.access import Access
 from hyperjob.client.restored import Report
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.cli.get.view import header, row
+from hyperjob.cli.get import header, row
 from hyperjob.client.errors import NeverError
 from hyperjob.client.goals import parse_goal
 from hyperjob.client.summary import read

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.cli.get import view as hyperjobs
-from hyperjob.cli.kubectl.lines import Text
-from hyperjob.cli.top import view as top
-from hyperjob.cli.tree import view as tree
+from hyperjob.cli import get as hyperjobs
+from hyperjob.cli import top, tree
+from hyperjob.cli.tree import Text
 from hyperjob.client import usage
 from hyperjob.client.pods import pod_counts
 from hyperjob.client.summary import read
@@ -78,7 +77,7 @@ def test_what_is_said_of_one_sub_job_is_not_repeated_for_the_next() -> None:
     why = "needs 32 nvidia.com/gpu: each of gpu-east, gpu-west lacks 8 nvidia.com/gpu (24 free)"
     jobs = [sub_job(index, phase="Queued", message=why) for index in range(3)]
     told = hyperjob("Queued", *jobs)
-    text = "\n".join(plain(list(tree.lines(read(told), {}, {}))))
+    text = "\n".join(plain(list(tree.tree_lines(read(told), {}, {}))))
     assert (text.count(why), text.count("as above")) == (1, 2)
 
 
@@ -100,7 +99,7 @@ def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
         jobsReady="0/2",
     )
     pods = {"llm-trainer-0": [pod("llm-trainer-0-worker-0", message="no node")]}
-    assert plain(tree.lines(read(obj), {"llm-trainer-0": VCJOB}, pods)) == [
+    assert plain(tree.tree_lines(read(obj), {"llm-trainer-0": VCJOB}, pods)) == [
         "llm  Starting  0/2 jobs, 0/2 pods run  1 of 2 needed sub-jobs run",
         "└─ trainer  2 sub-jobs",
         "   ├─ llm-trainer-0  Pending  8 nvidia.com/gpu  attempt 3  1 of 2 pods run",
@@ -123,14 +122,14 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
         {"name": "gpu"},
         {"name": "npu", "replicas": 1, "templateSpec": {"tasks": tasks}},
     ]
-    assert plain(tree.lines(read(obj), {}, {}))[1:] == [
+    assert plain(tree.tree_lines(read(obj), {}, {}))[1:] == [
         "└─ trainer  1 sub-job  alternative npu",
         "   └─ llm-trainer-0  Running  16 example.com/npu",
     ]
     (group,) = read(obj).groups
     assert (group.accelerator, group.size, group.whole) == ("example.com/npu", 16, 16)
     assert group.choice == "npu: it had room"
-    (value,) = tree.value(read(obj), {}, {})["replicatedJobs"]
+    (value,) = tree.tree_value(read(obj), {}, {})["replicatedJobs"]
     assert value["alternative"]["message"] == "it had room"
 
 
@@ -141,7 +140,7 @@ def test_the_tree_has_the_number_of_sub_jobs_beside_its_bounds() -> None:
         alternatives=[{"replicatedJob": "trainer", "name": "1"}],
     )
     obj["spec"]["replicatedJobs"][0] |= {"replicas": 4, "minReplicas": 1}
-    assert plain(tree.lines(read(obj), {}, {}))[1] == "└─ trainer  1 sub-job  of 1 to 4"
+    assert plain(tree.tree_lines(read(obj), {}, {}))[1] == "└─ trainer  1 sub-job  of 1 to 4"
     (group,) = read(obj).groups
     assert group.whole == group.size, "what runs, not what it asks for"
 
@@ -152,7 +151,7 @@ def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
 
 
 def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
-    found = tree.value(read(RUNNING), {"llm-trainer-0": VCJOB}, {"llm-trainer-0": [pod("w")]})
+    found = tree.tree_value(read(RUNNING), {"llm-trainer-0": VCJOB}, {"llm-trainer-0": [pod("w")]})
     first, second = found["replicatedJobs"][0]["jobs"]
     assert first["tasks"] == {"worker": {"running": 1, "pending": 1}}
     assert [each["name"] for each in first["podList"]] == ["w"]
@@ -178,7 +177,7 @@ def test_what_runs_with_fewer_pods_than_it_has_is_shown_with_how_many() -> None:
     part = sub_job(phase="Running", cluster="west", running=1, message=words)
     found = read(hyperjob("Running", part, runningPods=1, jobsReady="1/1", message=words))
     assert hyperjobs.row(found, AT)[3] == "1/2"
-    assert any(words in line for line in plain(tree.lines(found, {}, {}))[1:])
+    assert any(words in line for line in plain(tree.tree_lines(found, {}, {}))[1:])
     assert plain(top.part_lines([found])) == ["Run in part: ml/llm-trainer-0 with 1 of 2 pods"]
     assert not top.part_lines([read(RUNNING)])
     (use,) = usage.clusters([cluster("west", used=4)], Tally.of([found]))
@@ -363,5 +362,5 @@ def test_no_object_is_too_strange_to_be_shown(spec: Any, status: Any) -> None:
     obj = {"metadata": {"name": "x", "namespace": "y"}, "spec": spec, "status": status}
     summary = read(obj)
     cells(obj, wide=True)
-    tree.lines(summary, {}, {})
+    tree.tree_lines(summary, {}, {})
     assert Tally.of([summary]).waits_for is not None

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.cli.kubectl.connection import Access
-from hyperjob.cli.why import view
+from hyperjob.cli import why
+from hyperjob.cli.kubectl.access import Access
 from hyperjob.client.expected import expected_words
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
@@ -18,7 +18,7 @@ from tests.unit.client.test_why import FORBIDDEN, evidence, waiting
 
 def shown(answer: Explanation, events: list[Object]) -> list[str]:
     now = datetime.fromisoformat(NOW).astimezone(UTC)
-    lines = view.lines(answer, events, now, lambda words: f"{words} --context c")
+    lines = why.explanation_lines(answer, events, now, lambda words: f"{words} --context c")
     return [line.plain for line in lines]
 
 
@@ -57,7 +57,7 @@ def test_a_command_has_the_flags_of_its_api_server(words: str, aimed: str) -> No
 def test_as_a_value_it_says_the_same() -> None:
     obj = hyperjob("Suspended", reason="Suspended", message="suspended with 0 of 1 ended")
     answer = explain(evidence(obj))
-    assert view.value(answer, str) == {
+    assert why.explanation_value(answer, str) == {
         "namespace": "ml",
         "name": "llm",
         "phase": "Suspended",
@@ -86,7 +86,7 @@ def test_the_expected_start_is_said_in_words_and_as_a_value_with_whose_end_gives
     assert shown(answer, [])[2] == (
         "  expected to start in about 2 h 10 min, when base-model ends (its estimate)"
     )
-    assert view.value(answer, str)["expectedStart"] == expected
+    assert why.explanation_value(answer, str)["expectedStart"] == expected
 
 
 @pytest.mark.parametrize(

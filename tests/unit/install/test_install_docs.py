@@ -8,7 +8,7 @@ import click
 import pytest
 
 from hyperjob.cli import main
-from hyperjob.cli.preflight.agreement import CHECK
+from hyperjob.cli.preflight import CHECK
 from hyperjob_certs.__main__ import _parser
 from hyperjob_controller import options as controller_options
 from hyperjob_install.objects import Component

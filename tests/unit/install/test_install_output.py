@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
-from hyperjob.cli.install import view
+from hyperjob.cli.install import common
 from hyperjob_core.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
 from hyperjob_install.plan import Action, Change
@@ -23,7 +23,7 @@ KEPT = Change(NAMESPACES, "ns", None, Action.KEPT, note="not made by hyperjob in
 
 
 def test_only_what_differs_has_a_row() -> None:
-    header, *rows = view.rows([CREATED, CONFIGURED, UNCHANGED, KEPT])
+    header, *rows = common.rows([CREATED, CONFIGURED, UNCHANGED, KEPT])
     assert header.split() == ["ACTION", "OBJECT", "NAMESPACE", "FIELDS"]
     assert [row.split() for row in rows] == [
         ["created", "clusterrole.rbac.authorization.k8s.io/hyperjob-controller"],
@@ -34,7 +34,7 @@ def test_only_what_differs_has_a_row() -> None:
 
 def test_changes_as_json() -> None:
     problem = Problem("crd/x", "is owned", "force it")
-    found = json.loads(view.changes_json([CONFIGURED], [problem], dry_run=True))
+    found = json.loads(common.changes_json([CONFIGURED], [problem], dry_run=True))
     assert found == {
         "dryRun": True,
         "changes": [
@@ -88,11 +88,11 @@ def test_a_finding_is_one_line() -> None:
             Finding("default-queue", CheckResult(Status.FAILED, "is not there", "kubectl create")),
         )
     )
-    assert view.findings(report, flags="") == [
+    assert common.findings(report, flags="") == [
         "ok        karmada        fine",
         "failed    default-queue  is not there -> kubectl create",
     ]
-    found = json.loads(view.report_json(report, flags=""))
+    found = json.loads(common.report_json(report, flags=""))
     assert found["passed"] is False
     assert found["checks"][1] == {
         "check": "default-queue",

@@ -7,10 +7,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, Duration, access
+from hyperjob.cli.kubectl.access import Access, Duration, access, names_argument
+from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
-from hyperjob.cli.kubectl.names import names_argument
-from hyperjob.cli.kubectl.progress import progress
 from hyperjob.client.errors import title
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob_core.api.meta import Object

@@ -7,7 +7,7 @@ import click
 
 from hyperjob.cli.files import manifests_option
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.manifests import manifest_of
+from hyperjob.cli.lint.documents import manifest_of
 from hyperjob.client.foreign import converted, form_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.yamltext import to_yaml

@@ -9,7 +9,7 @@ import click
 from hyperjob.cli.kubectl import exits
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.logs.printing import Printer
+from hyperjob.cli.logs import Printer
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.summary import read

@@ -1,15 +1,21 @@
-"""Escape control characters in names, messages, annotations, logs and errors.
+"""What every command does with its output and its errors: they end as kubectl's do.
 
-Control characters let the author of a text act on the reader's terminal: copy to the clipboard,
-set the title, hide lines. All output of a command, standard error too, passes through this module.
+Control characters in names, messages, annotations and logs let the author of a text act on the
+reader's terminal: copy to the clipboard, set the title, hide lines. All output of a command,
+standard error too, is escaped here. This module imports click alone, since every command does.
 """
 
 import codecs
+import errno
 import io
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO, cast
+
+import click
 
 from hyperjob_core.text import printable
 
@@ -96,3 +102,64 @@ def untouched(stream: TextIO) -> TextIO:
     """Return the stream without escaping, for text that is escaped already and for raw logs."""
     found: object = stream
     return found.stream if isinstance(found, Escaped) else stream
+
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+@contextmanager
+def written() -> Iterator[None]:
+    """Flush the output of the block; a closed pipe ends the process by SIGPIPE."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # a process without standard output
+                sys.stdout.flush()
+    except BrokenPipeError:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        from hyperjob.cli.kubectl.exits import FailureError
+
+        # What is left in the buffer would fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise FailureError(f"cannot write the output: {error.strerror}") from None
+
+
+_INTERRUPTED = 130
+
+
+class _UsageError(click.UsageError):
+    def show(self, file: object = None) -> None:
+        """Print the error and the command that shows the usage."""
+        click.echo(f"error: {self.format_message()}", err=True)
+        if self.ctx is not None:
+            click.echo(f"See '{self.ctx.command_path} --help' for usage.", err=True)
+
+
+class _Error(click.ClickException):
+    def show(self, file: object = None) -> None:
+        """Print the error."""
+        click.echo(f"error: {self.format_message()}", err=True)
+
+
+@contextmanager
+def ended_in_one_way() -> Iterator[None]:
+    """Print click's own errors in the form of this program's errors."""
+    try:
+        yield
+    except click.UsageError as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            raise
+        raise _UsageError(error.format_message(), error.ctx) from None
+    except click.ClickException as error:
+        if type(error).show is not click.ClickException.show:
+            raise
+        ending = _Error(error.format_message())
+        vars(ending)["exit_code"] = error.exit_code
+        raise ending from None
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None

@@ -1,17 +1,71 @@
-"""Print an explanation as text or as JSON. Pure."""
+"""`hyperjob why`: the reason why a HyperJob is not running, and the next command to type."""
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import click
 from rich.text import Text
 
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, TrainJobName, access, name_argument
+from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.client import training
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
 from hyperjob.client.expected import expected_start_value, expected_words
+from hyperjob.client.reading import items
+from hyperjob.client.trainjobs import without_hyperjob
 from hyperjob.client.why.evidence import Explanation, Outcome
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import string
+from hyperjob_core.kube.errors import NotFound
+
+_CODES = {
+    Outcome.FINE: Code.OK,
+    Outcome.WAITS: Code.NOT_YET,
+    Outcome.NEEDS_HELP: Code.NEVER,
+}
+
+
+@click.command()
+@name_argument(trainjobs=True)
+@access()
+@out.output(out.JSON, out.YAML)
+def why(name: str, access: Access, form: str) -> None:
+    """Explain why a HyperJob is not running, and print the command to type next.
+
+    The command prints the HyperJob's status with a command for each reason. It also reads vcjobs,
+    ResourceBindings, events, the controller's Lease and, where pods do not start, the pods. It
+    names the objects that you may not read and explains without them. The name trainjob/NAME is
+    that of a TrainJob.
+
+    Exit code 0: the HyperJob runs or has completed; 3: it waits for free accelerators or in its
+    queue; 4: a person must act.
+
+    Example: kubectl hyperjob why llm-training
+    """
+
+    async def show() -> Outcome:
+        async with access.connect() as kube:
+            try:
+                evidence = await gather(kube, access.home(kube), name)
+            except NotFound:
+                if isinstance(name, TrainJobName):
+                    raise await without_hyperjob(kube, access.home(kube), name) from None
+                raise
+        explanation = explain(evidence)
+        if form:
+            out.dump(explanation_value(explanation, access.command), form)
+        else:
+            events = items(evidence.events)
+            out.say(explanation_lines(explanation, events, evidence.now, access.command))
+        return explanation.outcome
+
+    sys.exit(_CODES[run(show())])
+
 
 _STYLES = {
     Outcome.FINE: "bold green",
@@ -25,10 +79,10 @@ Command = Callable[[str], str]
 """Adds the flags for the API server to a command."""
 
 
-def lines(
+def explanation_lines(
     explanation: Explanation, events: Sequence[Object], now: datetime, command: Command
 ) -> list[Text]:
-    """Return the reason, further causes, and the commands to type next, as lines."""
+    """Return the reason, further causes, and the commands to type next, as explanation_lines."""
     summary = explanation.summary
     style = _STYLES[explanation.outcome]
     found = [Text.assemble((summary.key, "bold"), " ", (explanation.headline, style))]
@@ -58,7 +112,7 @@ def lines(
     return found
 
 
-def value(explanation: Explanation, command: Command) -> Object:
+def explanation_value(explanation: Explanation, command: Command) -> Object:
     """Return the explanation as JSON values."""
     summary = explanation.summary
     return {

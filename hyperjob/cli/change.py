@@ -6,11 +6,9 @@ from typing import Final
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument, names_argument
 from hyperjob.cli.kubectl.changing import Done, each, waiting
 from hyperjob.cli.kubectl.exits import run
-from hyperjob.cli.kubectl.names import name_argument, names_argument
-from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.client import requests, suspending
 from hyperjob.client.waiting import Progress
 from hyperjob_core.kube.client import Kube

@@ -13,10 +13,8 @@ from typing import Any
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument
 from hyperjob.cli.kubectl.exits import FailureError, run
-from hyperjob.cli.kubectl.names import name_argument
-from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.standing import ChosenLogs
 from hyperjob.client.summary import read

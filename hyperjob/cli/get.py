@@ -6,17 +6,20 @@ from datetime import UTC, datetime
 
 import click
 
-from hyperjob.cli.get import view
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.choice import Choice, end, hyperjobs_argument
+from hyperjob.cli.kubectl.access import Choice, end, hyperjobs_argument
 from hyperjob.cli.kubectl.exits import run
+from hyperjob.cli.kubectl.output import phase
+from hyperjob.client.durations import age
 from hyperjob.client.reading import Found
-from hyperjob.client.summary import read
-from hyperjob.table import Layout
+from hyperjob.client.summary import Summary, read
+from hyperjob.client.training import goodput_of
+from hyperjob.table import Layout, Row
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.following import changes
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
+from hyperjob_core.text import shortened
 
 
 @click.command()
@@ -88,7 +91,7 @@ class _Printer:
         self._form = form
         self._namespaces = namespaces
         self._titles = titles
-        self._layout = Layout(view.header(wide=form == out.WIDE, namespaces=namespaces))
+        self._layout = Layout(header(wide=form == out.WIDE, namespaces=namespaces))
         self._console = out.console()
 
     def all(self, found: Found, *, single: bool, nowhere: str) -> None:
@@ -119,7 +122,7 @@ class _Printer:
     def _rows(self, items: Sequence[Object]) -> None:
         now = datetime.now(UTC)
         rows = [
-            view.row(read(item), now, wide=self._form == out.WIDE, namespaces=self._namespaces)
+            row(read(item), now, wide=self._form == out.WIDE, namespaces=self._namespaces)
             for item in items
         ]
         lines = self._layout.rows(rows)
@@ -127,3 +130,55 @@ class _Printer:
             lines = [self._layout.header(), *lines]
             self._titles = False
         out.say(lines, to=self._console)
+
+
+_COLUMNS = (
+    "NAME",
+    "STATUS",
+    "JOBS",
+    "RUNNING",
+    "PROGRESS",
+    "CLUSTERS",
+    "RESTARTS",
+    "REASON",
+    "AGE",
+)
+_WIDE = ("GOODPUT", "QUEUE", "ARGUMENTS", "URL", "MESSAGE")
+_NOTHING = "-"
+_ARGUMENTS_SHOWN = 40
+_MESSAGE_SHOWN = (
+    80  # the width that remains on one line of a terminal; `why` prints the whole message
+)
+
+
+def header(*, wide: bool = False, namespaces: bool = False) -> Sequence[str]:
+    """Return the column headers."""
+    return (*(("NAMESPACE",) if namespaces else ()), *_COLUMNS, *(_WIDE if wide else ()))
+
+
+def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool = False) -> Row:
+    """Return the cells of a HyperJob's row."""
+    training = summary.training
+    shown = phase("Terminating" if summary.deleting else summary.phase, summary.reason)
+    cells: Row = (
+        summary.name,
+        shown,
+        summary.jobs_ready,
+        summary.running_text,
+        (training.progress if training is not None else "") or _NOTHING,
+        ",".join(summary.clusters) or _NOTHING,
+        str(summary.restarts),
+        summary.reason or _NOTHING,
+        age(summary.created, now),
+    )
+    goodput = goodput_of(summary.goodput, training, now)
+    url = training.url if training is not None else ""
+    spent = _NOTHING if goodput is None else goodput.percent
+    message = shortened(summary.message, _MESSAGE_SHOWN) or _NOTHING
+    words = shortened(summary.arguments, _ARGUMENTS_SHOWN) or _NOTHING
+    more = (spent, summary.queue or _NOTHING, words, url or _NOTHING, message)
+    return (
+        *((summary.namespace,) if namespaces else ()),
+        *cells,
+        *(more if wide else ()),
+    )
