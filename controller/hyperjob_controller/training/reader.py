@@ -435,7 +435,8 @@ class Reader:
         found.others = any(
             each.found for each in self._watches.get(key, {}).values() if each is not found
         )
-        return found.pause(self._interval) * random.uniform(0.9, 1.1)
+        due = self._waits.get(key, _Waits()).due - _clock()
+        return found.pause(self._interval, due=due) * random.uniform(0.9, 1.1)
 
     def _heard(self, key: str) -> None:
         _READS.labels("progress").inc()

@@ -70,7 +70,9 @@ async def survey(
         raw = (line.raw for line in lines if is_stack(line.raw))
         stacks.extend(filter(None, (parse_stack(each, pod=pod) for each in raw)))
         for rank, parts in waits_of(lines).items():
-            if len(parts) > last // 2:  # in the first lines the processes wait for the last one
+            # In the first lines the processes wait for the last one. One with a rank in its lines
+            # prints them while it is slow alone.
+            if len(parts) > (last // 2 if rank is None else 1):
                 waits.append(WaitShare(pod, median(parts[-last:]), rank))
 
     async with asyncio.TaskGroup() as group:

@@ -135,9 +135,10 @@ class Watch:
     each task. `silent` counts reads without progress since the last line, `cycles` the searches,
     `missed` the reads of a reporting pod that did not exist. `phase` is what a program announced
     before its first progress line. `looked` is the time of the last read, `fresh` of the last one
-    that no step came before: no step is older. `doubted` is the first look at a silence that is too
-    long, `stalled` whether a second one confirmed it, `stacks` what each process printed meanwhile,
-    by the number of its pod and its pid.
+    that no step came before: no step is older. `lag` is the least age of a last step that a read
+    has seen, by which the clock of the node is behind at most. `doubted` is the first look at a
+    silence that is too long, `stalled` whether a second one confirmed it, `stacks` what each
+    process printed meanwhile, by the number of its pod and its pid.
     `ends` is when the sub-job was seen to have ended. `followed`: the logs of a stopping sub-job
     are open. `saved` has the last checkpoint that each other pod of it has reported, by the number
     of the pod.
@@ -156,6 +157,7 @@ class Watch:
     phase: str = ""
     looked: datetime | None = None
     fresh: datetime | None = None
+    lag: timedelta = timedelta(days=1)
     doubted: datetime | None = None
     stalled: bool = False
     stacks: dict[tuple[int, int], list[Stack]] = field(default_factory=dict)
@@ -323,8 +325,11 @@ class Watch:
             self.missed, self.found = 0, False
             self._go_on()
 
-    def pause(self, interval: float) -> float:
-        """Return the seconds until the next read; `interval` is the least time between two."""
+    def pause(self, interval: float, *, due: float = 0.0) -> float:
+        """Return the seconds until the next read, at the usual pace at least `interval`.
+
+        A slow program is compared with others of its HyperJob again after `due` seconds.
+        """
         if self.found and self.track is not None:
             samples = self.track.samples
             if len(samples) < 2:
@@ -333,7 +338,8 @@ class Watch:
             longest = max(interval, _LONGEST)
             doublings = 0 if self.stalled else min(self.silent, 10)
             usual = min(longest, max(interval, gap) * 2.0**doublings)
-            return min(usual, max(min(interval, 1.0), self._until_look()))
+            early = min(self._until_look(), self._until_lines(self.track, due))
+            return min(usual, max(min(interval, 1.0), early))
         if self.found:  # it has announced that it loads
             return min(interval, _LOADING_SECONDS)
         if self.number:
@@ -366,6 +372,7 @@ class Watch:
         if self.track is None or self.track.phase or self.stalled:
             return
         silence, patience = now - self._last_sign(), self.track.patience
+        self.lag = min(self.lag, now - self.track.last[1])
         if silence < patience:
             self.doubted = None
         elif self.doubted is None:
@@ -381,18 +388,26 @@ class Watch:
         return last if self.fresh is None else max(last, self.fresh)
 
     def _until_look(self) -> float:
-        """Return the seconds from a read without a new step to the next look at the silence."""
-        if self.track is None or self.looked is None or not self.silent or self.track.phase:
-            return math.inf
-        if self.stalled:
+        """Return the seconds to the next look at a silence that is longer than usual."""
+        if self.track is None or self.looked is None or self.track.phase or self.stalled:
             return math.inf
         since, patience = self._last_sign(), self.track.patience
+        usual = max(_LEAST_LOOK, self.track.usual or patience)
+        if not self.silent and self.looked - self.track.last[1] - self.lag <= usual:
+            return math.inf
         due = since + patience
         if self.doubted is not None:
             due = max(since + patience * _SECOND_LOOK, self.doubted + _LEAST_LOOK)
             if self.looked >= due:
                 due = max(since + patience * _BUSY_PATIENCES, self.looked + _LEAST_LOOK)
         return max(0.0, (due - self.looked).total_seconds()) + _AFTER_DUE
+
+    def _until_lines(self, track: Track, due: float) -> float:
+        """Return the seconds until lines show whether the program is slow, and for whom."""
+        if not track.lines_in_doubt:
+            return math.inf
+        seconds = (track.samples[-1][1] - track.samples[-2][1]).total_seconds()
+        return max(due, seconds * track.lines_in_doubt * 2.0 ** min(self.silent, 10)) + _AFTER_DUE
 
     def _go_on(self) -> None:
         """Go on to the next pod, whose log is read from its last lines."""
@@ -409,13 +424,10 @@ def watch(source: Source) -> Watch:
     recorded = source.recorded
     if recorded is not None:
         made.track = Track(
-            start_step=recorded.start_step,
-            started=recorded.started,
+            start_step=recorded.start_step, started=recorded.started,
             samples=((recorded.step, recorded.updated),),
-            saved_step=recorded.saved_step,
-            saved=recorded.saved,
-            pace=pace_of(recorded),
-        )
+            saved_step=recorded.saved_step, saved=recorded.saved, pace=pace_of(recorded),
+        )  # fmt: skip
         made.position = Position.after(recorded.updated)
     return made
 
@@ -430,8 +442,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
             yield from _deleted(observed, record)
         if job is None or job.ownership is not Ownership.OURS:
             continue
-        bound = child.binding.cluster if child.binding is not None else ""
-        cluster = bound or child.cluster or record.cluster
+        cluster = (child.binding and child.binding.cluster) or child.cluster or record.cluster
         leaving = job.deleting or name in stopping
         if not cluster or not (leaving or child.is_terminal or child.phase in _READ):
             continue
@@ -457,9 +468,8 @@ def _deleted(observed: Observed, record: JobStatus) -> Iterator[Source]:
     cluster, attempt = record.cluster, record.attempt
     if not cluster and runs:
         cluster, attempt = runs[-1].cluster, runs[-1].attempt
-    group = next(
-        (each for each in hyperjob.replicated_jobs if each.name == record.replicated_job), None
-    )
+    groups = (each for each in hyperjob.replicated_jobs if each.name == record.replicated_job)
+    group = next(groups, None)
     if not cluster or group is None:
         return
     same = training if training is not None and training.attempt == attempt else None

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import median
 from typing import Any, Final
 
@@ -266,6 +266,13 @@ class Track:
     def slow(self) -> bool:
         """Return whether the program is far slower than usual."""
         return self.slow_since is not None
+
+    @property
+    def lines_in_doubt(self) -> int:
+        """Return how many more lines show whether it is slow, and for whom; 0 at its usual pace."""
+        limit = _SLOW * (self.pace or math.inf)
+        last = list(takewhile(lambda each: each > limit, reversed(self.paces[-_RECENT:])))
+        return 1 if self.slow else _RECENT // 2 + 1 - len(last) if last else 0
 
     @property
     def waited(self) -> float | None:

@@ -136,20 +136,6 @@ def test_the_clock_of_a_node_that_is_behind_is_no_silence() -> None:
         assert made.stall is None
 
 
-def test_the_next_look_is_due_when_a_silence_may_be_too_long() -> None:
-    made = looked()
-    assert made.pause(30) == 30, "no read comes earlier while it makes steps"
-    hear(made, b"", now=at(45))
-    assert made.pause(30) == pytest.approx(6)
-    hear(made, b"", now=at(51))
-    assert made.pause(30) == pytest.approx(10)
-    hear(made, b"", now=at(61))
-    assert made.stall is not None
-    for second in (62, 92, 122):
-        hear(made, b"", now=at(second))
-        assert made.pause(30) == 30, "the steps that come again are read soon"
-
-
 def test_before_its_third_line_a_program_may_compile_for_ten_minutes() -> None:
     made = watch(source(pods=1))
     hear(made, line(0, 0), now=at(1))

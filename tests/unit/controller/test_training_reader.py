@@ -308,7 +308,13 @@ READS = "hyperjob_progress_reads_total"
 class Bench:
     """A reader over made-up logs."""
 
-    def __init__(self, *, qps: float = 1000, interval: float = 0.05) -> None:
+    def __init__(
+        self,
+        *,
+        qps: float = 1000,
+        interval: float = 0.05,
+        now: Callable[[], datetime] = lambda: NOW,
+    ) -> None:
         self.logs, self.counts, self.woken = Logs(), Counts(), list[tuple[str, float]]()
         self.cpu = Cpu()
         self.faults: list[BaseException] = []
@@ -316,7 +322,7 @@ class Bench:
             self.logs,  # type: ignore[arg-type]  # all that it calls
             qps=qps,
             interval=interval,
-            now=lambda: NOW,
+            now=now,
             wake=lambda key, seconds: self.woken.append((key, seconds)),
             faulty=self.faults.append,
             in_turn=partial(self.cpu.watchdog.turn, Place.PROGRESS, most=LONGEST),
