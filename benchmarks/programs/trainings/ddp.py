@@ -81,7 +81,7 @@ def train(
         optimizer.step()
         if step % 20 == 0 or meets in ("checkpoint", "native"):
             path = Path(f"{journal}.{me}.pt")
-            if meets:
+            if meets in ("checkpoint", "native"):
                 path = Path(f"{journal}.pipe")
                 os.mkfifo(path)
             if meets == "native":
