@@ -34,12 +34,12 @@ def resolved(
     work, room = Work(most), _MOST_NODES
     found: dict[str, HyperNode] = {}
     lookup = _Lookup(hypernodes, nodes, work)
-    for each in sorted(hypernodes.values(), key=lambda each: (each.tier, each.name)):
+    for each in sorted(hypernodes.values(), key=lambda each: (each.tier, each.key)):
         own = lookup.nodes_of(each, found)
         room -= len(own)
         if room < 0:
             raise NotKnownError(f"its HyperNodes have more than {_MOST_NODES} nodes together")
-        found[each.name] = HyperNode(each.name, each.tier, own, each.tier_name)
+        found[each.key] = HyperNode(each.key, each.tier, own, each.tier_name)
     return tuple(found[name] for name in sorted(found))
 
 
@@ -61,7 +61,7 @@ class _Lookup:
             for node in nodes.values():
                 work.spend(5 * len(node.labels))
                 for label in node.labels:
-                    self._by_label[label].add(node.name)
+                    self._by_label[label].add(node.key)
 
     def nodes_of(self, hypernode: HyperNodeFact, lower: Mapping[str, HyperNode]) -> frozenset[str]:
         """Return the known nodes of a HyperNode; `lower` are those found before, by name."""

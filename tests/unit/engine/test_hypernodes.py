@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import HYPERNODES, NODES
 from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, hypernode_fact, node_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.members.hypernodes import resolved
@@ -36,7 +37,7 @@ def view(
         for number, each in enumerate(members)
     ]
     facts = map(hypernode_fact, hypernodes)
-    return view_of([], map(node_fact, nodes), facts, as_of=NOW)
+    return view_of({NODES: map(node_fact, nodes), HYPERNODES: facts}, as_of=NOW)
 
 
 def regex(pattern: str, kind: str = "Node") -> Object:
@@ -160,7 +161,7 @@ def test_the_work_for_all_hypernodes_is_bounded(case: str) -> None:
         hypernode_fact({"metadata": {"name": f"h{n}"}, "spec": {"tier": 1, "members": each}})
         for n, each in enumerate(members)
     ]
-    found = view_of([], facts, hypernodes, as_of=NOW)
+    found = view_of({NODES: facts, HYPERNODES: hypernodes}, as_of=NOW)
     assert bool(found.unresolved) is not is_known
     assert len(found.hypernodes) == (len(members) if is_known else 0)
     assert calls_of(hypernodes, facts, most=800_000) < 1_000_000
@@ -173,7 +174,7 @@ def calls_of(hypernodes: list[HyperNodeFact], nodes: list[NodeFact], *, most: in
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    by_name = {each.name: each for each in hypernodes}, {each.name: each for each in nodes}
+    by_name = {each.key: each for each in hypernodes}, {each.key: each for each in nodes}
     sys.setprofile(count)
     try:
         with suppress(NotKnownError):
