@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hyperjob_engine.members.facts import HyperNodeFact, NodeFact
-from hyperjob_engine.members.patterns import NotKnownError, Pattern, Work
+from hyperjob_engine.members.patterns import Names, NotKnownError, Work
 from hyperjob_engine.model.members import HyperNode, Labels
 
 _MOST: Final = 1_000
@@ -55,6 +55,7 @@ class _Lookup:
         self._hypernodes = hypernodes
         self._nodes = nodes
         self._work = work
+        self._texts: dict[bool, Names] = {}
         self._found: dict[tuple[str, bool], set[str]] = {}  # by pattern, of nodes or HyperNodes
         self._by_label: dict[tuple[str, str], set[str]] = defaultdict(set)
         if any(each.node_labels for each in hypernodes.values()):
@@ -81,11 +82,14 @@ class _Lookup:
 
     def _matching(self, patterns: Iterable[str], names: Collection[str]) -> set[str]:
         found: set[str] = set()
+        of_nodes = names is self._nodes
         for pattern in patterns:
-            known = self._found.get((pattern, names is self._nodes))
+            known = self._found.get((pattern, of_nodes))
             if known is None:
-                known = Pattern(pattern, self._work).matching(names)
-                self._found[pattern, names is self._nodes] = known
+                text = self._texts.get(of_nodes)
+                if text is None:
+                    text = self._texts[of_nodes] = Names(names, self._work)
+                known = self._found[pattern, of_nodes] = text.matching(pattern)
             self._work.spend(1 + len(known))
             found |= known
         return found

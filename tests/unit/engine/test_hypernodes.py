@@ -95,8 +95,7 @@ def test_any_pattern_matches_as_an_engine_with_backtracking_does(
 
 UNREADABLE = (
     *("(", ")", "a**", "a{2}{3}", "[", "[z-a]", r"[\d-z]", "\\", r"\b", r"\pL", r"\Qa", "(?i)a"),
-    *("(?P<x>a)", "(?!a)", r"(a)\1", "a{3,2}", "*a", "[[:alpha:]]", "x" * 257, "a{999}"),
-    *("(((a{9}){9}){9}){9}", "(" * 21 + ")" * 21),
+    *("(?P<x>a)", "(?!a)", r"(a)\1", "a{3,2}", "*a", "[[:alpha:]]", "x" * 257, "(" * 21 + ")" * 21),
 )
 
 
@@ -139,7 +138,7 @@ LARGE: dict[str, tuple[list[list[Any]], list[str], bool]] = {
     "too many HyperNodes": ([[exact("n")]] * 1001, nodes(5), False),
     "all nodes for each": ([[regex("^gpu")] for _ in range(1000)], RACKS, False),
     "many ways": ([[regex("[ab]*a[ab]{25}(c|d)")]], HARD, True),
-    "many gaps": ([[regex(f".*a.{{99}}.*b.{{9{n}}}")] for n in range(10)], HARD, False),
+    "many gaps": ([[regex(f".*a.{{99}}.*b.{{9{n}}}")] for n in range(10)], HARD, True),
     "many positions": ([[regex(f"((a?b?){{20}}c?){{6}}!{n}")] for n in range(1000)], HARD, False),
     "many classes": ([[regex(f"[a-z0-9.-]{{100}}{n}")] for n in range(1000)], HARD, False),
     "nothing": ([[regex(f"|{n}")] for n in range(1000)], HARD, False),
