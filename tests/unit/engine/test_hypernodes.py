@@ -129,22 +129,16 @@ RACKS = nodes(5_000)
 HARD = [f"{number:063b}".replace("0", "a").replace("1", "b") for number in range(5_000)]
 LARGE: dict[str, tuple[list[list[Any]], list[str], bool]] = {
     "racks by their begin": ([[regex(f"^gpu-node-rack{n}-.*")] for n in range(87)], RACKS, True),
-    "racks by a part": ([[regex(f"rack{n}-")] for n in range(87)], RACKS, True),
     "all names of a thousand": ([[exact(name)] for name in RACKS[:1000]], RACKS, True),
     "labels": ([[labelled(rack=str(n))] for n in range(900)], RACKS, True),
-    "optional signs": ([[regex(".?" * 40 + "!")]], nodes(500), True),
     "a thousand patterns": ([[regex(".*.*N!")] for _ in range(1000)], nodes(500), True),
-    "a thousand patterns of one": ([[regex(".*.*N!")] * 1000], nodes(500), True),
     "too many HyperNodes": ([[exact("n")]] * 1001, nodes(5), False),
     "all nodes for each": ([[regex("^gpu")] for _ in range(1000)], RACKS, False),
-    "many ways": ([[regex("[ab]*a[ab]{25}(c|d)")]], HARD, True),
-    "many gaps": ([[regex(f".*a.{{99}}.*b.{{9{n}}}")] for n in range(10)], HARD, True),
     "many positions": ([[regex(f"((a?b?){{20}}c?){{6}}!{n}")] for n in range(1000)], HARD, False),
     "many classes": ([[regex(f"[a-z0-9.-]{{100}}{n}")] for n in range(1000)], HARD, False),
     "nothing": ([[regex(f"|{n}")] for n in range(1000)], HARD, False),
     "a repetition of nothing": ([[regex("((){999}){999}a")]], HARD, False),
     "alternatives": ([[regex(f"(a|b|c|d)*x{{0,200}}!{n}")] for n in range(1000)], HARD, False),
-    "starts everywhere": ([[regex("(a|b).*(a|b)c")] for _ in range(1000)], HARD, True),
     "many labels": ([[labelled(**{f"k{n}": "v" for n in range(100)})] * 500], RACKS, False),
 }
 

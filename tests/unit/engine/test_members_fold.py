@@ -135,6 +135,8 @@ def test_a_list_and_any_events_equal_a_fresh_list(
     fresh = fold_of(*(list(left[each].values()) for each in (NODES, PODS, HYPERNODES)))
     assert content(fold.view(NOW)) == content(fresh.view(NOW))
     fold.replace(PODS, map(pod_fact, left[PODS].values()))
+    fold.replace(NODES, ())
+    assert fold.view(NOW).nodes == ()
     fold.replace(NODES, map(node_fact, left[NODES].values()))
     assert content(fold.view(NOW)) == content(fresh.view(NOW))
 
@@ -339,13 +341,6 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
     fold.drop(NODES, "n1")
     found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
     assert found["top"] == (2, ["m1", "m2"])
-
-
-def test_a_new_list_of_nodes_drops_those_that_are_gone() -> None:
-    fold = fold_of([node("n1"), node("n2")], [pod("a", "n2")])
-    assert [each.name for each in fold.view(NOW).nodes] == ["n1", "n2"]
-    fold.replace(NODES, map(node_fact, [node("n1")]))
-    assert [each.name for each in fold.view(NOW).nodes] == ["n1"]
 
 
 def test_a_node_with_another_label_is_in_the_hypernodes_of_that_label() -> None:
