@@ -305,9 +305,12 @@ def test_a_group_that_finds_no_room_keeps_no_later_one_from_its_own() -> None:
 
 
 def test_a_split_leaves_room_for_the_missing_sub_jobs_of_other_groups_where_it_can() -> None:
-    made = world(group("plain", replicas=1, gpus=100), auto(60), clusters={"a": 100, "b": 60})
+    plain = group(
+        "plain", replicas=1, gpus=100, clusterNames=["a"], clusterPolicy="Required"
+    )  # the split fits most closely where the other group may be alone
+    made = world(plain, auto(100), clusters={"a": 100, "b": 128})
     made.settle()
-    assert sizes(made) == {"hj-plain-0": ("a", 100), "hj-trainer-0": ("b", 60)}
+    assert sizes(made) == {"hj-plain-0": ("a", 100), "hj-trainer-0": ("b", 100)}
 
 
 def test_a_split_that_waits_for_its_old_sub_jobs_takes_no_room_from_another() -> None:
