@@ -6,6 +6,7 @@ which ones.
 """
 
 import copy
+import json
 import os
 import random
 from collections import Counter
@@ -32,7 +33,7 @@ CPU_LIMIT: Final = 5.0
 
 Object = dict[str, Any]
 BASES: Final[list[Object]] = [
-    base
+    json.loads(json.dumps(base))  # no part is shared by two places
     for file in sorted((Path(__file__).parent / "rules/corpus/bases").glob("*.yaml"))
     for base in yaml.safe_load(file.read_text(encoding="utf-8")).values()
     if not inspect(base, context=NOTHING_KNOWN, strict=True).refusals
