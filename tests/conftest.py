@@ -2,12 +2,13 @@
 
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hyperjob_core.kube.client import Kube
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 
@@ -34,6 +35,13 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """Run one API server for the session: real with KUBEBUILDER_ASSETS, else embedded."""
     with start_control_plane(tmp_path_factory.mktemp("control-plane")) as plane:
         yield plane
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    """Connect to the session's API server."""
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
 
 
 @pytest.fixture

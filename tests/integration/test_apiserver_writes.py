@@ -1,6 +1,5 @@
 """Writes to the embedded API server: bodies, field validation, generations, races, dry runs."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -34,15 +33,6 @@ async def test_writing_what_is_there_changes_nothing(api: RawApi) -> None:
     assert same.version == created.version
     replaced = await api.put(f"{GADGETS}/a", created.body)
     assert replaced.version == created.version
-
-
-async def test_racing_patches_all_win(api: RawApi) -> None:
-    await api.post(GADGETS, gadget("a"))
-    patches = [{"metadata": {"labels": {f"k{n}": "v"}}} for n in range(10)]
-    answers = await asyncio.gather(*(api.merge(f"{GADGETS}/a", patch) for patch in patches))
-    assert {answer.code for answer in answers} == {200}
-    labels = (await api.get(f"{GADGETS}/a")).body["metadata"]["labels"]
-    assert set(labels) == {f"k{n}" for n in range(10)}
 
 
 async def test_a_body_over_three_mebibytes_is_too_large(api: RawApi) -> None:

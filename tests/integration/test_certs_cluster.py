@@ -14,7 +14,6 @@ from hyperjob_certs.inject import NothingToInject, inject
 from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
 from hyperjob_certs.store import SecretStore
 from hyperjob_certs.x509 import facts, is_signed_by
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
@@ -22,12 +21,6 @@ from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configu
 pytestmark = pytest.mark.scenario
 
 POLICY = RotationPolicy(names=("hooks.example", "127.0.0.1"))
-
-
-@pytest.fixture
-async def kube(control_plane):
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig) as client:
-        yield client
 
 
 @pytest.fixture

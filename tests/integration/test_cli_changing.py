@@ -70,38 +70,6 @@ async def test_json_is_all_that_is_on_standard_output(world: CliWorld, words, lo
         assert yaml.safe_load(again.stdout) or again.exit_code == 3, again.output
 
 
-async def test_migrate_by_cluster_names_all_that_stand_there(world: CliWorld) -> None:
-    done = await world.run("migrate", "llm", "--from", "east", "--no-wait")
-    assert done.exit_code == 0, done.stderr
-    annotation = (await world.hyperjob("llm"))["metadata"]["annotations"][MIGRATE_REQUEST]
-    assert annotation.split()[1:] == ["llm-trainer-0", "llm-trainer-1"]
-    nowhere = await world.run("migrate", "llm", "--from", "west")
-    assert nowhere.exit_code == 1
-    assert "no sub-job to move is on cluster west" in nowhere.stderr
-
-
-async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: CliWorld) -> None:
-    await world.kube.patch(
-        HYPERJOBS,
-        "llm",
-        {"spec": {"minAvailable": 1}},
-        kind=PatchType.MERGE,
-        namespace=NAMESPACE,
-    )
-    await world.kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
-    lease = {
-        "metadata": {"name": "hyperjob-controller", "namespace": "karmada-system"},
-        "spec": {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"},
-    }
-    await world.kube.create(LEASES, lease)
-    done = await world.run("wait", "llm", "--for=phase=Running", "--timeout=100ms")
-    assert done.exit_code == 3
-    why = await world.run("why", "llm")
-    assert "no controller has observed generation 2" in why.stdout
-    assert "NoController" in why.stdout
-    assert why.exit_code == 4
-
-
 EAST = {"cluster": "east"}
 
 

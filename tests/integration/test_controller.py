@@ -2,25 +2,19 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
-
-import pytest
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.memory import MESSAGE_SECONDS
 from hyperjob_controller.tuning import Tuning
-from hyperjob_core.api.duration import utc_now
-from hyperjob_core.api.names import CONTROLLER_SETTINGS, ENDING_PODS, LEASE_NAME
+from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
     NAMESPACES,
-    PROPAGATION_POLICIES,
     VCJOBS,
 )
 from tests.support.controller import (
@@ -35,12 +29,6 @@ from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 def hyperjob(
@@ -128,21 +116,6 @@ async def test_n_sub_jobs_cost_2n_creates_and_a_rest_or_restart_costs_nothing(
         assert ours(control_plane.writes() - at_rest) == {}
 
 
-async def test_a_waiting_hyperjob_is_not_written_again_by_a_restart(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with clusters(kube, small=3):
-        await kube.create(HYPERJOBS, hyperjob(namespace))
-        async with running_controller(control_plane.kubeconfig, namespace) as manager:
-            status = await phase_is(kube, namespace, "Pending")
-            assert "small lacks 1 nvidia.com/gpu (has 3)" in status["state"]["message"]
-            await settled(manager, kube, namespace)
-        before = control_plane.writes()
-        async with running_controller(control_plane.kubeconfig, namespace) as manager:
-            await settled(manager, kube, namespace)
-        assert ours(control_plane.writes() - before) == {}
-
-
 async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_is_true(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -189,58 +162,6 @@ async def seen_by_a_round(manager: Manager, kube: Kube) -> bool:
     return seen == there and not round_is_due(manager)
 
 
-async def test_hyperjobs_of_one_moment_share_no_capacity(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    """24+24 on 32+32 run on two clusters; a third pair waits."""
-    async with (
-        clusters(kube, left=32, right=32),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        names = [f"hj{i}" for i in range(4)]
-        await asyncio.gather(
-            *(
-                kube.create(HYPERJOBS, hyperjob(namespace, name, replicas=1, gpus=24))
-                for name in names
-            )
-        )
-        await settled(manager, kube, namespace)
-        found = (await kube.list(HYPERJOBS, namespace=namespace)).items
-        placed = [item["status"].get("clusterNames") for item in found]
-        assert sorted(filter(None, placed)) == ["left", "right"]
-        assert [item["status"]["state"]["phase"] for item in found].count("Pending") == 2
-
-
-async def test_children_of_another_owner_are_adopted_or_reported(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    labels = {"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": "trainer"}
-    spec = hyperjob(namespace)["spec"]["replicatedJobs"][0]["templateSpec"]
-    for index, marks in enumerate((labels, {})):
-        metadata = {"name": f"hj-trainer-{index}", "namespace": namespace, "labels": marks}
-        document = {"apiVersion": VCJOBS.api_version, "kind": "Job", "metadata": metadata}
-        await kube.create(VCJOBS, document | {"spec": spec})
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=3, minAvailable=1))
-        await settled(manager, kube, namespace)
-        owner = (await kube.get(HYPERJOBS, "hj", namespace=namespace))["metadata"]["uid"]
-        adopted = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
-        assert adopted["metadata"]["ownerReferences"][0]["uid"] == owner
-        stranger = await kube.get(VCJOBS, "hj-trainer-1", namespace=namespace)
-        assert "ownerReferences" not in stranger["metadata"]
-        status = (await kube.get(HYPERJOBS, "hj", namespace=namespace))["status"]
-        assert [job.get("reason") for job in status["jobs"]] == [
-            "Dispatching",
-            "NameConflict",
-            "Dispatching",
-        ]
-        policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
-        assert "hj-trainer-0" in {item["metadata"]["name"] for item in policies}
-
-
 async def test_of_two_controllers_one_works_and_the_other_takes_over(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -284,28 +205,3 @@ async def test_two_controllers_of_two_namespaces_both_lead(
         names = {lease["metadata"]["name"]: lease["spec"]["holderIdentity"] for lease in leases}
         assert names.keys() == {f"{LEASE_NAME}-{namespace}", f"{LEASE_NAME}-{other}"}
         assert len(set(names.values())) == 2
-
-
-@pytest.mark.parametrize("name", [ENDING_PODS, CONTROLLER_SETTINGS])
-@pytest.mark.parametrize("text", ["[" * 50_000, '{"on":' * 2_000 + "1" + "}" * 2_000, "9" * 5_000])
-async def test_no_annotation_of_the_lease_ends_the_next_leader(
-    control_plane: ControlPlane, kube: Kube, namespace: str, name: str, text: str
-) -> None:
-    lease = new_lease(
-        namespace,
-        f"{LEASE_NAME}-{namespace}",
-        "",
-        seconds=1,
-        now=utc_now(),
-        manager="hyperjob-controller",
-    )
-    lease["metadata"]["annotations"] = {name: text}
-    await kube.create(LEASES, lease)
-    options = {"leader_elect": True, "tuning": Tuning(lease_namespace=namespace)}
-    async with (
-        clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace, **options) as manager,
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
-        await phase_is(kube, namespace, "Starting", "first")
-        assert manager.working.is_set()

@@ -4,13 +4,9 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
-import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -130,51 +126,6 @@ async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(
             await eventually(all_exist, what=f"64 {resource.plural}")
 
 
-def test_the_process_serves_health_works_and_stops_when_told(
-    control_plane: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
-    log = tmp_path / "controller.log"
-    command = [
-        *(sys.executable, "-m", "hyperjob_controller", f"--kubeconfig={control_plane.kubeconfig}"),
-        *(f"--namespace={namespace}", "--queue-admission=none", "--no-leader-elect"),
-        *("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"),
-        "--log-format=text",
-    ]
-    with log.open("w") as out, subprocess.Popen(command, stderr=out) as process:
-        try:
-            address = _wait_for(log, r"health=(\S+)")
-            metrics = _wait_for(log, r"metrics=(\S+)")
-            _wait_for(log, r"(Caches are complete)")
-            assert _get(f"http://{address}/readyz") == "ok"
-            assert "workqueue_depth" in _get(f"http://{metrics}/metrics")
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=TIME_LIMIT) == 0
-        finally:
-            process.kill()
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (["--kubeconfig=/does/not/exist"], 1, "no such file"),
-        (["--queue-admission=later"], 2, "'later' is none of auto, volcano-global"),
-    ],
-)
-def test_the_process_says_in_a_line_why_it_cannot_run(
-    arguments: list[str], code: int, text: str
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hyperjob_controller", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT,
-    )
-    assert done.returncode == code
-    assert text in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -198,18 +149,3 @@ def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
         " choose another address with --metrics-bind-address"
     )
     assert "Traceback" not in done.stderr
-
-
-def _wait_for(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + TIME_LIMIT
-    while time.monotonic() < deadline:
-        found = re.search(pattern, log.read_text())
-        if found:
-            return found[1]
-        time.sleep(0.05)
-    raise AssertionError(f"{pattern} is not in the log:\n{log.read_text()}")
-
-
-def _get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=TIME_LIMIT) as answer:
-        return str(answer.read().decode())

@@ -1,17 +1,12 @@
 """Queue admission over HTTP: who is made, who waits and why, and after a restart."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
-    CLUSTERS,
-    CONFIG_MAPS,
     HYPERJOBS,
     PROPAGATION_POLICIES,
     VCJOBS,
@@ -30,12 +25,6 @@ from tests.support.controlplane import ControlPlane
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 BUILTIN = QueueAdmission.BUILTIN
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 def hyperjob(
@@ -145,48 +134,6 @@ async def versions(kube: Kube, namespace: str) -> dict[str, str]:
     }
 
 
-async def test_a_name_in_the_way_gives_the_share_to_others(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "someone"}}
-    config["metadata"]["namespace"] = namespace
-    someone = await kube.create(CONFIG_MAPS, config)
-    foreign = {
-        "apiVersion": VCJOBS.api_version,
-        "kind": VCJOBS.kind,
-        "metadata": {
-            "name": "blocked-t-0",
-            "namespace": namespace,
-            "labels": {"volcano.sh/hyperjob-name": "blocked"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "name": "someone",
-                    "uid": someone["metadata"]["uid"],
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": []}}}]},
-    }
-    await kube.create(VCJOBS, foreign)
-    async with (
-        clusters(kube, one=8),
-        queue(kube, namespace),
-        running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN),
-    ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, "blocked"))
-        await state_with(kube, namespace, "blocked", "blocked-t-0")
-        await kube.create(HYPERJOBS, hyperjob(namespace, "other"))
-
-        async def look() -> bool:
-            return {"other-t-0", "other-t-1"} <= await jobs(kube, namespace)
-
-        await eventually(look, what="the other's sub-jobs")
-        assert "blocked-t-1" not in await jobs(kube, namespace)
-
-
 async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stopped(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
@@ -222,40 +169,6 @@ async def test_a_new_leader_counts_the_pods_of_sub_jobs_that_the_last_one_stoppe
             control_plane.kubeconfig, namespace, now=lambda: utc_now() + later, **options
         ):
             await until_jobs(kube, namespace, "next")
-
-
-async def test_beside_other_workloads_the_next_leader_takes_back_what_was_lent_after_the_lag(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    options: dict[str, Any] = {
-        "admission": BUILTIN,
-        "leader_elect": True,
-        "tuning": Tuning(lease_namespace=namespace),
-        "cluster_status_lag": 1.0,
-    }
-    lends = f"{namespace}-lends"
-    used = {"status": {"resourceSummary": {"allocated": {GPU: "56", "pods": "56"}}}}
-    async with (
-        clusters(kube, one=64),
-        queue(kube, lends, reclaimable=True, weight=1),
-        queue(kube, namespace, weight=1),
-    ):
-        async with running_controller(control_plane.kubeconfig, namespace, **options):
-            await kube.create(HYPERJOBS, hyperjob(namespace, "lent", gpus=20, queue=lends))
-            await until_jobs(kube, namespace, "lent")
-            await report(kube, namespace, "lent", "Running", running=20)
-            await phase_of(kube, namespace, "lent", "Running")
-            await kube.patch(CLUSTERS, "one", used, kind=PatchType.MERGE, subresource="status")
-        async with running_controller(control_plane.kubeconfig, namespace, **options):
-            await kube.create(HYPERJOBS, hyperjob(namespace, "owner", gpus=8))
-
-            async def taken_back() -> bool:
-                jobs = (await kube.get(HYPERJOBS, "lent", namespace=namespace))["status"]["jobs"]
-                return all(
-                    job.get("history", [{}])[-1].get("reason") == "Reclaimed" for job in jobs
-                )
-
-            await eventually(taken_back, what="lent takes no room of the owner")
 
 
 async def phase_of(kube: Kube, namespace: str, name: str, phase: str) -> None:

@@ -1,6 +1,5 @@
 """What people do by hand to what the controller made, and names that two want."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,12 +19,6 @@ from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]
 LABEL = "volcano.sh/hyperjob-name"
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 async def bind(kube: Kube, job: Object) -> None:
@@ -73,28 +66,6 @@ async def test_a_label_that_somebody_takes_away_comes_back_and_nothing_is_made_t
         assert new["metadata"]["uid"] == old["metadata"]["uid"]
         await phase_is(kube, namespace, "Running")
         await settled(manager, kube, namespace)
-
-
-async def test_of_two_hyperjobs_that_name_a_sub_job_alike_the_second_waits_and_says_for_whom(
-    control_plane: ControlPlane, kube: Kube, namespace: str
-) -> None:
-    async with (
-        clusters(kube, one=8),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
-    ):
-        first = hyperjob(namespace, "hj-trainer", replicas=1)
-        first["spec"]["replicatedJobs"][0]["name"] = "b"
-        second = hyperjob(namespace, "hj", replicas=1)
-        second["spec"]["replicatedJobs"][0]["name"] = "trainer-b"
-        await kube.create(HYPERJOBS, first)
-        await phase_is(kube, namespace, "Starting", "hj-trainer")
-        await kube.create(HYPERJOBS, second)
-        status = await phase_is(kube, namespace, "Pending")
-        assert status["state"]["reason"] == "NameConflict"
-        assert "controlled by HyperJob hj-trainer;" in status["state"]["message"]
-        before = control_plane.writes()
-        await settled(manager, kube, namespace)
-        assert ours(control_plane.writes() - before) == {}
 
 
 @pytest.mark.parametrize(

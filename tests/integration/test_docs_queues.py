@@ -1,11 +1,9 @@
 """The page about queues is true: its objects lead to the message that it shows."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hyperjob_core.kube.client import Kube
@@ -24,12 +22,6 @@ PAGE = (Path(__file__).parents[2] / "docs/tasks/queues.md").read_text(encoding="
 RESOURCES = {
     each.kind: each for each in (QUEUES, PRIORITY_CLASSES, CLUSTER_PROPAGATION_POLICIES, HYPERJOBS)
 }
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 def documents() -> list[dict[str, Any]]:

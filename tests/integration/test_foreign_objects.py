@@ -1,6 +1,5 @@
 """Objects of other owners under the names of a HyperJob's objects: nothing of theirs changes."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -54,12 +53,6 @@ TAKEN: dict[str, tuple[Resource, str, Object, str, str]] = {
     ),
     "a ServiceExport": (SERVICE_EXPORTS, NAME, {}, "Starting", ""),
 }
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 @pytest.mark.parametrize("case", TAKEN)

@@ -140,18 +140,6 @@ def test_uninstalling_leaves_nothing_of_ours(karmada: ControlPlane, run: Run) ->
     assert "Nothing to delete" in run("uninstall", "--delete-crds").stdout
 
 
-def bundles(plane: ControlPlane) -> set[str]:
-    """Read every caBundle of ours."""
-    path = "jsonpath={.webhooks[*].clientConfig.caBundle}"
-    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
-    names = ("hyperjob-mutating", "hyperjob-validating")
-    read = [
-        plane.kubectl("get", kind, name, "-o", path).stdout.split()
-        for kind, name in zip(kinds, names, strict=True)
-    ]
-    return {bundle for found in read for bundle in found}
-
-
 def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run) -> None:
     files = [word for path in VOLCANO for word in ("-f", str(path))]
     karmada.kubectl("apply", "--server-side", *files)
@@ -165,22 +153,6 @@ def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run
         karmada.kubectl("get", "crd", "jobs.batch.volcano.sh")
     finally:
         karmada.kubectl("delete", *files)
-
-
-def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
-    run("install", "--user-prefix", "some:")
-    if not karmada.real:
-        return  # the embedded server lets everybody do everything
-
-    def can(*what: str) -> str:
-        user = ("--as", "some:controller")
-        asked = karmada.kubectl("auth", "can-i", *user, *what, "-A", check=False)
-        return asked.stdout.strip()
-
-    assert can("patch", "hyperjobs.training.volcano.sh", "--subresource=status") == "yes"
-    assert can("list", "clusters.cluster.karmada.io") == "yes"
-    assert can("create", "hyperjobs.training.volcano.sh") == "no"
-    assert can("get", "secrets") == "no"
 
 
 # preflight
@@ -312,20 +284,6 @@ def serving_webhook(port: int, directory: Path) -> Any:
 def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_preflight_says_when_nothing_answers(karmada: ControlPlane, tmp_path: Path) -> None:
-    text = karmada.kubeconfig.read_text()
-    port = free_port()
-    (tmp_path / "away").write_text(
-        "\n".join(
-            f"    server: https://127.0.0.1:{port}" if "server:" in line else line
-            for line in text.splitlines()
-        )
-    )
-    result = CliRunner().invoke(main, ["preflight", "--kubeconfig", str(tmp_path / "away")])
-    assert result.exit_code == 2
-    assert "does not answer" in result.stdout
 
 
 def test_remedies_name_the_context_that_preflight_checked(

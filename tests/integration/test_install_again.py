@@ -89,26 +89,6 @@ def test_without_options_an_installation_is_repeated(
     assert listed(plane, "validatingadmissionpolicy") == policies
 
 
-def test_a_change_needs_its_option_and_is_printed_before_it_is_written(
-    plane: ControlPlane, run: Run
-) -> None:
-    run("install", "--service-accounts", "--with", "tenancy", "--skip", "webhooks")
-    tried = run("install", "--user-prefix", "team:", "--skip", "webhooks", "--dry-run").stdout
-    assert (
-        "changes of this installation: accounts: ServiceAccounts hyperjob-* in namespace"
-        " karmada-system -> users team:*"
-    ) in tried
-    assert subjects(plane) == {"ServiceAccount/hyperjob-controller"}
-    off = run("install", "--without", "tenancy", "--skip", "webhooks").stdout
-    assert "changes of this installation: tenancy: on -> off" in off
-    assert "7 deleted" in off
-    said = run("install", "--skip", "rbac", "--skip", "webhooks").stdout
-    assert "changes of this installation: skipped parts: none -> rbac" in said
-    back = run("install", "--skip", "none", "--skip", "webhooks").stdout
-    assert "changes of this installation: skipped parts: rbac -> none" in back
-    assert "give either --webhook-url or --webhook-service" in run("install", code=2).stderr
-
-
 def remedy(result: Result, check: str) -> dict[str, Any]:
     return findings(result)[check]
 
@@ -304,22 +284,3 @@ def test_a_wrong_authority_is_refused_before_it_is_registered(
         assert listed(plane, "mutatingwebhookconfiguration") == [
             "mutatingwebhookconfiguration.admissionregistration.k8s.io/hyperjob-mutating"
         ]
-
-
-def test_preflight_compares_the_served_chain_with_the_authorities(
-    plane: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
-) -> None:
-    port = free_port()
-    with webhook(authority, port, tmp_path):
-        run(
-            *("install", "--webhook-url", f"https://127.0.0.1:{port}"),
-            *("--ca-file", str(tmp_path / "ca.crt")),
-        )
-        assert remedy(run("preflight", "-o", "json", code=1), "webhook-ca")["status"] == "ok"
-    with webhook(trustme.CA(), port, tmp_path):
-        found = remedy(run("preflight", "-o", "json", code=1), "webhook-ca")
-    assert found["status"] == "failed"
-    assert "caBundle does not verify the certificate chain" in found["message"]
-    assert found["remedy"] == (
-        f"hyperjob-certs inject --kubeconfig {plane.kubeconfig} --ca-file ca.crt"
-    )

@@ -152,12 +152,6 @@ def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path
     return path
 
 
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
-
-
 @asynccontextmanager
 async def recorded_controller(
     account: Path,

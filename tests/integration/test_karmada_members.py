@@ -18,56 +18,10 @@ from hyperjob_sandbox.objects import new_object
 from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import config, following, job, phase, policy, reported
 
-RESTART = [{"event": "PodFailed", "action": "RestartJob"}]
-
 
 async def submit(kube, name, cluster, **spec):
     await kube.create(PROPAGATION_POLICIES, policy(name, cluster))
     await kube.create(VCJOBS, job(name, **spec))
-
-
-async def test_failures_end_or_restart_jobs_as_their_policies_say(tmp_path):
-    failing = config(
-        """
-failures:
-- {job: fails, exitCode: 3}
-- {job: retries, attempt: 0, pod: 1, exitCode: 137}
-"""
-    )
-    async with (
-        Topology(failing, tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, VCJOBS) as (jobs,),
-    ):
-        await submit(kube, "fails", "member1")
-        await submit(kube, "retries", "member2", policies=RESTART)
-        failed = await jobs.until("default/fails", lambda obj: phase(obj) == "Failed")
-        assert failed["status"]["version"] == 1
-        done = await jobs.until("default/retries", lambda obj: phase(obj) == "Completed")
-        assert done["status"]["retryCount"] == 1
-        pods = (await topology.clusters["member1"].kube.list(PODS)).items
-        codes = {
-            pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for pod in pods
-        }
-        assert codes == {3}
-
-
-async def test_a_vcjob_whose_minimum_is_below_its_tasks_starts_with_the_pods_that_fit(tmp_path):
-    big = job("long-tasks", gpus=8, minAvailable=1)
-    worker = big["spec"]["tasks"][0]
-    worker["replicas"] = 1
-    big["spec"]["tasks"] = [{**worker, "name": f"t{index}"} for index in range(6)]
-    async with (
-        Topology(config(), tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, VCJOBS) as (jobs,),
-    ):
-        await kube.create(PROPAGATION_POLICIES, policy("long-tasks", "member1"))
-        await kube.create(VCJOBS, big)
-        runs = await jobs.until(
-            "default/long-tasks", lambda obj: obj.get("status", {}).get("running") == 4
-        )
-        assert (phase(runs), runs["status"]["pending"]) == ("Running", 2)
 
 
 async def test_pods_wait_for_objects_that_their_member_lacks(tmp_path):
@@ -110,27 +64,6 @@ async def test_pods_wait_for_objects_that_their_member_lacks(tmp_path):
         for name in ("mounts", "reads", "ranked"):
             await jobs.until(f"default/{name}", lambda obj: phase(obj) == "Completed")
         assert pods.get("default/ranked-worker-0")["spec"]["priority"] == 7
-
-
-async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):
-    async with (
-        Topology(config(), tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, VCJOBS) as (jobs,),
-        following(topology.clusters["member1"].kube, PODS) as (pods,),
-    ):
-        # together they would need 48 of 32 GPUs
-        await submit(kube, "long-big", "member1", pods=24)
-        await jobs.until("default/long-big", lambda obj: phase(obj) == "Running")
-        await submit(kube, "waits", "member1", pods=24)
-        waiting = await jobs.until("default/waits", lambda obj: phase(obj) == "Pending")
-        assert waiting["status"].get("running") is None
-        assert not any(
-            pod["metadata"]["name"].startswith("waits") and pod["spec"].get("nodeName")
-            for pod in pods.items()
-        )
-        await kube.delete(VCJOBS, "long-big", namespace="default")
-        await jobs.until("default/waits", lambda obj: phase(obj) == "Completed")
 
 
 async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):

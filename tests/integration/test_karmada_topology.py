@@ -123,27 +123,6 @@ async def test_finished_objects_have_the_recorded_shape(kube):
     assert shape(work) == shape(wanted)
 
 
-async def test_deleting_only_the_policy_leaves_everything_running(topology, kube):
-    member = topology.clusters["member1"].kube
-    async with (
-        following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings),
-        following(member, VCJOBS) as (running,),
-    ):
-        await submit(kube, "long-orphan", "member1")
-        await jobs.until("default/long-orphan", lambda obj: phase(obj) == "Running")
-        await kube.delete(PROPAGATION_POLICIES, "long-orphan", namespace="default")
-        await jobs.now("default/long-orphan", lambda obj: not is_claimed(obj))
-        binding = await bindings.now("default/long-orphan-job", lambda obj: not is_claimed(obj))
-        assert placed_on(binding) == ["member1"]
-        assert phase(running.get("default/long-orphan")) == "Running"
-        await kube.delete(VCJOBS, "long-orphan", namespace="default")
-        await running.gone("default/long-orphan")
-
-
-def is_claimed(obj):
-    return names.POLICY_ID in (obj["metadata"].get("labels") or {})
-
-
 async def test_a_job_that_the_member_refuses_is_not_applied_until_it_can_be(topology, kube):
     member = topology.clusters["member1"].kube
     closed = {"status": {"state": "Closed"}}
@@ -159,46 +138,6 @@ async def test_a_job_that_the_member_refuses_is_not_applied_until_it_can_be(topo
         opened = {"status": {"state": "Open"}}
         await member.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
         await jobs.until("default/closed", lambda obj: phase(obj) == "Completed")
-
-
-async def test_a_member_object_that_is_not_karmadas_stays_untouched(topology, kube):
-    member = topology.clusters["member1"].kube
-    await member.create(VCJOBS, job("foreign", pods=1, queue="default"))
-    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
-        await submit(kube, "foreign", "member1")
-        failed = await bindings.until(
-            "default/foreign-job", lambda obj: reported(obj).get("appliedMessage")
-        )
-    assert "already exists in the cluster member1" in reported(failed)["appliedMessage"]
-    assert (await member.get(VCJOBS, "foreign", namespace="default"))["spec"]["tasks"][0][
-        "replicas"
-    ] == 1
-
-
-async def test_pinning_a_running_job_elsewhere_moves_it(topology, kube):
-    old, new = (topology.clusters[name].kube for name in ("member1", "member2"))
-    async with (
-        following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings),
-        following(old, VCJOBS, PODS) as (left, pods),
-        following(new, VCJOBS) as (arrived,),
-    ):
-        await submit(kube, "long-moved", "member1")
-        await jobs.until("default/long-moved", lambda obj: phase(obj) == "Running")
-        placement = policy("long-moved", "member2")["spec"]["placement"]
-        await kube.patch(
-            PROPAGATION_POLICIES,
-            "long-moved",
-            {"spec": {"placement": placement}},
-            kind=PatchType.MERGE,
-            namespace="default",
-        )
-        await left.gone("default/long-moved")
-        await pods.gone("default/long-moved-worker-0")
-        await arrived.until("default/long-moved", lambda obj: phase(obj) == "Running")
-        await bindings.now(
-            "default/long-moved-job",
-            lambda obj: reported(obj).get("clusterName") == "member2",
-        )
 
 
 async def test_queues_are_open_and_the_members_own_default_queue_is_taken_over(topology, kube):
@@ -229,26 +168,6 @@ async def test_clusters_report_what_runs_and_at_rest_nothing_is_written(tmp_path
         await clusters.now("member1", lambda obj: gpus("allocated")(obj) is None)
         await queues.now("default", lambda obj: "nvidia.com/gpu" not in obj["status"]["allocated"])
         await comes_to_rest(topology)
-
-
-async def test_many_jobs_pass_with_few_writes_each(tmp_path):
-    count = 8
-    async with (
-        Topology(config(), tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, VCJOBS) as (jobs,),
-    ):
-        before = writes(topology)
-        for index in range(count):
-            await submit(kube, f"j{index}", f"member{index % 2 + 1}", gpus=0)
-        for index in range(count):
-            await jobs.until(f"default/j{index}", lambda obj: phase(obj) == "Completed")
-        spent = writes(topology) - before
-    # of the control plane alone, the two creates of each job included
-    children = {key: number for key, number in spent.items() if key[1] != "clusters"}
-    assert sum(children.values()) <= 28 * count
-    assert spent["create", "works", ""] == count
-    assert spent["create", "resourcebindings", ""] == count
 
 
 def writes(topology):

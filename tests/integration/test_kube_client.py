@@ -10,9 +10,7 @@ import pytest
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.events import EventRecorder
-from hyperjob_core.kube.informer import Informer
-from hyperjob_core.kube.leaderelection import LeaderElector
-from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES
+from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS
 
 FOREVER = 60.0
 
@@ -119,25 +117,6 @@ async def test_a_list_of_many_pages_is_whole_and_can_be_watched_from(kube, names
     assert seen == [(EventType.MODIFIED, "page-07"), (EventType.DELETED, "page-08")]
 
 
-class Told:
-    """What an informer told, to be awaited."""
-
-    def __init__(self, informer: Informer) -> None:
-        self.seen: list[tuple[str, str]] = []
-        self._arrived = asyncio.Event()
-        informer.add_handler(self)
-
-    def __call__(self, kind: EventType, old: Any, new: Any) -> None:
-        self.seen.append((kind.value, (new or old)["metadata"]["name"]))
-        self._arrived.set()
-
-    async def until(self, kind: str, name: str) -> None:
-        async with asyncio.timeout(FOREVER):
-            while (kind, name) not in self.seen:
-                self._arrived.clear()
-                await self._arrived.wait()
-
-
 @asynccontextmanager
 async def running(coroutine: Any) -> AsyncIterator[None]:
     task = asyncio.create_task(coroutine)
@@ -147,77 +126,6 @@ async def running(coroutine: Any) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_an_informer_follows_a_resource(kube, namespace):
-    await kube.create(CONFIG_MAPS, settings(namespace, "before", owner="x"))
-    informer = Informer(
-        kube,
-        CONFIG_MAPS,
-        namespace=namespace,
-        label_selector="test=kube",
-        indexers={"owner": lambda obj: [obj["data"]["owner"]]},
-    )
-    told = Told(informer)
-    async with running(informer.run()):
-        await told.until("ADDED", "before")
-        await kube.create(CONFIG_MAPS, settings(namespace, "after", owner="x"))
-        await told.until("ADDED", "after")
-        assert len(informer.by_index("owner", "x")) == 2
-        await kube.patch(
-            CONFIG_MAPS,
-            "after",
-            {"data": {"owner": "y"}},
-            kind=PatchType.MERGE,
-            namespace=namespace,
-        )
-        await told.until("MODIFIED", "after")
-        assert [o["metadata"]["name"] for o in informer.by_index("owner", "y")] == ["after"]
-        await kube.delete(CONFIG_MAPS, "before", namespace=namespace)
-        await told.until("DELETED", "before")
-        assert informer.get(f"{namespace}/before") is None
-        assert "managedFields" not in informer.get(f"{namespace}/after")["metadata"]
-
-
-async def test_a_deletion_held_by_a_finalizer_is_a_change_first(kube, namespace):
-    job = hyperjob(namespace, "held")
-    job["metadata"]["finalizers"] = ["example.dev/hold"]
-    await kube.create(HYPERJOBS, job)
-    informer = Informer(kube, HYPERJOBS, namespace=namespace)
-    told = Told(informer)
-    async with running(informer.run()):
-        await told.until("ADDED", "held")
-        await kube.delete(HYPERJOBS, "held", namespace=namespace)
-        await told.until("MODIFIED", "held")
-        assert informer.get(f"{namespace}/held")["metadata"]["deletionTimestamp"]
-        await kube.patch(
-            HYPERJOBS,
-            "held",
-            {"metadata": {"finalizers": None}},
-            kind=PatchType.MERGE,
-            namespace=namespace,
-        )
-        await told.until("DELETED", "held")
-
-
-async def test_leadership_passes_on(kube, namespace):
-    order: list[str] = []
-
-    def body(identity: str) -> Any:
-        async def run() -> None:
-            order.append(identity)
-            lease = await kube.get(LEASES, "leader", namespace=namespace)
-            assert lease["spec"]["holderIdentity"] == identity
-
-        return run
-
-    for identity in ("a", "b"):
-        async with asyncio.timeout(FOREVER):
-            await LeaderElector(kube, namespace, "leader", identity).run(body(identity))
-    assert order == ["a", "b"]
-    lease = await kube.get(LEASES, "leader", namespace=namespace)
-    assert lease["spec"]["holderIdentity"] == ""
-    assert lease["spec"]["leaseTransitions"] == 1
 
 
 async def test_events_are_taken_by_the_server(kube, namespace):

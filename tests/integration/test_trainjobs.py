@@ -32,12 +32,6 @@ Object = dict[str, Any]
 SOON = timedelta(milliseconds=50)
 
 
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
-
-
 async def install(kube: Kube) -> None:
     """Create Trainer's CRDs, and wait until they are served."""
     for crd in crds():

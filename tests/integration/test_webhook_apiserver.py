@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import InternalError
 from hyperjob_core.kube.resources import RESOURCE_BINDINGS
 from tests.support.webhookprocess import registered_webhook
@@ -47,12 +47,6 @@ spec:
 def webhook(control_plane, tmp_path):
     with registered_webhook(control_plane.kubeconfig, tmp_path) as process:
         yield process
-
-
-@pytest.fixture
-async def kube(control_plane):
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig) as client:
-        yield client
 
 
 def binding(name, namespace, *, affinity):
@@ -148,16 +142,6 @@ async def test_a_gang_s_binding_is_held_until_its_gate_opens(kube, namespace, we
     for _ in range(2):
         opened = await patch(opening, PatchType.MERGE)
         assert opened["spec"]["suspension"] == {"scheduling": False}
-
-
-async def test_other_bindings_are_never_sent(kube, namespace, webhook):
-    for name, affinity in (("mine-job", "mine"), ("ungated-job", "hyperjob")):
-        made = await kube.create(RESOURCE_BINDINGS, binding(name, namespace, affinity=affinity))
-        assert made["spec"]["suspension"] == {"dispatching": True}
-        assert GATE not in made["metadata"].get("annotations", {})
-    webhook.terminate()
-    await asyncio.to_thread(webhook.process.wait, 30)
-    assert b"mine-job" not in webhook.log.read_bytes()
 
 
 async def test_while_it_is_away_only_our_own_objects_wait(kube, control_plane, namespace, webhook):

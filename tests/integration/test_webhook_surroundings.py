@@ -1,6 +1,5 @@
 """The webhook with a kubeconfig: it warns of what it sees around a HyperJob, and never waits."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -17,12 +16,6 @@ from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]
-
-
-@pytest.fixture
-async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
-    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 def hyperjob(queue: str, *names: str) -> Object:

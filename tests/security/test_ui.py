@@ -1,7 +1,6 @@
 """The web page of a cluster, over HTTP, on an API server where Roles decide."""
 
 import asyncio
-import itertools
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -234,15 +233,6 @@ async def test_an_action_is_the_visitors_own(site: Site) -> None:
     assert patched == {"system:serviceaccount:team-a:eve"}
 
 
-async def test_a_form_without_its_token_does_nothing(site: Site) -> None:
-    for data in ({}, {"csrf": "0" * 64}):
-        async with site.session.post(
-            f"{site.base}/hyperjobs/team-a/mine/delete", data=data, headers=site.headers("eve")
-        ) as answer:
-            assert answer.status == 403
-    assert await site.kube.get(HYPERJOBS, "mine", namespace="team-a")
-
-
 async def test_a_request_that_is_too_large_is_refused(site: Site) -> None:
     async with site.session.post(
         f"{site.base}/hyperjobs/team-a/mine/suspend",
@@ -256,26 +246,6 @@ async def test_a_request_that_is_too_large_is_refused(site: Site) -> None:
     long = {**site.headers("ann"), "X-Long": "a" * 100_000}
     async with site.session.get(f"{site.base}/", headers=long) as answer:
         assert answer.status == 400
-
-
-async def test_fifty_viewers_hear_of_a_change(site: Site) -> None:
-    async def view(name: str, opened: asyncio.Event) -> None:
-        async with site.session.get(
-            f"{site.base}/live?page=/hyperjobs", headers=site.headers(name)
-        ) as answer:
-            assert answer.status == 200
-            async for chunk in answer.content.iter_any():
-                opened.set()
-                if b"for-all" in chunk:
-                    return
-
-    events = [asyncio.Event() for _ in range(50)]
-    names = itertools.cycle(("eve", "ann"))  # one user may have 40 streams
-    tasks = [asyncio.create_task(view(*each)) for each in zip(names, events, strict=False)]
-    async with asyncio.timeout(LIMIT):
-        await asyncio.gather(*(event.wait() for event in events))
-        await site.put(hyperjob("for-all", namespace="team-a"))
-        await asyncio.gather(*tasks)
 
 
 async def test_the_account_of_the_page_has_the_rights_that_it_uses_and_no_other(site: Site) -> None:

@@ -188,18 +188,6 @@ def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     assert right["verdict"] == "Fits"
 
 
-MISSING = "does not exist; create it or name another in templateSpec.queue"
-
-
-def test_in_a_queue_that_does_not_exist_it_cannot_run(tmp_path: Path):
-    result = run(tmp_path, job(queue="research"))
-    assert result.exit_code == 4
-    (item,) = judged(result)
-    assert item["verdict"] == "CannotRun"
-    assert "queue research does not exist; create it" in item["message"]
-    assert item["queues"] == [{"name": "research", "open": False, "message": MISSING}]
-
-
 def test_a_table_names_each_cluster_that_was_passed_over(tmp_path: Path):
     result = run(tmp_path, job(), form="table")
     assert result.output.splitlines()[:5] == [
@@ -297,33 +285,6 @@ def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     one, two = judged(CliRunner().invoke(plan, ["-f", str(path), *builtin]))
     assert (one["verdict"], two["verdict"]) == ("Fits", "Waits")
     assert "uses 64 of its capability of 64" in two["message"]
-
-
-MODES = [mode.value for mode in QueueAdmission]
-
-
-@pytest.mark.parametrize("admission", MODES)
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        (job(gpus=800), "too large for all usable clusters, even empty: "),
-        (job(gpus=72, replicas=4), " and too little even on empty clusters: "),
-        (job(split={"accelerators": 280}), "too large for all usable clusters, even empty: "),
-        (
-            job(gpus=144, clusterNames=["gpu-east"], clusterPolicy="Required"),
-            "clusters, even empty: ",
-        ),
-    ],
-    ids=["sub-job", "gang", "automatic split", "required cluster"],
-)
-def test_what_is_larger_than_empty_clusters_cannot_run(
-    tmp_path: Path, admission: str, made: Object, told: str
-):
-    result = run(tmp_path, job("one", gpus=128), made, admission=admission)
-    assert result.exit_code == 4
-    one, large = judged(result)
-    assert (one["verdict"], large["verdict"]) == ("Fits", "CannotRun")
-    assert told in large["message"]
 
 
 def live(
@@ -485,14 +446,13 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
         ),
     ],
 )
-@pytest.mark.parametrize("admission", ["builtin", "volcano-global", "none"])
 def test_what_no_node_can_ever_hold_is_told_in_one_short_sentence(
-    tmp_path: Path, device: str, amount: int, told: str, admission: str
+    tmp_path: Path, device: str, amount: int, told: str
 ):
     made = job(gpus=32, replicas=4)
     template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
     template["spec"]["containers"][0]["resources"] = {"limits": {device: amount}}
-    result = run(tmp_path, made, admission=admission)
+    result = run(tmp_path, made)
     assert result.exit_code == 4
     (item,) = judged(result)
     assert item["verdict"] == "CannotRun"

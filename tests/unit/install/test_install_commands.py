@@ -129,25 +129,6 @@ def test_a_write_that_is_refused_comes_after_the_changes_that_were_made(
     assert "run the command again" in json.loads(as_json.stdout)["error"]
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"", "holds no certificate"),
-        (b"hello", "no PEM certificate"),
-        (ca_pem(-1), "all certificates in it have expired"),
-    ],
-)
-def test_an_authority_that_verifies_nothing_is_wrong_usage(
-    run: Run, tmp_path: Path, content: bytes, text: str
-) -> None:
-    file = tmp_path / "ca.crt"
-    file.write_bytes(content)
-    found = run("install", "--webhook-url", "https://h", "--ca-file", str(file))
-    assert found.exit_code == 2
-    assert text in found.stderr
-    assert f"--ca-file {file}" in found.stderr
-
-
 def test_an_authority_beside_an_expired_one_is_written(
     run: Run, server: InstallServer, tmp_path: Path
 ) -> None:

@@ -2,18 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli.install import common
-from hyperjob_core.kube.errors import Conflict, Forbidden, NotFound, Unavailable, make_status
+from hyperjob_core.kube.errors import Conflict, make_status
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
 from hyperjob_install.plan import Action, Change
 from hyperjob_install.preflight import CheckResult, Finding, PreflightReport, Status
-from hyperjob_install.problems import Problem, field_conflict, refused
+from hyperjob_install.problems import Problem, field_conflict
 from tests.unit.install.observations import ca_pem
 
 CREATED = Change(CLUSTER_ROLES, "hyperjob-controller", None, Action.CREATED)
@@ -64,21 +63,6 @@ def test_a_conflict_names_fields_and_managers() -> None:
     assert '.spec.a, .spec.b by "kubectl"; .spec.c by "helm"' in problem.message
     assert "--allow conflicts" in problem.remedy
     assert "conflict" in field_conflict("crd/x", Conflict(make_status(409, "conflict"))).message
-
-
-@pytest.mark.parametrize(
-    ("error", "remedy"),
-    [
-        (Forbidden(make_status(403, "no")), "administrator"),
-        (NotFound(make_status(404, "no")), "--kubeconfig"),
-        (Unavailable(make_status(503, "no")), "try again"),
-        (Conflict(make_status(422, "no")), "correct the cause"),
-    ],
-)
-def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:
-    problem = refused("crd/x", error)
-    assert problem.message == "no"
-    assert remedy in problem.remedy
 
 
 def test_a_finding_is_one_line() -> None:

@@ -13,26 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
+from hyperjob_core.api.names import LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.lease import new_lease
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
-    CLUSTER_ROLES,
     CONFIG_MAPS,
     CRDS,
     HYPERJOBS,
-    LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
     SECRETS,
-    VALIDATING_WEBHOOKS,
 )
 from hyperjob_install import credentials, reach
-from hyperjob_install.credentials import ServiceAccount, forget, kubeconfig, renew
+from hyperjob_install.credentials import ServiceAccount, kubeconfig, renew
 from hyperjob_install.execute import execute
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash
 from hyperjob_install.manifest import manifest
@@ -43,12 +39,11 @@ from hyperjob_install.reach import require_webhook
 from hyperjob_install.record import (
     RECORD,
     differences,
-    other_release,
     record_item,
     recorded,
     settings_of,
 )
-from hyperjob_install.remove import in_use, remove, targets
+from hyperjob_install.remove import in_use, remove
 from hyperjob_install.settings import Asked, Settings, service_of
 from hyperjob_rules.configuration import ServiceReference
 from tests.support.apiserver import refusal
@@ -331,18 +326,6 @@ async def test_objects_are_deleted_and_an_object_that_is_gone_is_no_error() -> N
         await run(server, found)
 
 
-async def test_a_refused_write_ends_the_run_and_says_how_to_go_on() -> None:
-    server = InstallServer()
-    found = await plan(server.kube, [config_map(), config_map("b")])
-    server.fails = lambda verb, _resource, name: refusal(403, "x") if name == "a" else None
-    with pytest.raises(InstallError) as error:
-        await run(server, found)
-    assert str(error.value) == (
-        "configmap/a: no; the objects before it are applied: run the command again"
-    )
-    assert len(server.calls) == 1
-
-
 async def test_an_interpreter_is_tried_again_after_the_deletion_of_the_one_it_replaces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -528,22 +511,6 @@ def test_options_name_the_webhook_or_leave_it_out(asked: Object, known: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
-    [
-        (
-            {"url": "u", "service": ServiceReference("n", "s", 1)},
-            "--webhook-url or --webhook-service",
-        ),
-        ({"service_accounts": True, "user_prefix": ""}, "--user-prefix or --service-accounts"),
-        ({"add": ["ui", "tenancy"], "remove": ["ui"]}, "either --with ui or --without ui"),
-    ],
-)
-def test_options_that_exclude_each_other_are_refused(asked: Object, error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        Asked(**asked)
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("n/s", ServiceReference("n", "s", 443)),
@@ -570,16 +537,6 @@ def test_the_users_of_the_processes_follow_the_accounts() -> None:
     assert other == "system:serviceaccount:n:hyperjob-certs"
 
 
-async def test_another_release_in_the_record_is_found() -> None:
-    server = InstallServer()
-    assert await other_release(server.kube, "a/one") == ""
-    server.install([record_item(HOOK)])
-    assert await other_release(server.kube, "a/one") == "", "an installation by hand has no release"
-    server.install([record_item(replace(HOOK, release="a/one"))])
-    assert await other_release(server.kube, "a/one") == ""
-    assert await other_release(server.kube, "a/two") == "a/one"
-
-
 async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:
     assert await in_use(InstallServer(unserved=[HYPERJOBS]).kube) == ""
     server = InstallServer()
@@ -591,36 +548,6 @@ async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:
     assert await in_use(server.kube) == (
         "7 HyperJobs exist: n/h0, n/h1, n/h2, n/h3, n/h4 and 2 more"
     )
-
-
-async def test_an_uninstall_deletes_what_is_ours_and_the_lease() -> None:
-    server = InstallServer()
-    off = MemberAccess.OFF
-    settings = replace(HOOK, service_accounts=True, ui=True, tenancy=True, members=off)
-    items = manifest(settings)
-    server.install(items)
-    now, manager = datetime.now(UTC), "hyperjob-controller"
-    lease = new_lease(LEASE_NAMESPACE, LEASE_NAME, "a", seconds=15, now=now, manager=manager)
-    server.put(LEASES, lease)
-    role = next(each for each in items if each.resource is CLUSTER_ROLES)
-    server.put(CLUSTER_ROLES, {**role.object, "metadata": {"name": role.name}})
-    dry = [each async for each in remove(server.kube, targets(delete_crds=False), dry_run=True)]
-    assert server.calls == []
-    done = [each async for each in remove(server.kube, targets(delete_crds=False))]
-    assert dry == done
-    kept = [each for each in done if each.action is Action.KEPT]
-    assert [(each.name, each.note) for each in kept] == [
-        ("default", "not created by hyperjob install"),
-        (role.name, "not created by hyperjob install"),
-    ]
-    assert {each.action for each in done} == {Action.DELETED, Action.KEPT, Action.ABSENT}
-    assert server.items(LEASES) == []
-    assert done[0].resource is VALIDATING_WEBHOOKS
-    assert [each.resource for each in done[-2:]] == [LEASES, NAMESPACES]
-    assert server.items(CRDS) != []
-    again = [each async for each in remove(server.kube, targets(delete_crds=True))]
-    assert server.items(CRDS) == []
-    assert [each.action for each in again if each.resource is CRDS] == [Action.DELETED] * 4
 
 
 async def test_a_deletion_that_the_api_server_refuses_names_the_object() -> None:
@@ -741,19 +668,6 @@ async def test_a_token_that_is_refused_names_the_account(
     with pytest.raises(InstallError, match=text):
         await renewed(karmada, host, monkeypatch)
     assert host.calls == []
-
-
-async def test_secrets_are_deleted_and_those_that_existed_are_named() -> None:
-    host = InstallServer()
-    for name, program in (("a", "hyperjob-install"), ("c", "hyperjob-certs")):
-        labels = {"app.kubernetes.io/managed-by": program}
-        host.put(SECRETS, {"metadata": {"name": name, "namespace": "n", "labels": labels}})
-    assert await forget(host.kube, namespace="n", secrets=["a", "b", "c"]) == {
-        "a": Action.DELETED,
-        "b": Action.ABSENT,
-        "c": Action.DELETED,
-    }
-    assert host.items(SECRETS) == []
 
 
 def test_a_kubeconfig_trusts_what_the_connection_trusts() -> None:

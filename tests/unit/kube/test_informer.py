@@ -290,28 +290,6 @@ async def test_selectors_and_namespace_reach_both_list_and_watch(server, kube):
         assert (seen.query["labelSelector"], seen.query["fieldSelector"]) == ("a=b", "c=d")
 
 
-async def test_indexes_follow_the_objects(server, kube):
-    server.on(
-        PATH,
-        server.reply(listing("5", node("a", zone="x"), node("b", zone="x"))),
-        server.stream(
-            event("MODIFIED", node("a", "6", zone="y")),
-            event("DELETED", node("b", "7", zone="x")),
-            then="hang",
-        ),
-    )
-    informer = quick(kube, indexers={"zone": lambda obj: [obj["metadata"]["labels"]["zone"]]})
-    log = Log(informer)
-    async with running(informer):
-        await log.until(2)
-        assert len(informer.by_index("zone", "x")) == 2
-        await log.until(4)
-        assert informer.by_index("zone", "x") == []
-        assert [obj["metadata"]["name"] for obj in informer.by_index("zone", "y")] == ["a"]
-        with pytest.raises(KeyError):
-            informer.by_index("no-such-index", "y")
-
-
 async def test_a_handler_that_comes_late_hears_of_what_is_there(server, kube):
     server.on(PATH, server.reply(listing("5", node("a"))), server.stream(then="hang"))
     informer = quick(kube)

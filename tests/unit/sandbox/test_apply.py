@@ -22,62 +22,6 @@ from tests.unit.sandbox.gadgets import (
 )
 
 
-def test_the_first_apply_owns_what_it_sets():
-    live = apply(None, gadget(size=5, parts=[{"name": "a"}], labels={"k": "1"}))
-    assert live["spec"] == {"size": 5, "parts": [{"name": "a"}], "labels": {"k": "1"}}
-    assert live["metadata"]["managedFields"] == [
-        {
-            "manager": "m1",
-            "operation": "Apply",
-            "apiVersion": VERSION,
-            "time": T1,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": {
-                "f:spec": {
-                    "f:labels": {"f:k": {}},
-                    "f:parts": {'k:{"name":"a"}': {".": {}, "f:name": {}}},
-                    "f:size": {},
-                }
-            },
-        }
-    ]
-
-
-def test_two_managers_share_lists_and_maps():
-    live = apply(None, gadget(size=5, parts=[{"name": "a"}], labels={"k1": "1"}))
-    live = apply(live, gadget(parts=[{"name": "b"}], labels={"k2": "2"}), "m2", now=T2)
-    assert live["spec"] == {
-        "size": 5,
-        "parts": [{"name": "a"}, {"name": "b"}],
-        "labels": {"k1": "1", "k2": "2"},
-    }
-    assert [entry["time"] for entry in live["metadata"]["managedFields"]] == [T1, T2]
-
-
-def test_a_field_of_another_manager_is_a_conflict():
-    live = apply(None, gadget(size=5))
-    with pytest.raises(ApplyConflict) as caught:
-        apply(live, gadget(size=7), "m2")
-    assert caught.value.status == {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": 'Apply failed with 1 conflict: conflict with "m1": .spec.size',
-        "reason": "Conflict",
-        "details": {
-            "causes": [
-                {
-                    "reason": "FieldManagerConflict",
-                    "message": 'conflict with "m1"',
-                    "field": ".spec.size",
-                }
-            ]
-        },
-        "code": 409,
-    }
-
-
 def test_the_same_value_is_owned_together():
     live = apply(None, gadget(size=5))
     live = apply(live, gadget(size=5, mode="x"), "m2", now=T2)
@@ -89,21 +33,6 @@ def test_the_same_value_is_owned_together():
     assert live["spec"]["size"] == 5
     live = apply(live, gadget(), "m1", now=T3)
     assert live["spec"] == {"mode": "x"}
-
-
-def test_force_takes_fields_away_and_the_loser_lets_go():
-    live = apply(None, gadget(size=5, parts=[{"name": "a"}]))
-    live = apply(live, gadget(parts=[{"name": "b"}], labels={"k2": "2"}), "m2")
-    live = apply(live, gadget(size=7, parts=[{"name": "b"}]), "m2", force=True)
-    assert live["spec"]["size"] == 7
-    live = apply(live, gadget(parts=[{"name": "a"}]), "m1")
-    assert live["spec"] == {"size": 7, "parts": [{"name": "a"}, {"name": "b"}]}
-    assert managers(live) == {
-        ("m1", "Apply"): {"f:spec": {"f:parts": {'k:{"name":"a"}': {".": {}, "f:name": {}}}}},
-        ("m2", "Apply"): {
-            "f:spec": {"f:parts": {'k:{"name":"b"}': {".": {}, "f:name": {}}}, "f:size": {}}
-        },
-    }
 
 
 def test_what_an_applier_drops_goes_unless_an_updater_owns_it():
@@ -155,11 +84,6 @@ def test_items_keep_an_order(live, applied, expected):
     merged = apply(gadget(tags=live), gadget(tags=applied), force=True)
     assert sorted(merged["spec"]["tags"]) == sorted(expected)
     assert [tag for tag in merged["spec"]["tags"] if tag in applied] == applied
-
-
-def test_the_same_apply_again_changes_nothing():
-    live = apply(None, gadget(size=5, parts=[{"name": "a"}]))
-    assert apply(live, gadget(size=5, parts=[{"name": "a"}]), now=T3) == live
 
 
 REFUSED = {

@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from hyperjob import __version__
-from hyperjob_core.api.field import SPEC, invalid, required
 from hyperjob_core.api.names import WEBHOOK_VERSION
 from hyperjob_rules.configuration import (
     MUTATE_HYPERJOB,
@@ -20,9 +19,8 @@ from hyperjob_rules.configuration import (
 )
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook import admission
-from hyperjob_webhook.admission import admit, check_http
+from hyperjob_webhook.admission import admit
 from hyperjob_webhook.review import (
-    ERRORS_LIMIT,
     MAX_BODY_BYTES,
     MAX_ODD_VALUES,
     MAX_VALUES,
@@ -30,7 +28,6 @@ from hyperjob_webhook.review import (
     BadReview,
     cut_warnings,
     decode,
-    denial,
 )
 
 DATA = Path(__file__).parent / "data"
@@ -403,54 +400,12 @@ def test_our_own_bug_is_a_500_and_never_a_denial(path, function, monkeypatch):
     assert "secret" not in answer["message"]
 
 
-HEADS = {
-    "a post of JSON": ({}, None),
-    "a charset": ({"content_type": "Application/JSON; charset=utf-8"}, None),
-    "an unknown length": ({"length": None}, None),
-    "the longest body": ({"length": MAX_BODY_BYTES}, None),
-    "a get": ({"method": "GET"}, 405),
-    "a form": ({"content_type": "application/x-www-form-urlencoded"}, 415),
-    "YAML": ({"content_type": "application/yaml"}, 415),
-    "no content type": ({"content_type": ""}, 415),
-    "a compressed body": ({"content_encoding": "gzip"}, 415),
-    "a longer body": ({"length": MAX_BODY_BYTES + 1}, 413),
-}
-
-
-@pytest.mark.parametrize(("head", "code"), HEADS.values(), ids=HEADS.keys())
-def test_the_head_of_a_request_is_judged_before_its_body(head, code):
-    usual = {
-        "method": "POST",
-        "content_type": "application/json",
-        "content_encoding": "",
-        "length": 100,
-    }
-    refusal = check_http(**(usual | head))
-    assert (refusal.status if refusal else None) == code
-    if refusal:
-        assert orjson.loads(refusal.body)["code"] == code
-
-
 def test_warnings_travel_with_a_decision(monkeypatch):
     decision = Decision(warnings=("spec.x: take\ncare", "b"))
     monkeypatch.setattr(admission, "validate_create", lambda _raw, **_: decision)
     _, answer = post(VALIDATE_HYPERJOB, GOOD)
     assert answer["response"]["allowed"]
     assert answer["response"]["warnings"] == ["spec.x: take care", "b"]
-
-
-WARNINGS = {
-    "few are kept": (["a", "b"], ["a", "b"]),
-    "repeats are said once": (["a", "a"], ["a"]),
-    "control characters are blanks": (["a\r\nb\x00c"], ["a  b c"]),
-    "a long one is cut": (["x" * 300], ["x" * 255 + "…"]),
-    "just enough": (["x" * 256] * 1, ["x" * 256]),
-}
-
-
-@pytest.mark.parametrize(("given", "kept"), WARNINGS.values(), ids=WARNINGS.keys())
-def test_cut_warnings(given, kept):
-    assert cut_warnings(given) == kept
 
 
 @pytest.mark.parametrize("count", [15, 16, 17, 40, 1000])
@@ -460,20 +415,6 @@ def test_no_warning_is_dropped_in_silence(count):
     shown = [text for text in kept if text.endswith("w")]
     if len(shown) < count:
         assert kept[-1] == f"{count - len(shown)} more warnings are not shown"
-
-
-def test_a_million_errors_and_a_huge_value_fit_in_an_answer():
-    request = decode(GOOD)
-    errors = [invalid(SPEC.index(i), "x" * 100_000, "no") for i in range(300)]
-    status = denial(request, errors)
-    assert len(status["details"]["causes"]) == ERRORS_LIMIT
-    assert status["message"].endswith("(and at least 100 more errors)")
-    assert len(orjson.dumps(status)) < 1_000_000
-
-
-def test_a_decision_with_errors_carries_no_patch():
-    decision = Decision(errors=[required(SPEC)])
-    assert not decision.allowed
 
 
 @pytest.mark.parametrize(
