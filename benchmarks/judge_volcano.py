@@ -158,9 +158,11 @@ async def _view(kube: Kube) -> MemberView:
     nodes, pods = await kube.list(NODES), await kube.list(PODS)
     hypernodes = await kube.list(HYPERNODES)
     return view_of(
-        map(pod_fact, pods.items),
-        map(node_fact, nodes.items),
-        map(hypernode_fact, hypernodes.items),
+        {
+            PODS: map(pod_fact, pods.items),
+            NODES: map(node_fact, nodes.items),
+            HYPERNODES: map(hypernode_fact, hypernodes.items),
+        },
         as_of=datetime.now(UTC),
     )
 

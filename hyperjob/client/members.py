@@ -1,9 +1,9 @@
 """Read pods and nodes of the members through Karmada's cluster proxy."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import quote
 
 from hyperjob.client.reading import items, listed
@@ -13,15 +13,8 @@ from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
-from hyperjob_engine.members.deviceclasses import DEVICE_FACTS
-from hyperjob_engine.members.facts import (
-    FAILED_CREATE,
-    hypernode_fact,
-    node_fact,
-    pod_fact,
-    refusal_fact,
-)
+from hyperjob_core.kube.resources import CORE_EVENTS, DEVICES, HYPERNODES, NODES, PODS, Resource
+from hyperjob_engine.members.facts import FACTS, FAILED_CREATE, Fact, refusal_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.reasons.pods import PodsRefused
@@ -31,8 +24,7 @@ _PARALLEL: Final = 16
 _MEMBERS_AT_ONCE: Final = 8
 _MEMBER_SECONDS: Final = 10.0
 _FACT: Final = "fact"
-
-Fact = TypeVar("Fact")
+_OPTIONAL: Final = (HYPERNODES, *DEVICES)
 
 
 def log_path(cluster: str, namespace: str, pod: str) -> str:
@@ -114,24 +106,20 @@ async def views_of(
 
 async def _view(member: Kube) -> MemberView:
     # The reading of nodes comes first: a pod on an unknown node would hold nothing.
-    nodes = await _facts(member, NODES, node_fact)
-    pods, hypernodes, *devices = await asyncio.gather(
-        _facts(member, PODS, pod_fact),
-        _facts(member, HYPERNODES, hypernode_fact),
-        *(_facts(member, resource, fact) for resource, fact in DEVICE_FACTS.items()),
-    )
-    now = datetime.now(UTC)
-    return view_of(pods or (), nodes or (), hypernodes or (), devices, as_of=now)
+    nodes = await _facts(member, NODES)
+    others = (PODS, *_OPTIONAL)
+    found = await asyncio.gather(*(_facts(member, resource) for resource in others))
+    facts = {NODES: nodes, **dict(zip(others, found, strict=True))}
+    return view_of(facts, as_of=datetime.now(UTC))
 
 
-async def _facts(
-    member: Kube, resource: Resource, fact: Callable[[Object], Fact]
-) -> list[Fact] | None:
+async def _facts(member: Kube, resource: Resource) -> list[Fact | None] | None:
     """Return the facts of a resource; None if the member lacks a resource that it may lack."""
+    fact = FACTS[resource]
     try:
         found = await member.list(resource, transform=lambda raw: {_FACT: fact(raw)})
     except (NotFound, Forbidden):
-        if resource in (HYPERNODES, *DEVICE_FACTS):
+        if resource in _OPTIONAL:
             return None
         raise
     return [each[_FACT] for each in found.items]

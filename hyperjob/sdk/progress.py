@@ -172,6 +172,21 @@ class ProgressCallback:
         """Announce an evaluation of Lightning."""
         progress(phase="evaluate")
 
+    def on_exception(self, trainer: Any, *_: Any) -> None:  # noqa: ANN401
+        """Name the process that Lightning started and lost, by its words, which may come too late.
+
+        The first process ends as soon as it cannot reach the lost one.
+        """
+        launcher = getattr(getattr(trainer, "strategy", None), "launcher", None)
+        children = dict(enumerate(getattr(launcher, "procs", ()), 1))
+        end = time.monotonic() + _SECONDS
+        while children and time.monotonic() < end and not any(c.poll() for c in children.values()):
+            time.sleep(0.05)
+        for rank, child in children.items():
+            if child.poll():
+                text = f"Child process with PID {child.pid} terminated with code {child.returncode}"
+                sys.stderr.write(f"[rank: {trainer.global_rank + rank}] {text}.\n")
+
     def on_step_end(self, _: Any, state: Any, *__: Any, **___: Any) -> None:  # noqa: ANN401
         """Report a step of transformers."""
         last: dict[str, Any] = next(filter(_has_loss, reversed(state.log_history)), {})

@@ -43,6 +43,7 @@ ALLOWED = {
     "max_size": "asyncio's SSLProtocol",
     "model_config": "pydantic",
     "num_tickets": "ssl",
+    "on_exception": "Lightning",
     "on_save": "transformers",
     "on_step_end": "transformers",
     "on_train_batch_end": "Lightning",

@@ -62,7 +62,7 @@ def folded(put: Callable[[MemberFold, Object], None]) -> Callable[[Object], obje
 
     def read(raw: Object) -> object:
         fold = MemberFold()
-        fold.list_nodes([node_fact(ordinary(NODES, f"n-{number}")) for number in range(5)])
+        fold.replace(NODES, [node_fact(ordinary(NODES, f"n-{number}")) for number in range(5)])
         put(fold, raw)
         return Ground(fold.view(NOW)).free
 
@@ -101,15 +101,15 @@ def annotated(raw: Object) -> object:
 
 
 READERS: Final[dict[Resource, Sequence[Callable[[Object], object]]]] = {
-    NODES: (node_fact, folded(lambda fold, raw: fold.put_node(node_fact(raw)))),
+    NODES: (node_fact, folded(lambda fold, raw: fold.put(NODES, node_fact(raw)))),
     PODS: (
         pod_fact,
         lambda raw: first_failure([raw]),
-        folded(lambda fold, raw: fold.put_pod(pod_fact(raw))),
+        folded(lambda fold, raw: fold.put(PODS, pod_fact(raw))),
     ),
     HYPERNODES: (
         hypernode_fact,
-        folded(lambda fold, raw: fold.put_hypernode(hypernode_fact(raw))),
+        folded(lambda fold, raw: fold.put(HYPERNODES, hypernode_fact(raw))),
     ),
     QUEUES: (queue,),
     CLUSTERS: (summarise,),
@@ -178,9 +178,9 @@ def test_a_member_of_four_times_the_hostile_objects_takes_as_many_more_calls() -
     def shown(number: int) -> object:
         rng, fold = random.Random(SEED), MemberFold()
         put = {
-            NODES: lambda raw: fold.put_node(node_fact(raw)),
-            PODS: lambda raw: fold.put_pod(pod_fact(raw)),
-            HYPERNODES: lambda raw: fold.put_hypernode(hypernode_fact(raw)),
+            NODES: lambda raw: fold.put(NODES, node_fact(raw)),
+            PODS: lambda raw: fold.put(PODS, pod_fact(raw)),
+            HYPERNODES: lambda raw: fold.put(HYPERNODES, hypernode_fact(raw)),
         }
         objects = [
             (resource, hostile(rng, resource, f"x{each}"))

@@ -1,4 +1,4 @@
-"""Two ranks of Lightning's Trainer, of which one fails."""
+"""Two ranks of Lightning's Trainer with the callback of the SDK, of which one fails."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import lightning
 import torch
 from failing import fail
+
+from hyperjob.sdk.progress import ProgressCallback
 
 
 class Model(lightning.LightningModule):
@@ -29,5 +31,5 @@ class Model(lightning.LightningModule):
 data = torch.utils.data.TensorDataset(torch.randn(400, 2))
 lightning.Trainer(
     accelerator="cpu", devices=2, strategy="ddp", max_epochs=1, logger=False,
-    enable_checkpointing=False, enable_progress_bar=False,
+    enable_checkpointing=False, enable_progress_bar=False, callbacks=[ProgressCallback()],
 ).fit(Model(), torch.utils.data.DataLoader(data, batch_size=2))  # fmt: skip

@@ -7,9 +7,8 @@ controller knows its state. A member that hangs is cut off by the idle limit.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -34,25 +33,13 @@ from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
     CORE_EVENTS,
-    DEVICE_CLASSES,
+    DEVICES,
     HYPERNODES,
-    NODES,
     PODGROUPS,
-    PODS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
     Resource,
     key_of,
 )
-from hyperjob_engine.members.deviceclasses import claim_fact, class_fact, slice_fact
-from hyperjob_engine.members.facts import (
-    TOLD,
-    event_fact,
-    hypernode_fact,
-    node_fact,
-    pod_fact,
-    podgroup_fact,
-)
+from hyperjob_engine.members.facts import FACTS, TOLD
 from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import MemberView
@@ -70,64 +57,7 @@ _RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
 _REFUSED_SECONDS: Final = (5.0, 300.0)
 _KEY, _FACT = "key", "fact"
-
-
-@dataclass(frozen=True, slots=True)
-class _Folding:
-    """How the objects of one resource get into the fold."""
-
-    fact: Callable[[Object], Any]
-    whole: Callable[[MemberFold, Any], None]
-    put: Callable[[MemberFold, Any], None]
-    drop: Callable[[MemberFold, str], None]
-    fields: str | None = None
-
-    def kept(self, raw: Object) -> Object:
-        """Return the facts of an object: the object itself does not stay in memory."""
-        return {_KEY: key_of(raw), _FACT: self.fact(raw)}
-
-
-_FOLDINGS: Final[Mapping[Resource, _Folding]] = {
-    PODS: _Folding(pod_fact, MemberFold.list_pods, MemberFold.put_pod, MemberFold.drop_pod),
-    NODES: _Folding(node_fact, MemberFold.list_nodes, MemberFold.put_node, MemberFold.drop_node),
-    HYPERNODES: _Folding(
-        hypernode_fact,
-        MemberFold.list_hypernodes,
-        MemberFold.put_hypernode,
-        MemberFold.drop_hypernode,
-    ),
-    PODGROUPS: _Folding(
-        podgroup_fact,
-        MemberFold.list_podgroups,
-        MemberFold.put_podgroup,
-        MemberFold.drop_podgroup,
-    ),
-    CORE_EVENTS: _Folding(
-        event_fact, MemberFold.list_events, MemberFold.put_event, MemberFold.drop_event, fields=TOLD
-    ),
-    RESOURCE_SLICES: _Folding(
-        slice_fact,
-        lambda fold, listed: fold.devices.list_slices(listed),
-        lambda fold, fact: fold.devices.put_slice(fact),
-        lambda fold, name: fold.devices.drop_slice(name),
-    ),
-    DEVICE_CLASSES: _Folding(
-        class_fact,
-        lambda fold, listed: fold.devices.list_classes(listed),
-        lambda fold, fact: fold.devices.put_class(fact),
-        lambda fold, name: fold.devices.drop_class(name),
-    ),
-    RESOURCE_CLAIMS: _Folding(
-        claim_fact,
-        lambda fold, listed: fold.devices.list_claims(listed),
-        lambda fold, fact: fold.devices.put_claim(fact),
-        lambda fold, key: fold.devices.drop_claim(key),
-    ),
-}
-
-
-_PUBLISHED: Final = (RESOURCE_SLICES, DEVICE_CLASSES)
-_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS, RESOURCE_CLAIMS, *_PUBLISHED)
+_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS, *DEVICES)
 
 
 class Member:
@@ -296,7 +226,7 @@ class Member:
 
         After a refusal the pauses are minutes, since only an administrator can change it.
         """
-        folding, words = _FOLDINGS[resource], f"{resource.group_resource} of member {self.name}:"
+        words = f"{resource.group_resource} of member {self.name}:"
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
         reflector: Reflector
 
@@ -307,9 +237,9 @@ class Member:
 
         def kept(raw: Object) -> Object:
             with self._in_turn((words, raw)):
-                found = folding.kept(raw)
-                self._charge(resource, found[_FACT])
-            return found
+                fact = FACTS[resource](raw)
+                self._charge(resource, fact)
+            return {_KEY: key_of(raw), _FACT: fact}  # the object itself does not stay in memory
 
         def report(failure: KubeError | None) -> None:
             if failure is None:
@@ -319,7 +249,7 @@ class Member:
         reflector = Reflector(
             self._lister,
             resource,
-            field_selector=folding.fields,
+            field_selector=TOLD if resource is CORE_EVENTS else None,
             transform=kept,
             page_size=_PAGE,
             idle_limit=_IDLE_SECONDS,
@@ -337,16 +267,15 @@ class Member:
 
     def _take(self, resource: Resource, step: ObjectList | WatchEvent) -> None:
         """Fold one list or event of a resource, and report what has happened with it."""
-        folding = _FOLDINGS[resource]
         if isinstance(step, ObjectList):
-            folding.whole(self.fold, [item[_FACT] for item in step.items])
+            self.fold.replace(resource, [item[_FACT] for item in step.items])
             self._listed.add(resource)
         elif step.type is EventType.BOOKMARK:
             return
         elif step.type is EventType.DELETED:
-            folding.drop(self.fold, step.object[_KEY])
+            self.fold.drop(resource, step.object[_KEY])
         else:
-            folding.put(self.fold, step.object[_FACT])
+            self.fold.put(resource, step.object[_FACT])
         self._tell(self.name, self.fold.news())
 
     def _begin(self, resource: Resource) -> None:
@@ -390,7 +319,7 @@ class Member:
         self.errors[resource] = failure
         if resource in _OPTIONAL and isinstance(failure, NotFound | Forbidden):
             self._absent.add(resource)  # such as a member without Volcano's network topology
-            _FOLDINGS[resource].whole(self.fold, None if resource in _PUBLISHED else ())
+            self.fold.replace(resource, None)
         elif type(before) is not type(failure):
             log.log(
                 logging.WARNING if isinstance(failure, _REFUSED) else logging.INFO,

@@ -7,19 +7,13 @@ attributes, joined by &&, are decided; any other counts as met, and the selector
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string
-from hyperjob_core.kube.resources import (
-    DEVICE_CLASSES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    Resource,
-    key_of,
-)
+from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.resources import Resources, whole
 
@@ -46,7 +40,7 @@ Attributes = frozenset[tuple[str, str | None]]
 class SliceFact:
     """A ResourceSlice: how many devices of equal attributes it has on each node, "" if on many."""
 
-    name: str
+    key: str
     pool: tuple[str, str]
     generation: int
     devices: tuple[tuple[str, Attributes, int], ...]
@@ -56,7 +50,7 @@ class SliceFact:
 class ClassFact:
     """A DeviceClass: the conditions on its devices that are decided; "" is that on the driver."""
 
-    name: str
+    key: str
     conditions: tuple[tuple[str, str], ...]
 
 
@@ -91,7 +85,7 @@ def slice_fact(raw: Object) -> SliceFact:
         for node, attributes in found
     )
     return SliceFact(
-        name=string(at(raw, "metadata", "name")),
+        key=string(at(raw, "metadata", "name")),
         pool=(driver, string(at(spec, "pool", "name"))),
         generation=count(at(spec, "pool", "generation")),
         devices=tuple((node, each, number) for (node, each), number in counts.items()),
@@ -153,14 +147,6 @@ def _requests(spec: object) -> Iterable[tuple[str, str, int]]:
             yield string(each.get("name")), f"{DEVICE_CLASS}{name}", number
 
 
-DEVICE_FACTS: Final[Mapping[Resource, Callable[[Object], Any]]] = {
-    RESOURCE_SLICES: slice_fact,
-    DEVICE_CLASSES: class_fact,
-    RESOURCE_CLAIMS: claim_fact,
-}
-"""What the fold keeps of the objects that show devices and who holds them."""
-
-
 def devices_of_template(raw: Object) -> Resources:
     """Return the devices by class that each pod of a ResourceClaimTemplate gets, in nano-units."""
     found: Counter[str] = Counter()
@@ -189,7 +175,7 @@ def published(
     common: dict[str, int] = {DEVICE_CLASS: 0}
     found: dict[str, Counter[str]] = {}
     for one in classes:
-        name = f"{DEVICE_CLASS}{one.name}"
+        name = f"{DEVICE_CLASS}{one.key}"
         if not any(condition == "" for condition, _ in one.conditions):
             common[name] = NOT_KNOWN
         for attributes, nodes in by_sort.items():
@@ -206,98 +192,3 @@ def published(
 
 def _matches(attributes: Mapping[str, str | None], one: ClassFact) -> bool:
     return all(attributes.get(name, "") in (value, None) for name, value in one.conditions)
-
-
-class Devices:
-    """The devices of the nodes of a member, as `publish` counted them last, and who holds them.
-
-    `held` are the devices of pods by their claims. `changed` is called where nodes may have other
-    devices, and `touched` with the key of a pod that holds others.
-    """
-
-    def __init__(self, *, changed: Callable[[], None], touched: Callable[[str], None]) -> None:
-        self.held: dict[str, dict[str, Resources]] = {}
-        self._claims: dict[str, ClaimFact] = {}
-        self._changed = changed
-        self._touched = touched
-        # None: the member does not serve the API.
-        self._slices: dict[str, SliceFact] | None = None
-        self._classes: dict[str, ClassFact] | None = None
-        self._stale = False
-        self._published: Mapping[str, Resources] = {}
-
-    def of(self, node: str) -> Resources:
-        """Return the devices of a node; nothing is known of them if the result is empty."""
-        return self._published.get(node, self._published.get("", {}))
-
-    def publish(self, nodes: Iterable[str]) -> set[str]:
-        """Count again, if slices or classes have changed; return the nodes with other devices."""
-        if not self._stale:
-            return set()
-        old = {name: self.of(name) for name in nodes}
-        self._stale, self._published = False, {}
-        if self._slices is not None and self._classes is not None:
-            self._published = published(self._slices.values(), self._classes.values())
-        return {name for name, before in old.items() if self.of(name) != before}
-
-    def list_slices(self, slices: Iterable[SliceFact] | None) -> None:
-        """Take over all ResourceSlices; None: the member has no such API."""
-        self._slices = None if slices is None else {each.name: each for each in slices}
-        self._stale = True
-        self._changed()
-
-    def put_slice(self, one: SliceFact) -> None:
-        """Take over a ResourceSlice."""
-        self._slices = self._slices or {}
-        self._slices[one.name] = one
-        self._stale = True
-        self._changed()
-
-    def drop_slice(self, name: str) -> None:
-        """Drop a ResourceSlice."""
-        self._slices = self._slices or {}
-        self._slices.pop(name, None)
-        self._stale = True
-        self._changed()
-
-    def list_classes(self, classes: Iterable[ClassFact] | None) -> None:
-        """Take over all DeviceClasses; None: the member has no such API."""
-        self._classes = None if classes is None else {each.name: each for each in classes}
-        self._stale = True
-        self._changed()
-
-    def put_class(self, one: ClassFact) -> None:
-        """Take over a DeviceClass."""
-        self.list_classes([*(self._classes or {}).values(), one])
-
-    def drop_class(self, name: str) -> None:
-        """Drop a DeviceClass."""
-        self.list_classes(each for each in (self._classes or {}).values() if each.name != name)
-
-    def list_claims(self, claims: Iterable[ClaimFact]) -> None:
-        """Take over all ResourceClaims."""
-        listed = {each.key: each for each in claims}
-        for key in self._claims.keys() - listed.keys():
-            self.drop_claim(key)
-        for each in listed.values():
-            self.put_claim(each)
-
-    def put_claim(self, claim: ClaimFact) -> None:
-        """Take over a ResourceClaim, whose devices its pod holds beside its request."""
-        if self._claims.get(claim.key) == claim:
-            return
-        self.drop_claim(claim.key)
-        if claim.held:
-            self._claims[claim.key] = claim
-            self.held.setdefault(claim.pod, {})[claim.key] = claim.held
-            self._touched(claim.pod)
-
-    def drop_claim(self, key: str) -> None:
-        """Drop a ResourceClaim."""
-        before = self._claims.pop(key, None)
-        if before is not None:
-            claims = self.held[before.pod]
-            del claims[key]
-            if not claims:
-                del self.held[before.pod]
-            self._touched(before.pod)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from sys import intern
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 
@@ -26,7 +26,26 @@ from hyperjob_core.api.wire import (
     string_map,
     timestamp,
 )
+from hyperjob_core.kube.resources import (
+    CORE_EVENTS,
+    DEVICE_CLASSES,
+    HYPERNODES,
+    NODES,
+    PODGROUPS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from hyperjob_core.kube.resources import PODS as PODS_RESOURCE
 from hyperjob_core.text import shortened
+from hyperjob_engine.members.deviceclasses import (
+    ClaimFact,
+    ClassFact,
+    SliceFact,
+    claim_fact,
+    class_fact,
+    slice_fact,
+)
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trouble_of
 from hyperjob_engine.members.weights import Weights
@@ -98,9 +117,9 @@ class PodFact:
 
 @dataclass(frozen=True, slots=True)
 class NodeFact:
-    """A node without its pods; `heard` is when its kubelet last reported its state."""
+    """A node, by name, without its pods; `heard` is when its kubelet last reported its state."""
 
-    name: str
+    key: str
     state: NodeState
     allocatable: Resources
     labels: Labels
@@ -110,9 +129,9 @@ class NodeFact:
 
 @dataclass(frozen=True, slots=True)
 class HyperNodeFact:
-    """A HyperNode: the names of its members, and patterns of the names of nodes."""
+    """A HyperNode, by name: the names of its members, and patterns of the names of nodes."""
 
-    name: str
+    key: str
     tier: int
     tier_name: str = ""
     nodes: frozenset[str] = frozenset()
@@ -253,7 +272,7 @@ def node_fact(raw: Object) -> NodeFact:
     if _is_too_much(_NODE_BYTES, labels, taints, status.get("allocatable")):
         labels, spec, status = {}, {}, {}
     return NodeFact(
-        name=intern(_name(at(raw, "metadata", "name"))),
+        key=intern(_name(at(raw, "metadata", "name"))),
         state=_state(spec, status),
         allocatable=shared_resources(_amounts(parse_resources(status.get("allocatable")))),
         labels=_labels(string_map(labels)),
@@ -287,7 +306,7 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         if kind == "Node" and wanted:
             labels.append(_labels(wanted))
     return HyperNodeFact(
-        name=_name(at(raw, "metadata", "name")),
+        key=_name(at(raw, "metadata", "name")),
         tier=integer(spec.get("tier")) or 0,
         tier_name=string(spec.get("tierName")),
         nodes=frozenset(exact["Node"]),
@@ -296,6 +315,30 @@ def hypernode_fact(raw: Object) -> HyperNodeFact:
         hypernode_patterns=tuple(patterns["HyperNode"]),
         node_labels=tuple(labels),
     )
+
+
+Fact: TypeAlias = (
+    PodFact
+    | NodeFact
+    | HyperNodeFact
+    | PodGroupFact
+    | RefusalFact
+    | MountFact
+    | SliceFact
+    | ClassFact
+    | ClaimFact
+)
+FACTS: Final[Mapping[Resource, Callable[[Object], Fact | None]]] = {
+    PODS_RESOURCE: pod_fact,
+    NODES: node_fact,
+    HYPERNODES: hypernode_fact,
+    PODGROUPS: podgroup_fact,
+    CORE_EVENTS: event_fact,
+    RESOURCE_SLICES: slice_fact,
+    DEVICE_CLASSES: class_fact,
+    RESOURCE_CLAIMS: claim_fact,
+}
+"""What the fold keeps of an object of each resource; None: it says nothing of a sub-job."""
 
 
 def _held(

@@ -5,14 +5,27 @@ changed. The order of lists and events may be any that a watch can bring.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hyperjob_core.api.status import ContainerFailure
-from hyperjob_engine.members.deviceclasses import Devices
+from hyperjob_core.kube.resources import (
+    CORE_EVENTS,
+    DEVICE_CLASSES,
+    HYPERNODES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from hyperjob_engine.members.deviceclasses import ClaimFact, published
 from hyperjob_engine.members.facts import (
+    FACTS,
+    Fact,
     HyperNodeFact,
     MountFact,
     NodeFact,
@@ -29,10 +42,10 @@ from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, Pod
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 from hyperjob_engine.resources import Resources, accumulate, total
 
+T = TypeVar("T")
+_PUBLISHING: Final = frozenset({RESOURCE_SLICES, DEVICE_CLASSES})
 _FAILURES: Final = 1000
 """The failed vcjobs of a member of which the fold knows the first failure."""
-_EVENTS: Final = 16
-"""The Events about refused pods of a vcjob that the fold keeps: the latest ones."""
 _BEGUN: Final = 10_000
 """The vcjobs without pods of which the fold knows when their last pod was created."""
 
@@ -56,10 +69,9 @@ class MemberFold:
     """The nodes, pods and HyperNodes of a member; `view` shows them."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeFact] = {}
-        self._hypernodes: dict[str, HyperNodeFact] = {}
-        self._pods: dict[str, PodFact] = {}
-        # Both have the pods that have not ended, and no other pods: `put_pod` and `_take` alone
+        self._facts: dict[Resource, dict[str, Any]] = {resource: {} for resource in FACTS}
+        self._served: set[Resource] = set()
+        # Both have the pods that have not ended, and no other pods: `_change_pod` and `_take` alone
         # change them. "" is the node of the pods that have none.
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
@@ -68,10 +80,13 @@ class MemberFold:
         self._begun: dict[str, datetime] = {}
         self._latest: datetime | None = None
         self._failures: dict[str, tuple[str, ContainerFailure]] = {}
-        self._refusals: dict[str, dict[str, RefusalFact]] = {}
+        self._refusals: dict[str, dict[str, PodsRefused]] = {}  # by vcjob and Event
         self._unschedulable: dict[str, dict[str, Unschedulable]] = {}  # by vcjob and PodGroup
         self._troubled = Troubled()
-        self.devices = Devices(changed=self._devices_changed, touched=self._touch_pod)
+        # The devices of nodes as `published` has counted them, and those that claims hold, by pod.
+        self._devices: Mapping[str, Resources] = {}
+        self._devices_changed = False
+        self._claimed: dict[str, dict[str, Resources]] = {}
         # What `_view` shows, with the places in it; `_changed` has the nodes that differ from it.
         self._shown: dict[str, MemberNode] = {}
         self._places: dict[str, int] = {}
@@ -124,95 +139,125 @@ class MemberFold:
         self._freed = False
         return found
 
-    def list_pods(self, pods: Iterable[PodFact]) -> None:
-        """Take over a whole list of pods."""
-        listed = {pod.key: pod for pod in pods}
-        for key in [key for key in self._pods if key not in listed]:
-            self.drop_pod(key)
-        for pod in sorted(listed.values(), key=lambda each: each.held is None):
-            self.put_pod(pod)  # those that have ended last: a later pod begins a new run
+    def replace(self, resource: Resource, facts: Iterable[Fact | None] | None) -> None:
+        """Take over a whole list of a resource; None: the member does not serve it."""
+        listed = {fact.key: fact for fact in facts or () if fact is not None}
+        known = self._facts[resource]
+        for key in [key for key in known if key not in listed]:
+            self.drop(resource, key)
+        for fact in sorted(listed.values(), key=_has_ended):
+            self.put(resource, fact)
+        if (resource in self._served) is not (facts is not None):
+            self._served ^= {resource}
+            if resource in _PUBLISHING:
+                self._publishes(resource)
 
-    def put_pod(self, pod: PodFact) -> None:
-        """Take over a pod; no effect if it is as before.
+    def put(self, resource: Resource, fact: Fact | None) -> None:
+        """Take over an object; no effect if it is as before. None says nothing of a sub-job."""
+        if fact is None:
+            return
+        if isinstance(fact, NodeFact):
+            self._date(fact.heard)
+        known = self._facts[resource]
+        before = known.get(fact.key)
+        if before != fact:
+            known[fact.key] = fact
+            self._changes[resource](self, before, fact)
+
+    def drop(self, resource: Resource, key: str) -> None:
+        """Drop an object."""
+        before = self._facts[resource].pop(key, None)
+        if before is not None:
+            self._changes[resource](self, before, None)
+
+    def _change_pod(self, before: PodFact | None, pod: PodFact | None) -> None:
+        """Count what a pod holds.
 
         A pod that holds something now, or something else, is what its vcjob has grown by in `news`.
         The first pod of a vcjob, also after all of its pods have ended, and one of another owner
         end the failure that is kept of the vcjob.
         """
-        before = self._pods.get(pod.key)
-        if before == pod:
-            return
-        self._pods[pod.key] = pod
-        self._troubled.put(pod)
-        self._note(pod)
-        self._begin(pod)
-        if before is not None and before.held != pod.held:
-            self._take(before)
-        if pod.held is not None and (before is None or before.held != pod.held):
-            self._by_node.setdefault(pod.held.node, {})[pod.key] = pod.held
-            self._touch(pod.held.node)
+        was = None if before is None else before.held
+        holds = None if pod is None else pod.held
+        if pod is not None:
+            self._troubled.put(pod)
+            self._note(pod)
+            self._begin(pod)
+        elif before is not None:
+            self._troubled.drop(before)
+        if before is not None and was is not None and was != holds:
+            self._take(before, was)
+        if pod is not None and holds is not None and was != holds:
+            self._by_node.setdefault(holds.node, {})[pod.key] = holds
+            self._touch(holds.node)
             if pod.job:
-                if before is None or before.held is None:  # the pod is new
+                if was is None:  # the pod is new
                     self._forget_failure(pod)
                 self._jobs[pod.job] += 1
                 self._grown.add(pod.job)
                 if pod.job not in self._failures and pod.job not in self._refusals:
                     self._told.discard(pod.job)  # `_take` has counted it as without a pod
 
-    def drop_pod(self, key: str) -> None:
-        """Drop a pod."""
-        before = self._pods.pop(key, None)
-        if before is not None:
-            self._troubled.drop(before)
-            self._take(before)
-
-    def list_nodes(self, nodes: Iterable[NodeFact]) -> None:
-        """Take over a whole list of nodes."""
-        listed = {node.name: node for node in nodes}
-        for name in [name for name in self._nodes if name not in listed]:
-            self.drop_node(name)
-        for node in listed.values():
-            self.put_node(node)
-
-    def put_node(self, node: NodeFact) -> None:
-        """Take over a node."""
-        self._date(node.heard)
-        before = self._nodes.get(node.name)
-        if before == node:
-            return
-        self._nodes[node.name] = node
-        self._touch_node(node.name)
-        if before is None or before.labels != node.labels:
+    def _change_node(self, before: NodeFact | None, node: NodeFact | None) -> None:
+        name = _either(before, node).key
+        self._touch(name)
+        self._relaid()
+        if before is None or node is None or before.labels != node.labels:
             self._domains = None
 
-    def drop_node(self, name: str) -> None:
-        """Drop a node."""
-        if self._nodes.pop(name, None) is not None:
-            self._touch_node(name)
-            self._domains = None
+    def _change_hypernode(self, *_: HyperNodeFact | None) -> None:
+        self._domains = None
+        self._relaid()
 
-    def list_hypernodes(self, hypernodes: Iterable[HyperNodeFact]) -> None:
-        """Take over all HyperNodes."""
-        listed = {each.name: each for each in hypernodes}
-        if listed != self._hypernodes:
-            self._hypernodes = listed
-            self._domains = None
-            self._freed = True
-            self._version += 1
-            self._layout = self._version
+    def _change_podgroup(self, before: PodGroupFact | None, after: PodGroupFact | None) -> None:
+        """Keep the words of Volcano: it sets their time with each change, the first one counts."""
+        key, job = _either(before, after).key, _either(before, after).job
+        groups = self._unschedulable.setdefault(job, {})
+        known, said = groups.pop(key, None), None if after is None else after.said
+        if said is not None:
+            groups[key] = said if known is None else replace(said, since=known.since)
+        if not groups:
+            del self._unschedulable[job]
+        if groups.get(key) != known:
+            self._told.add(job)
 
-    def put_hypernode(self, hypernode: HyperNodeFact) -> None:
-        """Take over a HyperNode."""
-        self.list_hypernodes((self._hypernodes | {hypernode.name: hypernode}).values())
+    def _change_event(
+        self, before: RefusalFact | MountFact | None, after: RefusalFact | MountFact | None
+    ) -> None:
+        """Keep refusals by vcjob; the pod of a mount may still wait without its Event."""
+        if isinstance(before, RefusalFact):
+            events = self._refusals[before.job]
+            del events[before.key]
+            if not events:
+                del self._refusals[before.job]
+        if isinstance(after, RefusalFact):
+            self._refusals.setdefault(after.job, {})[after.key] = after.refused
+            self._told.add(after.job)
+        elif isinstance(after, MountFact):
+            self._troubled.mount(after)
 
-    def drop_hypernode(self, name: str) -> None:
-        """Drop a HyperNode."""
-        self.list_hypernodes(each for each in self._hypernodes.values() if each.name != name)
+    def _publishes(self, *_: object) -> None:
+        """Note that nodes may have other devices: they are counted once, for the next view."""
+        self._devices_changed = True
+        self._relaid()
+
+    def _change_claim(self, before: ClaimFact | None, after: ClaimFact | None) -> None:
+        """Count the devices of a claim, which its pod holds beside its request."""
+        if before is not None and before.held:
+            claims = self._claimed[before.pod]
+            del claims[before.key]
+            if not claims:
+                del self._claimed[before.pod]
+        if after is not None and after.held:
+            self._claimed.setdefault(after.pod, {})[after.key] = after.held
+        for claim in filter(None, (before, after)):
+            pod = self._facts[PODS].get(claim.pod)
+            if pod is not None and pod.held is not None:
+                self._touch(pod.held.node)
 
     def refused(self, job: str) -> PodsRefused | None:
         """Return why the member refuses the pods of a vcjob: the latest words of its Events."""
-        found = [each.refused for each in self._refusals.get(job, {}).values()]
-        return max(found, key=lambda each: each.last, default=None)
+        return max(self._refusals.get(job, {}).values(), key=lambda each: each.last, default=None)
 
     def unschedulable(self, job: str) -> Unschedulable | None:
         """Return why Volcano finds no nodes for the pods of a vcjob, and since when.
@@ -222,76 +267,15 @@ class MemberFold:
         found = self._unschedulable.get(job, {}).values()
         return max(found, key=lambda each: each.since, default=None)
 
-    def list_podgroups(self, podgroups: Iterable[PodGroupFact | None]) -> None:
-        """Take over a whole list of PodGroups."""
-        listed = {each.key: each for each in podgroups if each is not None}
-        for keys in list(self._unschedulable.values()):
-            for key in keys.keys() - listed.keys():
-                self.drop_podgroup(key)
-        for each in listed.values():
-            self.put_podgroup(each)
-
-    def put_podgroup(self, podgroup: PodGroupFact | None) -> None:
-        """Take over a PodGroup; None is one of no vcjob.
-
-        Volcano sets the time of its words with each of their changes: they count from the first.
-        """
-        if podgroup is None:
-            return
-        said, groups = podgroup.said, self._unschedulable.get(podgroup.job, {})
-        before = groups.get(podgroup.key)
-        if said is None:
-            self.drop_podgroup(podgroup.key)
-        elif before is None or before.message != said.message:
-            since = said.since if before is None else before.since
-            groups = self._unschedulable.setdefault(podgroup.job, {})
-            groups[podgroup.key] = Unschedulable(said.message, since)
-            self._told.add(podgroup.job)
-
-    def drop_podgroup(self, key: str) -> None:
-        """Drop a PodGroup."""
-        for job, groups in list(self._unschedulable.items()):
-            if groups.pop(key, None) is not None:
-                self._told.add(job)
-                if not groups:
-                    del self._unschedulable[job]
-
     def trouble(self, job: str, now: datetime) -> PodsTrouble | None:
         """Return the worst trouble of a vcjob's pods; None while they have none."""
         return self._troubled.worst(job, now)
-
-    def list_events(self, events: Iterable[RefusalFact | MountFact | None]) -> None:
-        """Take over all Events about refused pods and volumes."""
-        self._refusals.clear()
-        self._troubled.forget_mounts()
-        for each in events:
-            self.put_event(each)
-
-    def put_event(self, event: RefusalFact | MountFact | None) -> None:
-        """Take over an Event about refused pods or a volume; None is one about anything else."""
-        if isinstance(event, MountFact):
-            self._troubled.mount(event)
-        if not isinstance(event, RefusalFact):
-            return
-        events = self._refusals.setdefault(event.job, {})
-        events[event.key] = event
-        if len(events) > _EVENTS:
-            del events[next(iter(events))]
-        self._told.add(event.job)
-        while len(self._refusals) > _FAILURES:
-            del self._refusals[next(iter(self._refusals))]
-
-    def drop_event(self, key: str) -> None:
-        """Drop an Event, whose time to live is over; the pod of a mount may still wait."""
-        for job, events in list(self._refusals.items()):
-            if events.pop(key, None) is not None and not events:
-                del self._refusals[job]
 
     def view(self, as_of: datetime) -> MemberView:
         """Return the member as it was at `as_of`; unchanged content is the value of before."""
         if self._view is None or self._view.version != self._version or self._view.as_of != as_of:
             self._resolve()
-            self._changed.update(self.devices.publish(self._nodes))
+            self._publish()
             self._view = MemberView(
                 version=self._version,
                 as_of=as_of,
@@ -318,12 +302,12 @@ class MemberFold:
             return self._view.nodes
         are_same = self._view is not None
         for name in self._changed:
-            node = self._nodes.get(name)
+            node = self._facts[NODES].get(name)
             are_same = are_same and (name in self._shown) is (node is not None)
             if node is None:
                 self._shown.pop(name, None)
             else:
-                self._shown[name] = _shown(node, self._pods_on(name), self.devices.of(name))
+                self._shown[name] = _shown(node, self._pods_on(name), _of(self._devices, name))
         if self._view is None or not are_same:
             self._places = {name: place for place, name in enumerate(sorted(self._shown))}
             found = [self._shown[name] for name in self._places]
@@ -339,11 +323,8 @@ class MemberFold:
             return self._view.jobs
         return dict(self._jobs)
 
-    def _take(self, pod: PodFact) -> None:
-        """Take back what a pod holds."""
-        held = pod.held
-        if held is None:
-            return
+    def _take(self, pod: PodFact, held: PodHeld) -> None:
+        """Take back what a pod has held."""
         pods = self._by_node[held.node]
         del pods[pod.key]
         if not pods:
@@ -377,37 +358,38 @@ class MemberFold:
         self._version += 1
         self._changed.add(node)
 
-    def _touch_pod(self, key: str) -> None:
-        """Count the node of a pod again: its claims hold other devices."""
-        pod = self._pods.get(key)
-        if pod is not None and pod.held is not None:
-            self._touch(pod.held.node)
-
-    def _devices_changed(self) -> None:
-        """Note that nodes may have other devices: they are counted once, for the next view."""
+    def _relaid(self) -> None:
+        """Note a change of nodes or HyperNodes by themselves, and not only of pods."""
         self._version += 1
         self._layout = self._version
         self._freed = True
 
+    def _publish(self) -> None:
+        """Count the devices of the nodes again, if slices or classes have changed."""
+        if not self._devices_changed:
+            return
+        facts, old = self._facts, self._devices
+        self._devices_changed, self._devices = False, {}
+        if self._served >= _PUBLISHING:
+            slices, classes = facts[RESOURCE_SLICES].values(), facts[DEVICE_CLASSES].values()
+            self._devices = published(slices, classes)
+        self._changed.update(
+            name for name in facts[NODES] if _of(self._devices, name) != _of(old, name)
+        )
+
     def _pods_on(self, node: str) -> Mapping[str, PodHeld]:
         """Return the pods of a node with the devices that their claims hold."""
-        pods, held = self._by_node.get(node, {}), self.devices.held
-        if not held:
+        pods, claimed = self._by_node.get(node, {}), self._claimed
+        if not claimed:
             return pods
         return {
             key: replace(
-                pod, request=shared_resources({**pod.request, **total(held[key].values())})
+                pod, request=shared_resources({**pod.request, **total(claimed[key].values())})
             )
-            if key in held
+            if key in claimed
             else pod
             for key, pod in pods.items()
         }
-
-    def _touch_node(self, name: str) -> None:
-        """Mark a node that has changed by itself, and not only by its pods."""
-        self._touch(name)
-        self._layout = self._version
-        self._freed = True
 
     def _forget_failure(self, pod: PodFact) -> None:
         """Drop the failure of a vcjob whose pods are created again, or of which another is new."""
@@ -433,32 +415,47 @@ class MemberFold:
             return
         self._domains, self._unresolved = (), ""
         try:
-            self._domains = resolved(self._hypernodes, self._nodes)
+            self._domains = resolved(self._facts[HYPERNODES], self._facts[NODES])
         except NotKnownError as error:
             self._unresolved = str(error)
 
+    # What a change means: the methods get what was known of an object, and what is known now.
+    _changes: Final[Mapping[Resource, Callable[["MemberFold", Any, Any], None]]] = {
+        PODS: _change_pod,
+        NODES: _change_node,
+        HYPERNODES: _change_hypernode,
+        PODGROUPS: _change_podgroup,
+        CORE_EVENTS: _change_event,
+        RESOURCE_SLICES: _publishes,
+        DEVICE_CLASSES: _publishes,
+        RESOURCE_CLAIMS: _change_claim,
+    }
+
 
 def view_of(
-    pods: Iterable[PodFact],
-    nodes: Iterable[NodeFact],
-    hypernodes: Iterable[HyperNodeFact] = (),
-    devices: Sequence[Iterable[Any] | None] = (None, None, ()),
-    *,
-    as_of: datetime,
+    facts: Mapping[Resource, Iterable[Fact | None] | None], *, as_of: datetime
 ) -> MemberView:
-    """Return a member as one list of its objects shows it; `devices` in the order of DEVICE_FACTS.
-
-    None: the member does not serve this resource.
-    """
+    """Return a member as one list of each resource shows it; None: it does not serve that."""
     fold = MemberFold()
-    slices, classes, claims = devices
-    fold.devices.list_slices(slices)
-    fold.devices.list_classes(classes)
-    fold.devices.list_claims(claims or ())
-    fold.list_nodes(nodes)
-    fold.list_pods(pods)
-    fold.list_hypernodes(hypernodes)
+    for resource, listed in facts.items():
+        fold.replace(resource, listed)
     return fold.view(as_of)
+
+
+def _has_ended(fact: Fact) -> bool:
+    """Return whether a pod has ended: of a list they come last, a later pod begins a new run."""
+    return isinstance(fact, PodFact) and fact.held is None
+
+
+def _either(before: T | None, after: T | None) -> T:
+    found = before if after is None else after
+    assert found is not None
+    return found
+
+
+def _of(devices: Mapping[str, Resources], node: str) -> Resources:
+    """Return the devices of a node; nothing is known of them if the result is empty."""
+    return devices.get(node, devices.get("", {}))
 
 
 def _shown(node: NodeFact, pods: Mapping[str, PodHeld], devices: Resources) -> MemberNode:
@@ -470,7 +467,7 @@ def _shown(node: NodeFact, pods: Mapping[str, PodHeld], devices: Resources) -> M
     for pod in pods.values():
         accumulate(free, pod.request, -1)
     return MemberNode(
-        name=node.name,
+        name=node.key,
         state=node.state,
         allocatable=allocatable,
         free=shared_resources(free),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hyperjob_engine.members.facts import HyperNodeFact, NodeFact
-from hyperjob_engine.members.patterns import NotKnownError, Pattern, Work
+from hyperjob_engine.members.patterns import Names, NotKnownError, Work
 from hyperjob_engine.model.members import HyperNode, Labels
 
 _MOST: Final = 1_000
@@ -34,12 +34,12 @@ def resolved(
     work, room = Work(most), _MOST_NODES
     found: dict[str, HyperNode] = {}
     lookup = _Lookup(hypernodes, nodes, work)
-    for each in sorted(hypernodes.values(), key=lambda each: (each.tier, each.name)):
+    for each in sorted(hypernodes.values(), key=lambda each: (each.tier, each.key)):
         own = lookup.nodes_of(each, found)
         room -= len(own)
         if room < 0:
             raise NotKnownError(f"its HyperNodes have more than {_MOST_NODES} nodes together")
-        found[each.name] = HyperNode(each.name, each.tier, own, each.tier_name)
+        found[each.key] = HyperNode(each.key, each.tier, own, each.tier_name)
     return tuple(found[name] for name in sorted(found))
 
 
@@ -55,13 +55,14 @@ class _Lookup:
         self._hypernodes = hypernodes
         self._nodes = nodes
         self._work = work
+        self._texts: dict[bool, Names] = {}
         self._found: dict[tuple[str, bool], set[str]] = {}  # by pattern, of nodes or HyperNodes
         self._by_label: dict[tuple[str, str], set[str]] = defaultdict(set)
         if any(each.node_labels for each in hypernodes.values()):
             for node in nodes.values():
                 work.spend(5 * len(node.labels))
                 for label in node.labels:
-                    self._by_label[label].add(node.name)
+                    self._by_label[label].add(node.key)
 
     def nodes_of(self, hypernode: HyperNodeFact, lower: Mapping[str, HyperNode]) -> frozenset[str]:
         """Return the known nodes of a HyperNode; `lower` are those found before, by name."""
@@ -81,11 +82,14 @@ class _Lookup:
 
     def _matching(self, patterns: Iterable[str], names: Collection[str]) -> set[str]:
         found: set[str] = set()
+        of_nodes = names is self._nodes
         for pattern in patterns:
-            known = self._found.get((pattern, names is self._nodes))
+            known = self._found.get((pattern, of_nodes))
             if known is None:
-                known = Pattern(pattern, self._work).matching(names)
-                self._found[pattern, names is self._nodes] = known
+                text = self._texts.get(of_nodes)
+                if text is None:
+                    text = self._texts[of_nodes] = Names(names, self._work)
+                known = self._found[pattern, of_nodes] = text.matching(pattern)
             self._work.spend(1 + len(known))
             found |= known
         return found

@@ -49,10 +49,6 @@ class Troubled:
         if event.pod in self._pods:
             self._news.add(self._pods[event.pod][0])
 
-    def forget_mounts(self) -> None:
-        """Drop all Events about volumes: a new list of them follows."""
-        self._mounts.clear()
-
     def news(self) -> frozenset[str]:
         """Return the vcjobs of which a pod has another trouble since the last call."""
         found = frozenset(self._news)

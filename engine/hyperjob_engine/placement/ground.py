@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, Self
 
@@ -86,35 +87,26 @@ _LEAVES: Final[Mapping[Vacating, Callable[[PodHeld], bool]]] = {
 class Ground:
     """The nodes of a view, what is free on each, and the counts of the kinds asked for so far.
 
-    The view never changes: all other fields are answers that are computed once. `counted`,
-    `known_sorts` and `known_sums` are also read by the next ground, which takes over what
-    `_changed`, the positions of nodes that differ from `_before`, leaves valid.
+    The view never changes: all other fields are answers that are computed once. The next ground
+    reads `counted`, `sums` and `parting`, and takes over what `_changed`, the positions of nodes
+    that differ from `_before`, leaves valid.
     """
 
     def __init__(self, view: MemberView, before: Self | None = None) -> None:
         self.view = view
         self.nodes = view.nodes
-        self.counted: dict[Kind, Sequence[int]] = {}
         self.answers: dict[object, Any] = {}
         """Whether items fit, as `packing` has computed it."""
+        self.counted: dict[Kind, Sequence[int]] = {}
         self._totals: dict[Kind, int] = {}
-        self._labels: list[dict[str, str]] | None = None
-        self._domains: Sequence[NetworkDomain] | None = None
         self._inside: dict[tuple[Kind, int], int] = {}
-        self._before = None
-        self._changed: Collection[int] = range(len(view.nodes))
+        self._vacated: dict[Vacating, Ground] = {}
+        self._before: Ground | None = None
+        self._changed: Sequence[int] = ()
         if before is not None and len(before.nodes) == len(view.nodes):
             self._before = before
             pairs = enumerate(zip(view.nodes, before.nodes, strict=True))
             self._changed = [i for i, (node, old) in pairs if node is not old]
-        self.parting = self._parted()
-        self._parting = bool(self.parting or (before is not None and before.parting))
-        self._waiting: Counter[Kind] | None = None
-        self._free: Resources | None = None
-        self.known_sorts: tuple[Sequence[int], Sequence[MemberNode]] | None = None
-        self.known_sums: tuple[Resources, Resources] | None = None
-        self._vacated: dict[Vacating, Ground] = {}
-        self._jobs: dict[str, Counter[Frozen]] | None = None
 
     def counts(self, kind: Kind) -> Sequence[int]:
         """Return how many pods of a kind each node holds beside the pods that it has."""
@@ -143,77 +135,79 @@ class Ground:
             self._inside[kind, domain] = known
         return known
 
-    @property
+    @cached_property
     def domains(self) -> Sequence[NetworkDomain]:
         """Return all HyperNodes, the lowest tiers first, and last the whole cluster.
 
         Volcano counts the whole cluster as a HyperNode above all others.
         """
-        if self._domains is None:
-            positions = {node.name: i for i, node in enumerate(self.nodes)}
-            known = sorted(self.view.hypernodes, key=lambda each: each.tier)
-            top = HyperNode(
-                "", max((each.tier for each in known), default=0) + 1, frozenset(positions)
+        positions = {node.name: i for i, node in enumerate(self.nodes)}
+        known = sorted(self.view.hypernodes, key=lambda each: each.tier)
+        top = HyperNode("", max((each.tier for each in known), default=0) + 1, frozenset(positions))
+        return [
+            NetworkDomain(
+                each.tier,
+                each.tier_name,
+                frozenset(positions[name] for name in each.nodes if name in positions),
             )
-            self._domains = [
-                NetworkDomain(
-                    each.tier,
-                    each.tier_name,
-                    frozenset(positions[name] for name in each.nodes if name in positions),
-                )
-                for each in (*known, top)
-            ]
-        return self._domains
+            for each in (*known, top)
+        ]
 
-    @property
+    @cached_property
     def waiting(self) -> Counter[Kind]:
         """Return the pods without a node that would find one, those with the largest first."""
-        if self._waiting is None:
-            self._waiting = self._settle()
-        return self._waiting
+        found: Counter[Kind] = Counter()
+        if not self.view.waiting:
+            return found
+        left = [node.free for node in self.nodes]
+        numbers = Counter(waiting_kind(pod) for pod in self.view.waiting)
+        for kind in sorted(numbers, key=lambda each: each.request, reverse=True):
+            for i, most in enumerate(self.counts(kind)):
+                taken = min(most, room(left[i], kind.request), numbers[kind] - found[kind])
+                if taken > 0:
+                    left[i] = subtract(left[i], {n: a * taken for n, a in kind.request})
+                    found[kind] += taken
+        return found
 
-    @property
+    @cached_property
     def free(self) -> Resources:
         """Return what the ready nodes have free, without what waiting pods will take of it."""
-        if self._free is None:
-            held = (
-                {name: amount * number for name, amount in kind.request}
-                for kind, number in self.waiting.items()
-            )
-            self._free = subtract(self.sums[0], total(held))
-        return self._free
+        held = (
+            {name: amount * number for name, amount in kind.request}
+            for kind, number in self.waiting.items()
+        )
+        return subtract(self.sums[0], total(held))
 
     @property
     def allocatable(self) -> Resources:
         """Return what all nodes have together, those that take no pods now included."""
         return self.sums[1]
 
-    @property
+    @cached_property
     def sums(self) -> tuple[Resources, Resources]:
         """Return what is free on all ready nodes, and what all nodes have; do not change them."""
-        if self.known_sums is None:
-            before, free, whole = self._before, dict[str, int](), dict[str, int]()
-            changed = [(node, 1) for node in self.nodes]
-            known = before.known_sums if before is not None else None
-            if before is not None and known is not None:
-                free, whole = dict(known[0]), dict(known[1])
-                changed = [(self.nodes[i], 1) for i in self._changed]
-                changed += [(before.nodes[i], -1) for i in self._changed]
-            for node, sign in changed:
-                accumulate(whole, node.allocatable, sign)
-                accumulate(free, _usable(node), sign)
-            self.known_sums = free, whole
-        return self.known_sums
+        before, free, whole = self._before, dict[str, int](), dict[str, int]()
+        changed = [(node, 1) for node in self.nodes]
+        if before is not None:
+            free, whole = dict(before.sums[0]), dict(before.sums[1])
+            changed = [(self.nodes[i], 1) for i in self._changed]
+            changed += [(before.nodes[i], -1) for i in self._changed]
+        for node, sign in changed:
+            accumulate(whole, node.allocatable, sign)
+            accumulate(free, _usable(node), sign)
+        return free, whole
 
     def pods_of(self, job: str) -> Mapping[Frozen, int]:
         """Return the pods of a vcjob, by namespace/name, that do not end: numbers by request."""
-        if self._jobs is None:
-            self._jobs = {}
-            for pod in self._pods():
-                if pod.job and not pod.ending:
-                    counts = self._jobs.setdefault(_of_job(pod), Counter())
-                    counts[tuple(sorted(pod.request.items()))] += 1
         return self._jobs.get(job, {})
+
+    @cached_property
+    def _jobs(self) -> Mapping[str, Counter[Frozen]]:
+        found: dict[str, Counter[Frozen]] = {}
+        for pod in self._pods():
+            if pod.job and not pod.ending:
+                found.setdefault(_of_job(pod), Counter())[tuple(sorted(pod.request.items()))] += 1
+        return found
 
     def leaving(self, jobs: Collection[str]) -> Mapping[str, Resources]:
         """Return what the pods of these vcjobs hold, and under "" what other ending pods hold."""
@@ -231,9 +225,11 @@ class Ground:
         """Return the domain of a node by a topology key; None if the node has no such label."""
         if key == HOSTNAME:
             return self.nodes[position].name
-        if self._labels is None:
-            self._labels = [dict(node.labels) for node in self.nodes]
         return self._labels[position].get(key)
+
+    @cached_property
+    def _labels(self) -> Sequence[Mapping[str, str]]:
+        return [dict(node.labels) for node in self.nodes]
 
     def without(self, jobs: Collection[str]) -> "Ground":
         """Return the ground after the pods of these vcjobs, by namespace/name, have ended."""
@@ -259,59 +255,56 @@ class Ground:
         return Ground(view, self)
 
     def forget(self) -> None:
-        """Let go of the ground before: each ground holds its counts alone."""
+        """Let go of the ground before, after taking over its sums and counts."""
+        _ = self.sums
         self._before = None
 
-    @property
-    def sorts(self) -> tuple[Sequence[int], Sequence[MemberNode]]:
+    @cached_property
+    def _sorts(self) -> tuple[Sequence[int], Sequence[MemberNode]]:
         """Return the sort of each node by number, and a node of each sort.
 
-        Nodes of a sort are equal for all kinds of pods, their labels and pods aside. A sort may
-        have no node any more.
+        Nodes of a sort are equal for all kinds of pods, their labels and pods aside: many nodes
+        share one value of each of the other facts.
         """
-        if self.known_sorts is None:
-            before = self._before
-            known = before.known_sorts if before is not None else None
-            if before is None or known is None or len(known[1]) > len(self.nodes):
-                self.known_sorts = _sorted(self.nodes, {}, [])
-            else:
-                keys = {_sort_key(node): number for number, node in enumerate(known[1])}
-                numbers, examples = list(known[0]), list(known[1])
-                found, _ = _sorted([self.nodes[i] for i in self._changed], keys, examples)
-                for i, number in zip(self._changed, found, strict=True):
-                    numbers[i] = number
-                self.known_sorts = numbers, examples
-        return self.known_sorts
+        numbers: dict[tuple[object, ...], int] = {}
+        examples: list[MemberNode] = []
+        found = []
+        for node in self.nodes:
+            key = id(node.free), id(node.allocatable), id(node.taints), node.state
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = len(examples)
+                examples.append(node)
+            found.append(number)
+        return found, examples
 
     def _count(self, kind: Kind) -> Sequence[int]:
         """Return how many pods of a kind each node holds, from the ground before if it can.
 
         With anti-affinity a pod on one node changes the counts of others: all are counted again.
         """
-        before = self._before.counted.get(kind) if self._before is not None else None
-        alike = not self._parting and not kind.wants.apart and not kind.wants.ports
-        if before is None or self._before is None or not alike:
-            barred = self._barred(kind)
-            numbers, examples = self.sorts
-            rooms = [_room_on(node, kind) for node in examples]
-            found = [rooms[number] for number in numbers]
-            if kind.wants.selector or kind.wants.terms:
-                pairs = zip(found, self.nodes, strict=True)
-                found = [most if most and matches(node, kind.wants) else 0 for most, node in pairs]
-            return [0 if i in barred else each for i, each in enumerate(found)] if barred else found
-        found = list(before)
-        for i in self._changed:
-            found[i] = _room_on(self.nodes[i], kind) if matches(self.nodes[i], kind.wants) else 0
-        return found
+        before = self._before
+        parts = kind.wants.apart or kind.wants.ports or self.parting
+        if before is not None and kind in before.counted and not parts and not before.parting:
+            found = list(before.counted[kind])
+            for i in self._changed:
+                found[i] = (
+                    _room_on(self.nodes[i], kind) if matches(self.nodes[i], kind.wants) else 0
+                )
+            return found
+        barred = self._barred(kind)
+        numbers, examples = self._sorts
+        rooms = [_room_on(node, kind) for node in examples]
+        found = [rooms[number] for number in numbers]
+        if kind.wants.selector or kind.wants.terms:
+            pairs = zip(found, self.nodes, strict=True)
+            found = [most if most and matches(node, kind.wants) else 0 for most, node in pairs]
+        return [0 if i in barred else each for i, each in enumerate(found)] if barred else found
 
-    def _parted(self) -> list[tuple[PodHeld, int]]:
+    @cached_property
+    def parting(self) -> Sequence[tuple[PodHeld, int]]:
         """Return the pods with anti-affinity, and the positions of their nodes."""
-        changed, before = set(self._changed), self._before
-        known = (
-            [] if before is None else [each for each in before.parting if each[1] not in changed]
-        )
-        new = ((pod, i) for i in self._changed for pod in self.nodes[i].pods if pod.apart)
-        return [*known, *new]
+        return [(pod, i) for i, node in enumerate(self.nodes) for pod in node.pods if pod.apart]
 
     def _barred(self, kind: Kind) -> Collection[int]:
         """Return the nodes that a kind must not use by anti-affinity or ports of pods on them."""
@@ -343,43 +336,6 @@ class Ground:
     def _domain(self, position: int, term: Apart) -> Iterable[tuple[str, str]]:
         where = self.domain(position, term.topology_key)
         return () if where is None else ((term.topology_key, where),)
-
-    def _settle(self) -> Counter[Kind]:
-        """Return how many waiting pods of each kind would find a node, one after the other."""
-        found: Counter[Kind] = Counter()
-        if not self.view.waiting:
-            return found
-        left = [node.free for node in self.nodes]
-        numbers = Counter(waiting_kind(pod) for pod in self.view.waiting)
-        for kind in sorted(numbers, key=lambda each: each.request, reverse=True):
-            for i, most in enumerate(self.counts(kind)):
-                taken = min(most, room(left[i], kind.request), numbers[kind] - found[kind])
-                if taken > 0:
-                    left[i] = subtract(left[i], {n: a * taken for n, a in kind.request})
-                    found[kind] += taken
-        return found
-
-
-def _sorted(
-    nodes: Iterable[MemberNode],
-    keys: dict[tuple[object, ...], int],
-    examples: list[MemberNode],
-) -> tuple[list[int], list[MemberNode]]:
-    """Return the sort of each node; add new sorts to `keys` and `examples`."""
-    found = []
-    for node in nodes:
-        key = _sort_key(node)
-        number = keys.get(key)
-        if number is None:
-            number = keys[key] = len(examples)
-            examples.append(node)
-        found.append(number)
-    return found, examples
-
-
-def _sort_key(node: MemberNode) -> tuple[object, ...]:
-    """Return a key, equal for nodes of one sort: many nodes share one value of each."""
-    return id(node.free), id(node.allocatable), id(node.taints), node.state
 
 
 def _room_on(node: MemberNode, kind: Kind) -> int:

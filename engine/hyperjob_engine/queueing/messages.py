@@ -1,6 +1,6 @@
 """The messages of waiting HyperJobs: which of them differ from the present facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from hyperjob_engine.model.line import (
@@ -93,11 +93,21 @@ def _exceeds_clusters(state: QueueState, waiting: Pending, *, asked: bool) -> bo
     return bool(known)
 
 
+def stopped_for(state: QueueState, key: str) -> Mapping[str, datetime]:
+    """Return the stopped HyperJobs for whose pods a head waits, and until when at the latest."""
+    if key != state.last.kept_for:
+        return {}
+    return {pods.key: pods.until for pods in state.ending if pods.key}
+
+
 def _expected_text(state: QueueState, key: str) -> str:
-    """Return the expected start to the minute, or of a HyperJob behind a head to ten minutes."""
+    """Return the expected start to the minute, or of a HyperJob behind a head to ten minutes.
+
+    Of a head without one it is what it waits for.
+    """
     start = start_of(state, key)
     if start is None:
-        return ""
+        return " ".join(stopped_for(state, key))
     minute = start.at.minute if key in state.last.starts else start.at.minute // 10
     return f"{start.at:%Y%m%d%H} {minute} {start.after}"
 

@@ -22,7 +22,7 @@ from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since, size_for
 from hyperjob_engine.queueing.forecast import start_of
-from hyperjob_engine.queueing.messages import code_of, message_facts
+from hyperjob_engine.queueing.messages import code_of, message_facts, stopped_for
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
 from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, Entry, Pending, Turn
@@ -185,6 +185,7 @@ def _wait_of(
         making_way = [_turn_text(state.turn)]
     elif code is WaitCode.CAPACITY and place == 1:
         making_way += _large_text(state, waiting)
+    making_way += _stopped_text(state, key)
     if making_way:
         text = f"{text}; {' and '.join(making_way)}"
     return Wait(
@@ -214,6 +215,16 @@ def _large_text(state: QueueState, waiting: Pending) -> list[str]:
         return []
     at = rfc3339(later(created, queue.patience * LONGEST_WAIT))
     return [f"it is larger than the share of its queue, and has its turn about {at} at the latest"]
+
+
+def _stopped_text(state: QueueState, key: str) -> list[str]:
+    """Return whose pods still hold the room that was made for a head, and until when."""
+    stopped = stopped_for(state, key)
+    if not stopped:
+        return []
+    names = dict.fromkeys(name_for(state, key, each) for each in stopped)
+    until = rfc3339(max(stopped.values()))
+    return [f"waits for the pods of {listed(list(names))}, stopped, to end by {until}"]
 
 
 def _place_text(state: QueueState, waiting: Pending, place: int, length: int) -> str:

@@ -20,7 +20,7 @@ from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob.table import indented, table
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.resources import CLUSTERS, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, QUEUES
 from hyperjob_core.text import once
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
@@ -128,9 +128,11 @@ def _views(config: "SandboxConfig") -> dict[str, MemberView]:
     now = datetime.now(UTC)
     return {
         each.name: view_of(
-            map(pod_fact, others_of(each)),
-            map(node_fact, nodes_of(each)),
-            map(hypernode_fact, hypernodes_of(each)),
+            {
+                PODS: map(pod_fact, others_of(each)),
+                NODES: map(node_fact, nodes_of(each)),
+                HYPERNODES: map(hypernode_fact, hypernodes_of(each)),
+            },
             as_of=now,
         )
         for each in config.clusters

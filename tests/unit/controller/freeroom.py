@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
+from hyperjob_core.kube.resources import NODES, PODS
 from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
@@ -222,7 +223,7 @@ class Fleet:
         )
         self.views = {
             **self.views,
-            name: view_of(map(pod_fact, pods), [node], as_of=self.time()),
+            name: view_of({PODS: map(pod_fact, pods), NODES: [node]}, as_of=self.time()),
         }
         for key in list(self.jobs):
             self.reservations.update(f"default/{key}", now=self.time())

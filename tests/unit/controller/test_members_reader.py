@@ -435,7 +435,7 @@ async def test_one_call_renews_the_views_of_few_members_and_counts_pods_as_views
 
 
 SLOW: dict[str, tuple[Any, str]] = {
-    "facts": (members_member._Folding, "kept"),
+    "facts": (members_member.Member, "_charge"),
     "fold": (MemberFold, "news"),
     "view": (MemberFold, "_resolve"),
 }
@@ -449,8 +449,9 @@ async def test_a_member_with_an_object_that_takes_too_long_is_not_known_and_trie
     world, real, slow = World(), getattr(owner, name), {"x"}
 
     def slowed(found: Any, *args: Any) -> Any:
-        raw = args[0]["metadata"]["name"] if args else ""
-        if slow & {raw, *getattr(found, "_hypernodes", ())}:
+        key = getattr(args[-1], "key", "") if args else ""
+        facts = getattr(found, "_facts", {HYPERNODES: ()})
+        if slow & {key, *facts[HYPERNODES]}:
             world.cpu.spend(600.0)
         return real(found, *args)
 

@@ -62,6 +62,12 @@ PAUSES: dict[str, tuple[Watch, float, float]] = {
         15,
         15,
     ),
+    "a silent read that was the first": (reporting(0, 1, 2, silent=1), 120, 240),
+    "a silent read of a program that has announced a phase": (
+        replace(reporting(0, looked=at(5), silent=1), track=track(0, 1, 2, phase="evaluate")),
+        120,
+        240,
+    ),
 }
 
 
@@ -96,29 +102,6 @@ def test_the_look_at_a_silence_comes_before_the_usual_read(
     fields: dict[str, Any], seconds: float
 ) -> None:
     assert reporting(0, 1, 2, silent=1, **fields).pause(120) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("made", "why"),
-    [
-        (reporting(0, 1, 2, looked=at(5)), "a step came"),
-        (reporting(0, 1, 2, silent=1), "it was never read"),
-        (reporting(0, 1, 2, silent=1, looked=at(5), stalled=True), "it has stalled"),
-        (
-            Watch(
-                source=source(),
-                track=track(0, 1, 2, phase="evaluate"),
-                found=True,
-                silent=1,
-                looked=at(5),
-            ),
-            "it has announced a phase",
-        ),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "",
-)
-def test_no_look_at_a_silence_is_due(made: Watch, why: str) -> None:
-    assert made.pause(120) >= 120, why
 
 
 def test_the_checkpoint_of_a_stopping_sub_job_is_the_oldest_that_a_pod_reports() -> None:

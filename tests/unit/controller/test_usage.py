@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.insight.usage import Usage
+from hyperjob_core.kube.resources import PODS
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.members.facts import pod_fact
 from hyperjob_engine.members.fold import MemberFold
@@ -68,10 +69,10 @@ class World:
     def run(self, name: str, queue: str = "vision", *, status: Object | None = None) -> None:
         self.jobs[f"ml/{name}-w-0"] = vcjob(name, queue)
         self.hyperjobs[f"ml/{name}"] = {"status": status or using("productive")}
-        self.fold.put_pod(pod_fact(pod(f"{name}-w-0-0", f"{name}-w-0")))
+        self.fold.put(PODS, pod_fact(pod(f"{name}-w-0-0", f"{name}-w-0")))
 
     def ends(self, name: str) -> None:
-        self.fold.drop_pod(f"ml/{name}-w-0-0")
+        self.fold.drop(PODS, f"ml/{name}-w-0-0")
 
     def passes(self, seconds: float) -> None:
         until = self.now + timedelta(seconds=seconds)
@@ -135,8 +136,8 @@ def test_pods_count_for_what_their_hyperjob_does(
 
 def test_pods_without_a_node_and_of_others_do_not_count(world: World) -> None:
     world.run("waits", "nodeless")
-    world.fold.put_pod(pod_fact(pod("waits-w-0-0", "waits-w-0", node="")))
-    world.fold.put_pod(pod_fact(pod("x", "theirs")))
+    world.fold.put(PODS, pod_fact(pod("waits-w-0-0", "waits-w-0", node="")))
+    world.fold.put(PODS, pod_fact(pod("x", "theirs")))
     world.passes(60)
     assert spent(world, "nodeless") == {}
 

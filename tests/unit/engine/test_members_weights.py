@@ -2,14 +2,13 @@
 
 import gc
 import tracemalloc
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
 from hyperjob_core.kube.resources import HYPERNODES, NODES, PODS, Resource
-from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
+from hyperjob_engine.members.facts import FACTS
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.placement.ground import ground_of
@@ -18,11 +17,7 @@ from tests.support.hostile import GROWING, grown, ordinary
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 COUNT = 40
-FOLDED: Final[Mapping[Resource, tuple[Callable[[Object], Any], Callable[..., object]]]] = {
-    PODS: (pod_fact, MemberFold.put_pod),
-    NODES: (node_fact, MemberFold.put_node),
-    HYPERNODES: (hypernode_fact, MemberFold.put_hypernode),
-}
+FOLDED: Final = (PODS, NODES, HYPERNODES)
 SAME = frozenset({"effect", "operator", "phase", "restartPolicy", "status", "type"})
 
 
@@ -48,15 +43,14 @@ def weighed(resource: Resource, objects: list[Object]) -> tuple[int, int]:
 
 def weighed_at_once(resource: Resource, objects: list[Object]) -> tuple[int, int]:
     """Return what the facts of objects weigh, and the memory of their fold, view and ground."""
-    fact, put = FOLDED[resource]
     gc.collect()
     tracemalloc.start()
     try:
         fold, weights, weight = MemberFold(), Weights(), 0
         for raw in objects:
-            found = fact(raw)
+            found = FACTS[resource](raw)
             weight += weights.of_fact(found)
-            put(fold, found)
+            fold.put(resource, found)
         view = fold.view(NOW)
         assert ground_of("east", view).free is not None
         del raw, found

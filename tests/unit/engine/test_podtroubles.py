@@ -7,6 +7,7 @@ import pytest
 
 from hyperjob.client.pods import pod_trouble
 from hyperjob_core.api.meta import Object
+from hyperjob_core.kube.resources import CORE_EVENTS, PODS
 from hyperjob_engine.members.facts import event_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.reasons.pods import PodsTrouble, TroubleKind, pods_trouble_text
@@ -259,7 +260,7 @@ def test_a_pod_has_a_trouble_in_words(raw: Object, reason: Reason | None, text: 
 
 def fold_of(*raws: Object) -> MemberFold:
     fold = MemberFold()
-    fold.list_pods(map(pod_fact, raws))
+    fold.replace(PODS, map(pod_fact, raws))
     return fold
 
 
@@ -286,12 +287,12 @@ def test_the_worst_trouble_of_the_pods_is_told_with_their_number() -> None:
         pods_trouble_text(worst(fold))
         == "scheduling gate g is not removed: pod p-7 and 2 more wait"
     )
-    fold.put_pod(pod_fact(CRASHED))
+    fold.put(PODS, pod_fact(CRASHED))
     assert worst(fold).pod == "p-1"
-    fold.put_pod(pod_fact(FAILING))
+    fold.put(PODS, pod_fact(FAILING))
     assert (worst(fold).pod, worst(fold).pods, worst(fold).failed) == ("p-2", 1, 1)
     for name in ("p-1", "p-2", "p-7", "p-8", "p-9"):
-        fold.drop_pod(f"ns/{name}")
+        fold.drop(PODS, f"ns/{name}")
     assert fold.trouble(JOB, LATE) is None
 
 
@@ -328,7 +329,7 @@ def test_words_stay_while_only_numbers_or_a_pause_of_the_kubelet_differ(
     fold = fold_of(first)
     text = pods_trouble_text(worst(fold))
     fold.news()
-    fold.put_pod(pod_fact(second))
+    fold.put(PODS, pod_fact(second))
     assert pods_trouble_text(worst(fold)) == text
     assert fold.news().jobs == frozenset()
 
@@ -349,7 +350,7 @@ STARTS = pod(**states(waiting("ContainerCreating")))
 def told(event: Object) -> str:
     fold = fold_of(STARTS)
     fold.news()
-    fold.put_event(event_fact(event))
+    fold.put(CORE_EVENTS, event_fact(event))
     found = fold.trouble(JOB, LATE)
     assert (JOB in fold.news().jobs) or found is None
     return "" if found is None else pods_trouble_text(found)
@@ -369,9 +370,9 @@ def test_a_volume_that_cannot_be_mounted_is_told_by_its_event() -> None:
 
 def test_a_volume_that_was_mounted_at_last_is_told_no_more() -> None:
     fold = fold_of(STARTS)
-    fold.put_event(event_fact(mount('secret "s" not found')))
+    fold.put(CORE_EVENTS, event_fact(mount('secret "s" not found')))
     assert worst(fold).trouble is not None
-    fold.put_pod(pod_fact(pod("Running", **states(running()))))
+    fold.put(PODS, pod_fact(pod("Running", **states(running()))))
     assert fold.trouble(JOB, LATE) is None
 
 
@@ -388,5 +389,5 @@ def test_what_is_kept_of_troubles_is_bounded() -> None:
         *(pod(name=f"p-{n}", **states(waiting("ContainerCreating"))) for n in range(1001))
     )
     for number in range(1001):
-        fold.put_event(event_fact(mount('secret "s" not found', pod=f"p-{number}")))
+        fold.put(CORE_EVENTS, event_fact(mount('secret "s" not found', pod=f"p-{number}")))
     assert worst(fold).pods == 1000

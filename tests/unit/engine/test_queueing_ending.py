@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.queueing.confirm import bounded
-from hyperjob_engine.queueing.evict import next_change
+from hyperjob_engine.queueing.evict import evicted_for, next_change
+from hyperjob_engine.queueing.messages import stale_messages
 from hyperjob_engine.queueing.queues import Queue, Tree
 from hyperjob_engine.queueing.reserve import begin
+from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import count_ending, update
 from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.queueing.usage import QueueUsage
@@ -59,6 +62,25 @@ def test_delete_and_recreate_gives_no_second_share_while_the_pods_run_on() -> No
     made.now += 9 * MINUTE
     assert made.decide() == ["ns/second"]
     assert made.used("default") == 8
+
+
+def test_the_head_says_for_whose_stopped_pods_it_waits_and_until_when() -> None:
+    made = Lingering({"a": 32}, shows_after=10 * MINUTE)
+    made.set_queues(queue("x", reclaimable=True), queue("y"))
+    made.submit(unit("lent", 32, queue="x"))
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 16, queue="y", age=5))
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
+    assert evicted_for(made.state, "ns/lent") == "ns/owner"
+    assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
+    made.give_back("ns/lent")
+    made.decide()
+    due = [each.key for each in stale_messages(made.state, now=made.now) if each.news]
+    assert "ns/owner" in due, "it is told at once"
+    end = rfc3339(made.now + 10 * MINUTE)
+    waits = f"waits for the pods of ns/lent, stopped, to end by {end}"
+    assert made.message("owner").endswith(f"; {waits}")
 
 
 def test_a_suspended_hyperjob_holds_its_share_until_its_pods_have_ended() -> None:

@@ -45,16 +45,6 @@ def test_a_queue_within_its_share_gets_it_back() -> None:
     assert "first of 1 in queue x" in made.message("lent")
 
 
-def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
-    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
-    made.decide()
-    made.now += 2 * LAG
-    made.submit(unit("owner", 16, queue="y", age=5))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
-    assert evicted_for(made.state, "ns/lent") == "ns/owner"
-    assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
-
-
 def test_a_new_leader_beside_other_workloads_decides_at_once() -> None:
     made = world([unit("lent", 40, queue="x")], LENDS, OWNER, a=64)
     made.foreign["a"] = 24

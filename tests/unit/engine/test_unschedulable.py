@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_core.kube.resources import PODGROUPS
 from hyperjob_engine.members.facts import podgroup_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.line import Wait
@@ -104,25 +105,25 @@ def test_words_of_a_podgroup_are_bounded() -> None:
 
 def fold_of(*raws: Object) -> MemberFold:
     fold = MemberFold()
-    fold.list_podgroups(map(podgroup_fact, raws))
+    fold.replace(PODGROUPS, map(podgroup_fact, raws))
     return fold
 
 
 def test_words_count_from_the_first_although_volcano_moves_their_time() -> None:
     fold = fold_of(podgroup(said("Unschedulable", 0 * SECOND)))
     assert fold.news().jobs == {"default/hj-trainer-0"}
-    fold.put_podgroup(podgroup_fact(podgroup(said("Unschedulable", 20 * SECOND, words="others"))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 20 * SECOND, words="others"))))
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable("others", NOW)
     assert fold.news().jobs == {"default/hj-trainer-0"}
-    fold.put_podgroup(podgroup_fact(podgroup(said("Unschedulable", 25 * SECOND, words="others"))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 25 * SECOND, words="others"))))
     assert not fold.news().jobs, "the same words again"
 
 
 def test_words_end_with_nodes_for_the_gang_and_begin_again() -> None:
     fold = fold_of(podgroup(said("Unschedulable", 0 * SECOND)))
-    fold.put_podgroup(podgroup_fact(podgroup(said("Unschedulable", 0 * SECOND), LATER)))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 0 * SECOND), LATER)))
     assert fold.unschedulable("default/hj-trainer-0") is None
-    fold.put_podgroup(podgroup_fact(podgroup(LATER, said("Unschedulable", 9 * SECOND))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(LATER, said("Unschedulable", 9 * SECOND))))
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable(CAUSE, NOW + 9 * SECOND)
 
 
@@ -132,9 +133,9 @@ def test_the_words_about_the_last_vcjob_of_a_name_count() -> None:
         podgroup(said("Unschedulable", 0 * SECOND, words="before")),
     )
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable("now", NOW + 9 * SECOND)
-    fold.drop_podgroup("default/hj-trainer-0-uid-2")
+    fold.drop(PODGROUPS, "default/hj-trainer-0-uid-2")
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable("before", NOW)
-    fold.list_podgroups(())
+    fold.replace(PODGROUPS, ())
     assert fold.unschedulable("default/hj-trainer-0") is None
 
 

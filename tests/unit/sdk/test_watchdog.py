@@ -13,6 +13,8 @@ from typing import IO
 import pytest
 
 from hyperjob.sdk import progress
+from hyperjob_core.api.status import ContainerFailure
+from hyperjob_engine.reasons.launchers import diagnosed
 
 FILE = Path(sys.modules[progress.__module__].__file__ or "")
 
@@ -154,6 +156,24 @@ assert callback.state_dict() == {}
         {"phase": "evaluate"},
         {"step": 5, "steps": 8, "saved": 5},
     ]
+
+
+def test_the_callback_names_the_process_that_lightning_has_lost(tmp_path: Path) -> None:
+    end = """
+import subprocess
+sys.stderr = sys.stdout
+from types import SimpleNamespace as Space
+children = [subprocess.Popen([sys.executable, "-c", each]) for each in (
+    "import time; time.sleep(100)", "import os; os._exit(3)"
+)]
+trainer = Space(strategy=Space(launcher=Space(procs=children)), global_rank=4)
+progress.ProgressCallback().on_exception(trainer, None, RuntimeError())
+children[0].kill()
+"""
+    with program(tmp_path, end) as process:
+        said = process.communicate(timeout=60)[0]
+    found = diagnosed(ContainerFailure(pod="p", exit_code=1), said)
+    assert (found.rank, found.exit_code) == (6, 3)
 
 
 def test_stacks_of_any_depth_stay_below_the_longest_line(tmp_path: Path) -> None:
