@@ -40,7 +40,7 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
-    usage_half_life_time: float = 0.0
+    usage_half_life_time: float = 86400.0
     unschedulable_timeout: float = 30.0
     start_timeout: float = 900.0
     splitter_url: str | None = None
@@ -207,7 +207,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="SECONDS",
     ),
     "usage_half_life_time": Setting(
-        "time after which what a queue has consumed counts half, such as 86400: queues alternate"
+        "time after which what a queue has consumed counts half: queues alternate"
         " where HyperJobs are larger than a share; 0: only the present use counts",
         seconds,
         metavar="SECONDS",

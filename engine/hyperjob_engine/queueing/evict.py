@@ -363,7 +363,7 @@ def _lenders(
     for part in freed:
         usage.count(part, -1)
     found: set[str] = set()
-    if any(usage.is_within_share(branch, demand) for branch in path[1:]):
+    if any(usage.may_reclaim(branch, demand) for branch in path[1:]):
         names = {name for queues in holders.by_queues for name in queues}
         found = {name for name in names if usage.has_borrowed_from(name, queue, demand)}
     for part in freed:

@@ -191,6 +191,10 @@ class QueueUsage:
         remembers = self.consumption.half_life is not None and known is not None and known.remembers
         return remembers and demand.get(measure, 0) > self.tree.entitled(measure).get(queue, 0)
 
+    def _leads(self, queue: str, other: str, measure: str) -> bool:
+        """Return whether a queue has consumed more of its share than another by `LEAD`."""
+        return self._level(queue, measure) >= self._level(other, measure) + LEAD
+
     def _level(self, queue: str, measure: str) -> Fraction | float:
         """Return the part of its share that a queue has consumed."""
         share = self.tree.entitled(measure).get(queue, 0)
@@ -216,24 +220,27 @@ class QueueUsage:
 
         The borrower must be `reclaimable`. Below the first common parent of the two queues, the
         branch of `queue` must stay within its share, and the branch of the borrower must be above
-        its share and have no higher priority. A HyperJob that has `held` more than the whole share
-        of its queue stays until the queue has consumed more of its share than the other.
+        its share and have no higher priority. Where one HyperJob is larger than the whole share of
+        its branch, what both have consumed decides: the demand, or what the borrower has `held`.
         """
         branches = self.tree.lent(borrower, queue)
         if branches is None:
             return False
         theirs, ours = branches
-        if held and self.exceeds_share(theirs, held):
-            measure = measure_of(held)
-            if self._level(theirs, measure) < self._level(ours, measure) + LEAD:
-                return False
-        if not self.is_within_share(ours, demand):
+        taken = held if held and self.exceeds_share(theirs, held) else {}
+        if taken and not self._leads(theirs, ours, measure_of(taken)):
             return False
         measure = measure_of(demand)
+        if self.exceeds_share(ours, demand):
+            return self.tree.queues[theirs].remembers and self._leads(theirs, ours, measure)
+        if not self.may_reclaim(ours, demand):
+            return False
         return self._used[theirs].get(measure, 0) > self.tree.entitled(measure).get(theirs, 0)
 
-    def is_within_share(self, queue: str, demand: Resources) -> bool:
-        """Return whether a queue would use at most its share with a demand."""
+    def may_reclaim(self, queue: str, demand: Resources) -> bool:
+        """Return whether a queue uses at most its share with a demand, or that alone is larger."""
+        if self.exceeds_share(queue, demand):
+            return True
         used, entitled = self._used[queue], self.tree.entitled
         return all(
             used.get(r, 0) + more <= entitled(r).get(queue, 0)

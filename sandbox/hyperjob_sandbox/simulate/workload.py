@@ -106,7 +106,7 @@ class Scenario:
     """Seconds from the placement of a sub-job's pods to the start of their training."""
     checkpoint: float = 1800.0
     """Seconds of work between two checkpoints: a stop loses the work since the last one."""
-    half_life: float = 0.0
+    half_life: float = 86400.0
     """Seconds after which what a queue has consumed counts half; 0: queues remember nothing."""
     status_period: float = 10.0
     """Seconds between two collections of a Cluster's status: Karmada's default."""

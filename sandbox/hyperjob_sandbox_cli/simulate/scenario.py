@@ -37,7 +37,7 @@ class ScenarioFile(ScenarioPart):
     estimates: Estimates = Estimates()
     max_domains: Annotated[int, Field(ge=1)] = 4
     checkpoint_minutes: Amount = 30.0
-    usage_half_life_hours: Amount = 0.0
+    usage_half_life_hours: Amount = 24.0
     failures: Failures = Failures()
     trace: TraceReading = TraceReading()
 

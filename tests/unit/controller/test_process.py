@@ -250,7 +250,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
         "training.volcano.sh/queue-admission": "builtin",
         "training.volcano.sh/controller-settings": (
             '{"namespace":null,"cluster_status_lag":30.0,"cluster_lost_timeout":300.0,'
-            '"gang_timeout":300.0,"usage_half_life_time":0.0,"unschedulable_timeout":30.0,"start_timeout":900.0,'
+            '"gang_timeout":300.0,"usage_half_life_time":86400.0,"unschedulable_timeout":30.0,"start_timeout":900.0,'
             '"tenant_messages":"names","members":"nodes","devices":""}'
         ),
     }

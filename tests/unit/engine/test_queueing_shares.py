@@ -222,6 +222,31 @@ def test_a_head_has_a_turn_that(*, size: int, exempt: str, priority: int, has: b
     assert bool(made.state.turn.head) is has
 
 
+@pytest.mark.parametrize(
+    ("lends", "exempt", "hours", "made_way"),
+    [
+        pytest.param(True, "", 24, True, id="reclaimable, and ahead by a day"),
+        pytest.param(True, "", 2, False, id="ahead by less than a sixth"),
+        pytest.param(False, "", 24, False, id="not reclaimable"),
+        pytest.param(True, "b", 24, False, id="exempt"),
+    ],
+)
+def test_a_head_larger_than_the_share_of_its_queue_stops_others_of_a_queue_that_is(
+    *, lends: bool, exempt: str, hours: int, made_way: bool
+) -> None:
+    others = replace(queue("b", reclaimable=lends), remembers=exempt != "b")
+    made = remembering(queue("a"), others, x=256)
+    made.submit(unit("theirs", 200, queue="b"), unit("small", 56, queue="b", age=1))
+    made.lengths |= dict.fromkeys(("theirs", "small", "head"), 10**6)
+    made.decide()
+    made.now += timedelta(hours=hours)
+    made.submit(unit("head", 192, queue="a", age=2))
+    made.decide()
+    assert made.reclaimed == ["theirs"] * made_way
+    made.decide()
+    assert made.running() == ({"head", "small"} if made_way else {"theirs", "small"})
+
+
 def test_a_hyperjob_above_the_share_stays_until_its_queue_has_consumed_more_than_the_other() -> (
     None
 ):
