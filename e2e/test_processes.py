@@ -18,7 +18,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
     directory = tmp_path_factory.mktemp("processes")
-    reading = ["--members=logs", "--progress-interval=1"]
+    reading = ["--members=logs", "--progress-interval=1", "--growth-interval=2"]
     with training.open_process_world(settings, directory, controller=reading) as opened:
         yield opened
 
@@ -56,6 +56,10 @@ async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(
 
 async def test_a_training_goes_on_in_two_small_clusters_when_its_large_one_is_lost(scenario, plain):
     await training.takes_another_alternative(scenario, plain, interval=10)
+
+
+async def test_no_step_is_lost_when_a_world_becomes_smaller_and_larger(scenario, plain):
+    await training.changes_its_size(scenario, plain)
 
 
 async def test_no_step_is_lost_in_planned_stops(scenario, plain):

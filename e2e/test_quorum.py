@@ -22,7 +22,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
-    with training.open_process_world(settings, tmp_path_factory.mktemp("quorum")) as opened:
+    grows = ["--members=logs", "--growth-interval=2"]
+    directory = tmp_path_factory.mktemp("quorum")
+    with training.open_process_world(settings, directory, controller=grows) as opened:
         yield opened
 
 
@@ -110,6 +112,32 @@ async def test_a_failed_sub_job_is_made_again_alone_and_sub_jobs_come_and_go(
     await training.heard(scenario, f"{NAME}-trainer-3 starts in")
     found = await scenario.until_phase(NAME, "Running")
     assert sorted(attempts(found).values()) == [0, 0, 0, 1]
+
+
+async def test_it_trains_with_as_many_as_have_room_and_none_starts_again(
+    scenario: Scenario,
+) -> None:
+    """Three, one, three and two of them: others that are more urgent take their clusters."""
+    made = documents(quorum=1, gpus=2, SCENARIO=scenario.namespace)
+    made[-1]["spec"]["replicatedJobs"][0]["minReplicas"] = 1
+    started = f"{NAME}-trainer-0 starts in"
+    async with scenario.priority(1000) as urgent:
+        await scenario.apply(*made)
+        await training.until_size(scenario, NAME, 3)
+        for number, (others, left) in enumerate(((2, 1), (1, 2))):
+            name = f"urgent-{number}"
+            await scenario.apply(training.sleeps(name, urgent, replicas=others))
+            await training.until_size(scenario, NAME, left)
+            await scenario.until_phase(name, "Running")
+            await training.goes_on(scenario)
+            await scenario.kubectl("delete", "hyperjob", name)
+            found = await training.until_size(scenario, NAME, 3)
+            await training.goes_on(scenario)
+            assert set(attempts(found).values()) == {0}, "none starts again"
+            assert training.alternatives_of(found) == {"trainer": ("3", "Grew")}
+            assert "lostWork" not in found["status"]
+    lines = await training.said(scenario)
+    assert sum(started in line for line in lines) == 1, "the first trains on all the time"
 
 
 async def test_the_training_ends_as_one(scenario: Scenario) -> None:

@@ -228,6 +228,7 @@ class Manager:
             most_in_flight=_IN_FLIGHT,
             lag=self.options.lag,
             half_life=self.options.half_life,
+            grows_after=timedelta(seconds=self.options.growth_interval),
             counts=reservations.counts,
             names_others=self.options.tenant_messages == "names",
             # A search for stale messages is useless before the last ones are written.

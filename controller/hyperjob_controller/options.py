@@ -48,6 +48,7 @@ class Options:
     splitter_ca_file: str | None = None
     members: MemberAccess = MemberAccess.NODES
     members_kubeconfig: str | None = None
+    growth_interval: float = 600.0
     progress_interval: float = 30.0
     devices: str = ""
     leader_elect: bool = True
@@ -78,6 +79,8 @@ class Options:
             raise ValueError("--start-timeout must be between 0 and 604800 seconds")
         if not 5 <= self.leader_elect_lease_duration <= 3600:
             raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
+        if not 0 <= self.growth_interval <= 604800:
+            raise ValueError("--growth-interval must be between 0 and 604800 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
@@ -246,6 +249,13 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "kubeconfig of the account that reads the clusters, best an account without other rights;"
         " default: the controller's own",
         metavar="FILE",
+    ),
+    "growth_interval": Setting(
+        "time after which a HyperJob with minReplicas or maxReplicas may take more sub-jobs, from"
+        " its start or last change on where all start again for that, else from the time when it"
+        " made way for another HyperJob",
+        seconds,
+        metavar="SECONDS",
     ),
     "progress_interval": Setting(
         "interval between two reads of a program's log, and between two status writes for the"

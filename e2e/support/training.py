@@ -21,6 +21,7 @@ from pathlib import Path
 
 import yaml
 
+from e2e.support.manifests import hyperjob
 from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
@@ -229,6 +230,57 @@ async def takes_another_alternative(
     await scenario.kubectl("delete", "hyperjob", name)
     await scenario.until_members_have(0)
     assert processes_of(scenario) == []
+
+
+async def changes_its_size(scenario: Scenario, documents: list[Object]) -> None:
+    """Let one world of two sub-jobs make way with one, and take the room again: no step is lost."""
+    places = list(scenario.world.members)[:2]
+    made = training(documents, **ENDLESS, SCENARIO=scenario.namespace)
+    name, (group,) = made[-1]["metadata"]["name"], made[-1]["spec"]["replicatedJobs"]
+    group |= {"clusterPolicy": "Required", "clusterNames": places, "minReplicas": 1}
+    async with scenario.priority(1000) as urgent:
+        await scenario.apply(*made)
+        await _saves_again(scenario)
+        await scenario.apply(sleeps("urgent", urgent, only_on=places))
+        await until_size(scenario, name, 1)
+        begun = await _begun(scenario, 1)
+        assert (begun.twice, begun.lost) == (0, 0), begun
+        await heard(scenario, r'"saved": (\d+)')
+        await scenario.kubectl("delete", "hyperjob", "urgent")
+        await until_size(scenario, name, 2)
+        begun = await _begun(scenario, 2)
+        assert (begun.twice, begun.lost) == (0, 0), begun
+    found = await scenario.until(
+        HYPERJOBS, name, lambda now: len(lost_work(now or {})) == 2, what="two stops counted"
+    )
+    assert lost_work(found) == {"Preempted": (1, 0), "Resized": (1, 0)}
+    assert alternatives_of(found) == {"trainer": ("2", "Grew")}
+    assert found["status"].get("restarts", 0) == 0, "no program has failed"
+
+
+def sleeps(
+    name: str, priority_class: str, *, replicas: int = 1, only_on: Sequence[str] = ()
+) -> Object:
+    """Return a HyperJob each of whose sub-jobs takes the two GPUs of a cluster."""
+    container = {"name": "main", "image": "python", "command": ["sleep", "600"]}
+    container |= {"resources": {"limits": {"nvidia.com/gpu": 2}}}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    template = {"priorityClassName": priority_class}
+    template |= {"tasks": [{"name": "worker", "replicas": 1, "template": {"spec": pod}}]}
+    group = {"name": "trainer", "replicas": replicas, "templateSpec": template}
+    if only_on:
+        group |= {"clusterPolicy": "Required", "clusterNames": list(only_on)}
+    return hyperjob(name, group)
+
+
+async def until_size(scenario: Scenario, name: str, number: int) -> Object:
+    """Wait until a HyperJob runs with so many sub-jobs, and wants no more."""
+    return await scenario.until(
+        HYPERJOBS,
+        name,
+        lambda found: (found or {}).get("status", {}).get("jobsReady") == f"{number}/{number}",
+        what=f"Running with {number} sub-jobs",
+    )
 
 
 def alternatives_of(hyperjob: Object) -> dict[str, tuple[str, str]]:

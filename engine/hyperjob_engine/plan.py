@@ -12,6 +12,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import SpecError, expand
+from hyperjob_engine.expansion.members import joining
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.lifecycle.decisions import End, Restart
 from hyperjob_engine.lifecycle.failures import judge, unexplained, unread
@@ -24,7 +25,7 @@ from hyperjob_engine.lifecycle.finished import (
     trainers,
 )
 from hyperjob_engine.lifecycle.records import with_restart
-from hyperjob_engine.lifecycle.requests import answer, giving_back, refuse_after_end
+from hyperjob_engine.lifecycle.requests import answer, giving_back, growing, refuse_after_end
 from hyperjob_engine.lifecycle.silence import unmoving
 from hyperjob_engine.lifecycle.stops import keeping, suspending, unopened
 from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
@@ -183,6 +184,7 @@ def _record(draft: Draft) -> Plan | None:
     if isinstance(verdict, End):
         return _end(draft, verdict)
     verdict = verdict or giving_back(observed, children)
+    verdict = verdict or growing(observed, children, partial(joining, observed))
     verdict = verdict or not_started(
         observed,
         children,

@@ -413,7 +413,7 @@ class Admission:
         if self._queues_changed if state.known else self._caches.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
-        if not state.lines and not state.index.missing and not follows:
+        if not (state.lines or state.index.missing or state.index.growing or follows):
             return
         clusters = self._reservations.clusters(now=now)
         forecast_failed = partial(self._wall.failed, Place.FORECAST)

@@ -21,6 +21,7 @@ class StopCause(StrEnum):
     MIGRATED = "Migrated"
     PREEMPTED = "Preempted"
     RECLAIMED = "Reclaimed"
+    RESIZED = "Resized"
     DEADLINE = "DeadlineExceeded"
 
     @property

@@ -170,8 +170,8 @@ class Run(Table):
     phase: str = described("Last phase of the vcjob.", default="")
     reason: str = described(
         "Why the run ended, one CamelCase word: JobFailed, ClusterLost,"
-        " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Suspended,"
-        " or the reason for which its vcjob was deleted.",
+        " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Resized,"
+        " Suspended, or the reason for which its vcjob was deleted.",
         default="",
     )
     message: str = described("Message about the reason, for people.", default="")
@@ -342,6 +342,9 @@ class AlternativeStatus(Table):
     name: str = described("Name of the alternative, or number of sub-jobs.")
     reason: str = described("Reason of the choice, one CamelCase word.", default="")
     message: str = described("Message about the reason, for people.", default="")
+    last_transition_time: str = described(
+        "When the number of sub-jobs last changed.", TIME, default=""
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,13 +21,22 @@ from typing import Literal
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import KIND, child_name
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import count, integer, natural, objects, string
-from hyperjob_engine.expansion.expand import demand_of, demand_of_all
+from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.wire import count, integer, natural, objects, rfc3339, string
+from hyperjob_engine.expansion.expand import demand_of, demand_of_all, expand_group
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
 from hyperjob_engine.model.planned import Adopt, Resize
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import Child, Choice, Group, SubJob, child_of, closed_queue_of
+from hyperjob_engine.model.subjobs import (
+    Child,
+    Choice,
+    Group,
+    SubJob,
+    child_of,
+    choosing,
+    closed_queue_of,
+)
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources, subtract
 
@@ -75,6 +84,28 @@ def leaving_first(observed: Observed, group: str, indices: Iterable[int]) -> lis
         return stays, _worth(child), -index
 
     return sorted(indices, key=rank)
+
+
+def joining(observed: Observed, size: Choice) -> tuple[JobStatus, ...]:
+    """Return the records of the sub-jobs that join a HyperJob with a larger size: all admitted.
+
+    Their share is in the status before any of them exists, as that of all others.
+    """
+    hyperjob = choosing(observed.hyperjob, size)
+    group = hyperjob.elastic
+    kept = members_of(observed, expand_group(group)).kept if group is not None else ()
+    return tuple(
+        JobStatus(
+            name=name,
+            replicated_job=group.name,
+            index=index,
+            admitted=True,
+            last_transition_time=rfc3339(observed.now),
+        )
+        for index in kept
+        if group is not None
+        and (name := child_name(hyperjob.name, group.name, index)) not in hyperjob.records
+    )
 
 
 def spare(

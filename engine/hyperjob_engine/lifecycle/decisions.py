@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from hyperjob_core.api.status import GangStatus
+from hyperjob_core.api.status import GangStatus, JobStatus
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.subjobs import Child, Choice, SubJob
 from hyperjob_engine.reasons.reason import Reason
 
@@ -36,7 +37,8 @@ class Restart:
     """The sub-jobs to recreate, how many of `maxRestarts` that costs, and the handled requests.
 
     `gives_back`: the sub-jobs lose their share of their queue and wait for a new one; with `gang`
-    not before its `retry_time`. `size`: another number of sub-jobs from then on.
+    not before its `retry_time`. `size`: another number of sub-jobs from then on, for the reason
+    `chosen`; those of `added` have a share before they exist.
     """
 
     again: tuple[Recreation, ...] = ()
@@ -45,6 +47,8 @@ class Restart:
     gang: GangStatus | None = None
     handled: Mapping[str, str] = field(default_factory=dict)
     size: Choice = ()
+    chosen: Chosen = Chosen.SPARED
+    added: tuple[JobStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

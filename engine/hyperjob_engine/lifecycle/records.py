@@ -14,7 +14,6 @@ from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
-from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.subjobs import Child, SubJob, choosing
@@ -45,11 +44,13 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
     verdict = QueueVerdict() if decided.gives_back else observed.verdict
-    if decided.size and verdict is not None:
-        verdict = QueueVerdict(admitted=verdict.admitted, chosen=Chosen.SPARED)
     gang = decided.gang or hyperjob.gang
     hyperjob = with_fields(replace(hyperjob, records=records, gang=gang), status)
     hyperjob = choosing(hyperjob, decided.size)
+    if decided.size and verdict is not None:
+        added = {each.name: each for each in decided.added}
+        hyperjob = replace(hyperjob, records=records | added)
+        verdict = QueueVerdict(admitted=verdict.admitted | added.keys(), chosen=decided.chosen)
     planned = decided.gives_back or bool(decided.handled or decided.size)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)

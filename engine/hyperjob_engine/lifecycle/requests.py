@@ -6,18 +6,22 @@ too, which therefore takes no effect later.
 
 A HyperJob makes way for its lender, or for another one of its queue. That restart spends none of
 `maxRestarts`, because no sub-job has failed. With minReplicas it goes on with fewer sub-jobs if
-they leave enough: with a quorum without a restart.
+they leave enough, and with more in room that no other can start with: with a quorum without a
+restart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed
+from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.reasons.reason import Reason
 
 
@@ -127,17 +131,46 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None
-    size = verdict.shrinks_to
-    if size and observed.hyperjob.quorum is not None:
-        return Restart(size=size)
     reason, other = Reason.RECLAIMED, verdict.reclaimed_for
     why = f"makes way for {other}, whose queue takes back what it lent"
     if verdict.preempted:
         reason = Reason.PREEMPTED
         why = f"is preempted by {other}, which {verdict.preempted}"
+    return _resized(observed, members, Restart(size=verdict.shrinks_to), reason, why)
+
+
+def growing(
+    observed: Observed,
+    members: Sequence[Member],
+    joining: Callable[[Choice], tuple[JobStatus, ...]],
+) -> Restart | None:
+    """Return the change to a larger number of sub-jobs; None if its queue grants none.
+
+    `joining` returns the records of the sub-jobs that join with a size. With a quorum the others
+    train on. One world stops at a saved step and starts again as a whole.
+    """
+    verdict, hyperjob, elastic = observed.verdict, observed.hyperjob, observed.hyperjob.elastic
+    if verdict is None or elastic is None or not verdict.grows_to or hyperjob.stop is not None:
+        return None
+    number = dict(verdict.grows_to)[elastic.name]
+    why = f"grows to {number} sub-jobs: there is room that no other could start with"
+    restart = Restart(size=verdict.grows_to, chosen=Chosen.GREW, added=joining(verdict.grows_to))
+    return _resized(observed, members, restart, Reason.RESIZED, why)
+
+
+def _resized(
+    observed: Observed, members: Sequence[Member], restart: Restart, reason: Reason, why: str
+) -> Restart | None:
+    """Return a restart with all sub-jobs that hold a share; None if there are none.
+
+    With a quorum and another size none of them starts again.
+    """
+    verdict = observed.verdict
+    if verdict is None or (restart.size and observed.hyperjob.quorum is not None):
+        return restart
     again = tuple(
         Recreation(name=child.name, reason=reason, why=why)
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )
-    return Restart(again=again, gives_back=not size, size=size) if again else None
+    return replace(restart, again=again, gives_back=not restart.size) if again else None

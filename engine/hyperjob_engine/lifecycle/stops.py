@@ -56,6 +56,7 @@ _CAUSES: Final[Mapping[Reason, StopCause]] = {
     Reason.MIGRATE_REQUESTED: StopCause.MIGRATED,
     Reason.RECLAIMED: StopCause.RECLAIMED,
     Reason.PREEMPTED: StopCause.PREEMPTED,
+    Reason.RESIZED: StopCause.RESIZED,
 }
 _ALIVE: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.RESTARTING})
 

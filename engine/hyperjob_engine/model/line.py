@@ -40,6 +40,7 @@ class Chosen(enum.StrEnum):
     WANTED = "Wanted"  # no size has been chosen yet
     LEFT = "LargestThatIsLeft"
     SPARED = "MadeWay"
+    GREW = "Grew"
 
 
 class MessageFacts(NamedTuple):

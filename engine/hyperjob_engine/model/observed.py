@@ -419,6 +419,8 @@ class QueueVerdict:
     """Why the HyperJob has its alternatives; None if no round has chosen them."""
     shrinks_to: tuple[tuple[str, str], ...] = ()
     """The size with which it goes on when it makes way; empty if it stops as a whole."""
+    grows_to: tuple[tuple[str, str], ...] = ()
+    """The larger size that it takes in room that no other could start with; empty if none."""
 
     @property
     def message(self) -> str:

@@ -258,7 +258,7 @@ def _that_lose_little(
         if since is None or entry.granted or unit.again or unit.priority > head.unit.priority:
             return False
         waited = since - (timestamp(unit.created) or since)
-        return waited < patience and _unsaved(entry, now=now) <= _LITTLE
+        return waited < patience and unsaved(entry, now=now) <= _LITTLE
 
     able = [entry for entry in own if entry is not head and may_stop(entry)]
     floor = waiting.shape.needs.floor
@@ -287,11 +287,11 @@ def loss_of(entry: Entry, *, now: datetime) -> int:
     between checkpoints that it declares. At most one hour counts: silence about checkpoints must
     not spare a HyperJob more than an hour of work would.
     """
-    lost = min(_MOST_LOSS, _unsaved(entry, now=now))
+    lost = min(_MOST_LOSS, unsaved(entry, now=now))
     return lost // _MICROSECOND * _width(entry) // 10**6
 
 
-def _unsaved(entry: Entry, *, now: datetime) -> timedelta:
+def unsaved(entry: Entry, *, now: datetime) -> timedelta:
     """Return the time whose work a HyperJob loses if it stops now."""
     unit = entry.unit
     kept = timestamp(unit.kept or _since(entry))
@@ -408,7 +408,7 @@ class _Trial:
 
 def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     """Return the time until a HyperJob may be admitted without a change of an object."""
-    if not state.lines:
+    if not state.lines and state.grows_at is None:
         return None
     moment = may_evict_from(state, now=now)
     evictions = [moment] if moment is not None and moment > now else []
@@ -416,5 +416,5 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     ending = state.ending[0].until if state.ending else None
     remembers = state.settings.half_life is not None and len(state.usage.tree.queues) > _ALONE
     again = later(now, state.settings.forecast_every) if remembers else None
-    times = [*evictions, ending, again, *rests]
+    times = [*evictions, ending, again, state.grows_at, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)

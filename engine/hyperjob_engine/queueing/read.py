@@ -54,7 +54,13 @@ from hyperjob_engine.model.subjobs import (
 )
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
-from hyperjob_engine.queueing.workload import NONE, QueuedHyperJob, QueuedSubJob, has_made_way
+from hyperjob_engine.queueing.sizes import with_larger
+from hyperjob_engine.queueing.workload import (
+    NONE,
+    QueuedHyperJob,
+    QueuedSubJob,
+    has_made_way,
+)
 
 _DEFAULT_QUEUE: Final = "default"
 Took: TypeAlias = Callable[[str], timedelta | None]
@@ -71,6 +77,8 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     template took.
     """
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
+    if unit is not None and unit.elastic and unit.held:
+        return with_larger(unit, observed)
     if unit is None or not unit.choice or unit.held or unit.ended:
         return unit
     if any(record.admitted for record in hyperjob.records.values()):

@@ -8,7 +8,7 @@ After such a turn all that fit start again, for nine times as long: at most a te
 to turns, however many heads have waited long.
 
 A round nominates (`_nominate`: may this HyperJob start now?), admits (`_admit`), and lets others
-make way for heads of lines (`_lead`, `_evict`).
+make way for heads of lines (`_lead`, `_evict`). At the end HyperJobs that run grow into the rest.
 """
 
 import heapq
@@ -43,6 +43,7 @@ from hyperjob_engine.queueing.evict import (
     victims_for,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
+from hyperjob_engine.queueing.grow import grow, resume
 from hyperjob_engine.queueing.headroom import could_hold, keep, wants
 from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.state import (
@@ -79,15 +80,16 @@ InTurn = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The HyperJobs that a round admits and those that must make way, in the order of decision."""
+    """The HyperJobs that a round admits, that must make way and that grow, in order of decision."""
 
     admitted: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()
 
     @property
     def keys(self) -> list[str]:
         """Return the HyperJobs whose pass carries out a decision."""
-        return [*self.admitted, *self.evicted]
+        return [*self.admitted, *self.evicted, *self.grown]
 
 
 def schedule(
@@ -153,6 +155,7 @@ class _Round:
         when none of its HyperJobs can start in this round: room and quota only shrink.
         """
         state, most = self.state, self.state.settings.most_in_flight
+        resume(state, now=self.now)
         self._resume_eviction()
         self._resume_turn()
         self._favour()
@@ -166,7 +169,8 @@ class _Round:
                     break  # the usage has changed, and with it the order of the queues
                 del ahead[queue]
         self._record(is_whole=not ahead)
-        return Decisions(tuple(self.admitted), tuple(self.evicted))
+        grown = [] if ahead else grow(state, self.blocks, now=self.now)
+        return Decisions(tuple(self.admitted), tuple(self.evicted), tuple(grown))
 
     def _record(self, *, is_whole: bool) -> None:
         """Record why HyperJobs wait; the blocks of lines that a round did not finish stay."""

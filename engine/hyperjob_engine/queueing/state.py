@@ -87,9 +87,10 @@ class Settings:
     returns whether the free resources already exclude the vcjob of a key: they do from its creation
     on, before the next pass of its HyperJob. `names_others`: messages name HyperJobs of other
     namespaces. A round admits no more HyperJobs while `most_in_flight` admitted sub-jobs have no
-    object yet. The engine computes the expected starts behind the heads of lines again after
-    `forecast_every`. A HyperJob further behind whose place alone has changed gets a new message
-    after `places_every`. Queues remember with `half_life` what they have consumed; None: nothing.
+    object yet. A HyperJob takes a larger size `grows_after` its last change at the earliest. The
+    engine computes the expected starts behind the heads of lines again after `forecast_every`. A
+    HyperJob further behind whose place alone has changed gets a new message after `places_every`.
+    Queues remember what they have consumed with `half_life`, if any.
     """
 
     lag: timedelta
@@ -97,6 +98,7 @@ class Settings:
     counts: Callable[[str], bool] = lambda _: False
     names_others: bool = True
     most_in_flight: float = inf
+    grows_after: timedelta = timedelta(minutes=10)
     forecast_every: timedelta = timedelta(minutes=5)
     places_every: timedelta = timedelta(seconds=30)
 
@@ -107,10 +109,11 @@ class Index:
 
     `holders` hold a share. `missing` hold a share for a sub-job that does not exist. `resting` are
     not admitted for some time. `in_flight` has the number of grants that no object shows yet.
-    `jobs` are the sub-jobs that hold a share, as `namespace/name`.
+    `growing` may take a larger size. `jobs` hold a share, as `namespace/name`.
     """
 
     holders: dict[str, None] = field(default_factory=dict)
+    growing: dict[str, None] = field(default_factory=dict)
     missing: dict[str, None] = field(default_factory=dict)
     resting: dict[str, None] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
@@ -176,8 +179,8 @@ class Answers:
 class QueueState:
     """All HyperJobs in all queues; `known`: the Queues are known, and rounds admit HyperJobs.
 
-    `held` has the demand of all sub-jobs with a share on each cluster. `ending` are the pods of
-    stopped sub-jobs by end, `later` are expected starts behind heads. `past` are completed runs.
+    `held` has the demand of all sub-jobs with a share by cluster. `ending` are pods of stopped ones
+    by end, `later` starts behind heads, `past` completed runs. `grows_at`: one may grow then.
     """
 
     settings: Settings
@@ -193,6 +196,7 @@ class QueueState:
     last: LastRound = field(default_factory=LastRound)
     later: Mapping[str, Start] = field(default_factory=dict)
     forecast_at: datetime | None = None
+    grows_at: datetime | None = None
     past: PastRuns = field(default_factory=PastRuns)
     answers: Answers = field(default_factory=Answers)
     messages: Messages = field(default_factory=Messages)
@@ -396,7 +400,7 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     for name, grace in entry.unit.grace.items():
         if name not in workload.grace and name in entry.holding:
             _let_end(state, entry, name, grace, now)
-    entry.unit, entry.end = workload, None
+    entry.take(workload)
     if entry.granted:
         open_ = {part.name for part in workload.parts} - workload.held - workload.ended
         entry.granted = entry.granted & open_ or NONE
@@ -405,6 +409,7 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     _line_up(state, entry)
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
+    _mark(index.growing, key, marked=bool(workload.more))
     if entry.granted:
         index.in_flight[key] = len(entry.granted)
     else:

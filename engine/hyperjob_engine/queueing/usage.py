@@ -239,8 +239,10 @@ class QueueUsage:
 
     def may_reclaim(self, queue: str, demand: Resources) -> bool:
         """Return whether a queue uses at most its share with a demand, or that alone is larger."""
-        if self.exceeds_share(queue, demand):
-            return True
+        return self.exceeds_share(queue, demand) or self.is_within_share(queue, demand)
+
+    def is_within_share(self, queue: str, demand: Resources) -> bool:
+        """Return whether a queue would use at most its share with a demand."""
         used, entitled = self._used[queue], self.tree.entitled
         return all(
             used.get(r, 0) + more <= entitled(r).get(queue, 0)

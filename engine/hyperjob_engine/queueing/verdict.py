@@ -78,6 +78,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             reclaimed_for=reclaimed_for,
             preempted=preempted,
             shrinks_to=size_for(state, key),
+            grows_to=entry.grows if entry is not None else (),
             chosen=entry.chosen if entry is not None else None,
         )
     waiting = entry.waiting

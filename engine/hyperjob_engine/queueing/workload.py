@@ -57,6 +57,17 @@ class QueuedSubJob:
         return self.request.name
 
 
+class Larger(NamedTuple):
+    """A larger size of a HyperJob that runs, the sub-jobs that it adds, and how much faster it is.
+
+    The program makes `pace` times as many steps in a second as it does now.
+    """
+
+    size: Choice
+    parts: tuple[QueuedSubJob, ...]
+    pace: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedHyperJob:
     """One HyperJob that has not ended; `made` are its existing sub-jobs, on `clusters`.
@@ -74,6 +85,8 @@ class QueuedHyperJob:
     `variants` are the HyperJob with each choice that a round may take, the present one among them;
     of an `elastic` one they are its sizes, the largest first. `spare` are the smaller sizes that it
     can take while it runs, the next one first, each with the sub-jobs that the step to it ends.
+    `more` are its larger sizes, the largest first, of which it may take one a time after `resized`.
+    `restart` is how long a restart took so far, which it needs for that; None: it needs none.
     """
 
     key: str
@@ -102,6 +115,9 @@ class QueuedHyperJob:
     variants: tuple["QueuedHyperJob", ...] = ()
     elastic: bool = False
     spare: tuple[tuple[Choice, frozenset[str]], ...] = ()
+    more: tuple["Larger", ...] = ()
+    resized: str = ""
+    restart: timedelta | None = None
 
     @property
     def order(self) -> OrderInQueue:
@@ -312,7 +328,7 @@ class Entry:
     queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
     known, frees `frees` on each cluster. `written` are the facts of the message in its status
     since `written_at`; `refreshes` counts updates of the numbers only. `chosen` is why it has its
-    alternatives.
+    alternatives. `grows` is the larger size that a round has granted it, at `grows_since`.
     """
 
     unit: QueuedHyperJob
@@ -331,6 +347,14 @@ class Entry:
     written_at: datetime | None = None
     refreshes: int = 0
     chosen: Chosen | None = None
+    grows: Choice = ()
+    grows_since: datetime | None = None
+
+    def take(self, unit: QueuedHyperJob) -> None:
+        """Replace the HyperJob; a granted size is over once it has that or cannot have it."""
+        self.unit, self.end = unit, None
+        if all(each.size != self.grows for each in unit.more):
+            self.grows, self.grows_since = (), None
 
     def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Record the sub-jobs that hold a share, with their clusters."""

@@ -52,6 +52,7 @@ _MESSAGES: Final[Mapping[Chosen, str]] = {
     Chosen.SMALLEST: "no number of sub-jobs had room, and the smallest starts first",
     Chosen.WANTED: "it is the number that the spec asks for, and the queue has not decided yet",
     Chosen.SPARED: "the sub-jobs beyond it made way for another HyperJob",
+    Chosen.GREW: "there was room that no other HyperJob could start with",
     Chosen.LEFT: "it is the largest number of sub-jobs that had room after a restart",
 }
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -296,8 +297,13 @@ def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> 
         if chosen is not None or entry is None:
             sized = observed.hyperjob.elastic is not None
             why = chosen or (Chosen.WANTED if sized else Chosen.FIRST)
+            since = entry.last_transition_time if entry is not None else rfc3339(observed.now)
             entry = AlternativeStatus(
-                replicated_job=group, name=name, reason=why, message=_MESSAGES[why]
+                replicated_job=group,
+                name=name,
+                reason=why,
+                message=_MESSAGES[why],
+                last_transition_time=since if sized else "",
             )
         entries.append(table.write(entry))
     found: Object = {"alternatives": entries}

@@ -72,6 +72,9 @@ _TROUBLES: Final = frozenset(
 )
 
 
+_TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+
+
 def status_events(old: Object, new: Object) -> tuple[Event, ...]:
     """Return the Events of a change of status.
 
@@ -93,7 +96,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                 ),
             )
         )
-    events += _stops(old, new)
+    events += [*_stops(old, new), *_resized(old, new)]
     reasons = {event.reason for event in events}
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
@@ -119,6 +122,17 @@ def _choices(new: Object, was: str) -> Iterator[str]:
     if string(at(new, "state", "phase")) in _STARTED and was not in _STARTED:
         for group, each in taken(new).items():
             yield f"{group} takes {each.name}: {each.message}"
+
+
+def _resized(old: Object, new: Object) -> Iterator[Event]:
+    """Yield an Event about each number of sub-jobs that has changed while the others train."""
+    before = taken(old)
+    if {string(at(each, "state", "phase")) for each in (old, new)} <= _TRAINING:
+        for group, each in taken(new).items():
+            was = before.get(group, each).name
+            if was != each.name:
+                note = f"{group} goes from {was} to {each.name} sub-jobs: {each.message}"
+                yield _event("Resized", "Resize", note)
 
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:

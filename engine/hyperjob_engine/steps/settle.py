@@ -30,7 +30,7 @@ from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.silence import count_silent
-from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission
+from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission, ReplicatedJob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
 from hyperjob_engine.model.subjobs import (
     Child,
@@ -112,10 +112,13 @@ def smaller(draft: Draft) -> Choice:
     """Return the largest size with which a HyperJob without room can start; empty if there is none.
 
     It is taken at once where usable clusters cannot hold the present size even empty, as after the
-    loss of one. `draft.shrinks` is set while a size may be taken later.
+    loss of one. `draft.shrinks` is set while a size may be taken later. With a quorum sub-jobs that
+    have no room give their share back while the others train.
     """
     observed = draft.observed
     group = observed.hyperjob.elastic
+    if group is not None and observed.hyperjob.quorum is not None and len(draft.standing):
+        return _without_missing(draft, group)
     if group is None or not _is_without_room(draft):
         return ()
     wait = _restarted(observed) + _SETTLES - observed.now
@@ -134,6 +137,19 @@ def smaller(draft: Draft) -> Choice:
             if len(found.assigned) == len(asked):
                 return ((group.name, option.alternative),)
     return ()
+
+
+def _without_missing(draft: Draft, group: ReplicatedJob) -> Choice:
+    """Return the largest size without the sub-jobs that have had no room for a minute, if any."""
+    left = group.replicas - sum(each in draft.missing for each in draft.placement.unplaced)
+    wait = _restarted(draft.observed) + _PATIENCE - draft.observed.now
+    sizes = [each for each in group.options if each.replicas <= left]
+    if left == group.replicas or not sizes:
+        return ()
+    if wait > timedelta():
+        draft.shrinks = wait
+        return ()
+    return ((group.name, sizes[0].alternative),)
 
 
 def _is_without_room(draft: Draft) -> bool:

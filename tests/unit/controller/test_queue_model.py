@@ -5,6 +5,7 @@ HYPERJOB_MODEL_EXAMPLES is the number of histories, 75 unless set.
 
 import os
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from hyperjob_engine.queueing.state import admitted
+from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.queueing.state import Settings, admitted
 from tests.unit.controller.histories import (
     Events,
     StuckError,
@@ -220,6 +222,8 @@ def test_a_gang_of_which_karmada_schedules_one_half_is_not_opened() -> None:
     run_out(world)
 
 
+GROWS_AFTER = Settings(lag=timedelta()).grows_after
+SAVES: Object = {"directory": "/c", "intervalSeconds": 60}
 STEPS = ("round", "pass", "dies", "restarts", "karmada", "members", "messages", "minute", "lost")
 
 
@@ -267,27 +271,76 @@ def test_an_elastic_one_gives_back_the_lent_half_and_goes_on_with_the_other(
     sizes=st.lists(st.sampled_from([8, 16]), min_size=2, max_size=3),
     most=st.integers(2, 4),
     others=st.lists(st.integers(1, 2), max_size=2),
+    kind=st.sampled_from([{}, {"quorum": 1}, {"checkpoint": SAVES}]),
     steps=st.lists(st.tuples(st.sampled_from([*STEPS, "all"]), st.integers(0, 3)), max_size=40),
 )
 def test_an_elastic_one_is_within_its_bounds_and_ends_whatever_is_lost_or_dies(
-    sizes: list[int], most: int, others: list[int], steps: list[tuple[str, int]]
+    sizes: list[int],
+    most: int,
+    others: list[int],
+    kind: Object,
+    steps: list[tuple[str, int]],
 ) -> None:
     world = QueuedGangs.of(sizes, [32, 32])
     world.lending = {"q0"}
     world.queues_arrive()
-    raw = made(0, ([(most, 8, "q0", False)], None, None))
-    raw["spec"]["replicatedJobs"][0]["minReplicas"] = 1
-    world.submit(raw)
+    world.submit(elastic(most, kind))
     for number, replicas in enumerate(others, 1):
         world.submit(made(number, ([(replicas, 8, f"q{number % 2}", False)], None, None)))
+    grew: list[str] = []
     for step, number in steps:
         if step == "all":
             go_on(world)
         else:
             happens(world, step, number)
-        jobs = world.hyperjobs["hj0"]["status"].get("jobs") or [{}]
-        assert 1 <= len(jobs) <= most
+        status = world.hyperjobs["hj0"]["status"]
+        assert 1 <= len(status.get("jobs") or [{}]) <= most
+        for each in status.get("alternatives", ()):
+            if each["reason"] == "Grew" and each["lastTransitionTime"] not in grew:
+                grew.append(each["lastTransitionTime"])
+    times = [timestamp(each) or world.now for each in grew]
+    if "quorum" not in kind:
+        assert all(after - before >= GROWS_AFTER for before, after in pairwise(times))
     world.finish_jobs()
+    run_out(world)
+
+
+def elastic(most: int, kind: Object) -> Object:
+    raw = made(0, ([(most, 8, "q0", False)], None, None))
+    raw["spec"] |= kind
+    raw["spec"]["replicatedJobs"][0]["minReplicas"] = 1
+    return raw
+
+
+@pytest.mark.parametrize("kind", [{"quorum": 1}, {"checkpoint": SAVES}], ids=["quorum", "world"])
+@pytest.mark.parametrize("dies", [None, 0, 1, 2])
+def test_an_elastic_one_takes_the_room_of_one_that_ends_also_if_its_controller_dies(
+    kind: Object, dies: int | None
+) -> None:
+    world = QueuedGangs.of([8, 8], [16, 16])
+    world.submit(made(1, ([(1, 8, "q1", False)], None, None)))
+    go_on(world)
+    world.submit(elastic(2, kind))
+    for _ in range(8):
+        go_on(world)
+        world.now += timedelta(seconds=1)
+    (small,) = (raw for name, raw in world.jobs.items() if name.startswith("hj0"))
+    assert world.hyperjobs["hj0"]["status"]["jobsReady"] == "1/1"
+    world.ends[small["metadata"]["uid"]] += timedelta(hours=9)
+    world.now += timedelta(hours=1)
+    for number in range(60):
+        if dies is not None:
+            world.work("hj0", dies_after=dies)
+            if number % 8 == 1:
+                world.restart()
+        go_on(world)
+        world.delete_ended()
+        world.now += timedelta(seconds=20)
+        if world.hyperjobs["hj0"]["status"]["jobsReady"] == "2/2":
+            break
+    status = world.hyperjobs["hj0"]["status"]
+    assert (status["jobsReady"], status["alternatives"][0]["reason"]) == ("2/2", "Grew")
+    assert not status.get("restarts")
     run_out(world)
 
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.overlay import sizes_of
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
@@ -23,7 +22,6 @@ from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.model.subjobs import choices, choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.choose import largest
-from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.read import remaining, unit_of
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
@@ -43,20 +41,16 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
-
-NAMES = [f"hj-trainer-{index}" for index in range(9)]
-
-
-def elastic(least: int, most: int, *, status: Object | None = None, **spec: Any) -> Object:
-    """Make a HyperJob of at most so many sub-jobs of 8 GPUs."""
-    return hyperjob(group(replicas=most, minReplicas=least), status=status, **spec)
-
-
-def size(number: int, reason: str = "LargestWithRoom") -> list[Object]:
-    return [
-        {"replicatedJob": "trainer", "name": str(number), "reason": reason, "message": "it has"}
-    ]
+from tests.unit.engine.elasticworld import (
+    NAMES,
+    PLACES,
+    contest,
+    elastic,
+    running,
+    running_objects,
+    size,
+)
+from tests.unit.engine.queueworld import LAG, queue, unit, world
 
 
 @pytest.mark.parametrize(
@@ -309,60 +303,6 @@ def test_a_lost_cluster_restarts_all_that_are_one_world(
     draft = scale(seen, resolve(seen), expand(seen.hyperjob))
     decided = judge(seen, draft.children, losses_of(seen, draft.children))
     assert (len(decided.again), decided.spent) == (again, spent)
-
-
-PLACES = "aabbccdd"
-
-
-def running_objects(number: int) -> list[Object]:
-    objects = []
-    for name, where in zip(NAMES[:number], PLACES, strict=False):
-        objects += [
-            job(name, phase="Running", pods={"running": 8}),
-            policy(name, cluster=where),
-            binding(name, cluster=where, status=vcjob_status("Running", {"running": 8})),
-        ]
-    return objects
-
-
-def running(number: int, *, least: int = 1, step: int | None = None, **spec: Any) -> Observed:
-    """Make a HyperJob of 8 GPUs a sub-job that runs, two sub-jobs on each cluster of 16."""
-    records = []
-    for index, name in enumerate(NAMES[:number]):
-        where = PLACES[index]
-        trained = {"step": step, "startStep": 0, "savedStep": step, "attempt": 0, "uid": "u"}
-        trained |= {each: micro_time(NOW) for each in ("updateTime", "startTime", "savedTime")}
-        records.append(
-            {
-                "name": name,
-                "replicatedJob": "trainer",
-                "index": index,
-                "phase": "Running",
-                "cluster": where,
-                "admitted": True,
-                "lastTransitionTime": rfc3339(NOW),
-                **({} if step is None else {"training": trained}),
-            }
-        )
-    status = {"alternatives": size(number), "jobs": records, "state": {"phase": "Running"}}
-    clusters = tuple(cluster(name, 0, total=16) for name in sorted(set(PLACES[:number])))
-    raw = elastic(least, number, status=status, **spec)
-    seen = observed(raw, *running_objects(number), clusters=clusters)
-    return replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES[:number])))
-
-
-def contest(
-    seen: Observed, *others: QueuedHyperJob, queues: tuple[Queue, ...] = (), **gpus: int
-) -> QueueWorld:
-    """Let an elastic HyperJob and others run in a world of queues, and make some of them wait."""
-    queued = unit_of(seen)
-    assert queued is not None
-    made = world([], *queues, **gpus)
-    made.submit(queued)
-    made.ends[queued.key] = NOW + timedelta(hours=9)
-    for each in others:
-        made.submit(each)
-    return made
 
 
 def urgent(*gpus: int, age: int = 50, **fields: Any) -> QueuedHyperJob:

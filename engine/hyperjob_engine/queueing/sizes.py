@@ -1,0 +1,99 @@
+"""The larger sizes of a HyperJob that runs, and what a change to one of them costs it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.overlay import taken
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, count, mapping
+from hyperjob_engine.expansion.expand import expand_group, sub_jobs
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
+from hyperjob_engine.model.subjobs import (
+    child_of,
+    choice_of,
+    choice_text,
+    closed_queue_of,
+    queue_of,
+    speeds_of,
+)
+from hyperjob_engine.queueing.workload import Larger, QueuedHyperJob, QueuedSubJob
+from hyperjob_engine.status.goodput import LOST
+
+
+def with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
+    """Return a HyperJob with the larger sizes that it may take; it has none before all run.
+
+    One world needs a checkpoint for that: a saved step, or an interval.
+    """
+    hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
+    if group is None or group.options[0].replicas <= group.replicas or hyperjob.stop is not None:
+        return unit
+    checkpoint = hyperjob.checkpoint
+    saves = checkpoint is not None and (checkpoint.interval_seconds or unit.kept)
+    if hyperjob.quorum is None and not saves:
+        return unit
+    if any(name not in unit.made for name in unit.held) or not _all_run(observed, group):
+        return unit
+    return replace(
+        unit,
+        more=_larger(observed, group),
+        resized=_resized(hyperjob),
+        restart=None if hyperjob.quorum is not None else _restart_time(hyperjob),
+    )
+
+
+def _all_run(observed: Observed, group: ReplicatedJob) -> bool:
+    """Return whether all sub-jobs of a replicatedJob run."""
+    indices = members_of(observed, expand_group(group)).kept
+    names = (child_name(observed.hyperjob.name, group.name, index) for index in indices)
+    children = (child_of(observed, name) for name in names)
+    return all(child.exists and child.phase is JobPhase.RUNNING for child in children)
+
+
+def _larger(observed: Observed, group: ReplicatedJob) -> tuple[Larger, ...]:
+    """Return the larger sizes, the largest first, with the sub-jobs that each adds.
+
+    Without measured speeds that with more sub-jobs counts as faster by their number.
+    """
+    hyperjob, whole = observed.hyperjob, expand_group(group.options[0])
+    speeds = speeds_of(hyperjob.status)
+    before, found = speeds.get(choice_text(choice_of(hyperjob))), []
+    known = members_of(observed, expand_group(group)).kept
+    fresh = [each for each in members_of(observed, whole).kept if each not in known]
+    parts = [
+        QueuedSubJob(
+            queue=queue_of(each.size.template),
+            request=each.request(closed=closed_queue_of(observed, each.size.template)),
+        )
+        for each in sub_jobs(hyperjob, [whole], {group.name: fresh})
+    ]
+    for option in group.options:
+        size = ((group.name, option.alternative),)
+        after = speeds.get(choice_text(size))
+        pace = after / before if after and before else option.replicas / group.replicas
+        if option.replicas > group.replicas:
+            found.append(Larger(size, tuple(parts[: option.replicas - group.replicas]), pace))
+    return tuple(found)
+
+
+def _resized(hyperjob: HyperJob) -> str:
+    """Return when the number of sub-jobs last changed, if a larger one must wait since then.
+
+    With a quorum it waits only after the HyperJob made way for another one.
+    """
+    known = next(iter(taken(hyperjob.status).values()), None)
+    if known is None or (hyperjob.quorum is not None and known.reason != Chosen.SPARED):
+        return ""
+    return known.last_transition_time
+
+
+def _restart_time(hyperjob: HyperJob) -> timedelta:
+    """Return the mean time that the starts of a HyperJob took so far, restarts among them."""
+    spent = mapping(at(hyperjob.status, "goodput", "milliseconds"))
+    took = sum(count(spent.get(use)) for use in (TimeUse.STARTING, *LOST))
+    starts = 1 + max((each.attempt for each in hyperjob.records.values()), default=0)
+    return timedelta(milliseconds=took / starts)
