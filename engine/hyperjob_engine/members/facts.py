@@ -275,7 +275,7 @@ def node_fact(raw: Object) -> NodeFact:
         key=intern(_name(at(raw, "metadata", "name"))),
         state=_state(spec, status),
         allocatable=shared_resources(_amounts(parse_resources(status.get("allocatable")))),
-        labels=_labels(string_map(labels)),
+        labels=_pairs(tuple(sorted(string_map(labels).items()))),
         taints=_shared(
             tuple(
                 Taint(

@@ -255,8 +255,8 @@ class Ground:
         return Ground(view, self)
 
     def forget(self) -> None:
-        """Let go of the ground before, after taking over its sums and counts."""
-        _ = self.sums
+        """Let go of the ground before, after taking over what it may."""
+        _ = self.sums, self.parting
         self._before = None
 
     @cached_property
@@ -304,7 +304,12 @@ class Ground:
     @cached_property
     def parting(self) -> Sequence[tuple[PodHeld, int]]:
         """Return the pods with anti-affinity, and the positions of their nodes."""
-        return [(pod, i) for i, node in enumerate(self.nodes) for pod in node.pods if pod.apart]
+        before, found = self._before, list[tuple[PodHeld, int]]()
+        looked: Sequence[int] = range(len(self.nodes))
+        if before is not None:
+            looked, changed = self._changed, frozenset(self._changed)
+            found = [each for each in before.parting if each[1] not in changed]
+        return [*found, *((pod, i) for i in looked for pod in self.nodes[i].pods if pod.apart)]
 
     def _barred(self, kind: Kind) -> Collection[int]:
         """Return the nodes that a kind must not use by anti-affinity or ports of pods on them."""
