@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
+from hyperjob_core.hints import nearest
 from hyperjob_core.kube.resources import QUEUES
 from hyperjob_core.text import listed
 from hyperjob_engine.model.request import ClosedQueue
@@ -140,6 +141,7 @@ class Tree:
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {ROOT: (ROOT,)}
         self._troubles: dict[str, str] = {}
+        self._absent: dict[str, QueueTrouble] = {}
         self.children: dict[str, list[str]] = {name: [] for name in self.queues}
         for name in sorted(self.queues):
             self._find_path(name)
@@ -184,7 +186,15 @@ class Tree:
     def trouble(self, name: str) -> QueueTrouble | None:
         """Return why a Queue takes no jobs; None if it takes jobs."""
         if name not in self.queues:
-            return _trouble(name, "does not exist; create it or name another in templateSpec.queue")
+            if name not in self._absent:  # each round asks again, for each HyperJob
+                near = nearest(name, (each for each in self.queues if each != ROOT))
+                hint = (
+                    f"did you mean {near}?"
+                    if near
+                    else "create it or name another in templateSpec.queue"
+                )
+                self._absent[name] = _trouble(name, f"does not exist; {hint}")
+            return self._absent[name]
         if name == ROOT:
             return _trouble(name, "takes no jobs itself; name one of its children")
         if name in self._troubles:

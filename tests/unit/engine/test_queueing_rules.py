@@ -187,6 +187,11 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         set(),
         {"one": "queue nowhere does not exist; create it or name another"},
     ),
+    "a queue like an absent one is named": (
+        world([unit("one", 8, queue="gpu-eest")], queue("gpu-east"), queue("cpu")),
+        set(),
+        {"one": "queue gpu-eest does not exist; did you mean gpu-east?"},
+    ),
     "an absent parent is named": (
         world([unit("one", 8, queue="x")], queue("x", parent="nowhere")),
         set(),
