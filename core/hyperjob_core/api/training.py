@@ -65,7 +65,7 @@ class SubJobTraining(Reported):
     steps: int | None = None
     steps_per_second: float | None = None
     url: str = ""
-    metrics: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict, hash=False)
     phase: str = ""
     waited: float | None = None
     slow: bool = False

@@ -411,7 +411,8 @@ def test_the_container_that_failed_first_is_named() -> None:
 
 @pytest.mark.parametrize("phase", ["Running", "Restarting"])
 def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> None:
-    job = sub_job(phase=phase, cluster="west", attempt=1, history=[FAILED_RUN])
+    training = {"step": 7, "startTime": OLD, "updateTime": OLD}
+    job = sub_job(phase=phase, cluster="west", attempt=1, history=[FAILED_RUN], training=training)
     answer = explain(evidence(hyperjob(phase, job, message="2 of 2 run")))
     told = answer.causes[-1]
     assert told.reason == "JobFailed"
