@@ -17,10 +17,9 @@ from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_install.members import MEMBER_ROLE
 from hyperjob_install.objects import Component
-from hyperjob_install.rbac import MEMBERS
-from hyperjob_install.record import RECORD
+from hyperjob_install.rbac import MEMBER_ROLE, MEMBERS
+from hyperjob_install.settings import RECORD
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 

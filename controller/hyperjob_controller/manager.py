@@ -18,23 +18,26 @@ from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
 from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.insight.scrape import Scrape
+from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.memory.memory import ClosedQueues, Memory, Priorities, Tombstones, Unplaced
-from hyperjob_controller.memory.refusals import Refusals
+from hyperjob_controller.memory.memory import (
+    ClosedQueues,
+    Memory,
+    Priorities,
+    Refusals,
+    Tombstones,
+    Unplaced,
+)
 from hyperjob_controller.observe import Limits, Observer, Updater
-from hyperjob_controller.options import Options
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.reservations import Reservations
-from hyperjob_controller.tuning import Tuning
-from hyperjob_controller.wake.guard import Guard
+from hyperjob_controller.wake.guard import Guard, PassRateLimit, Reconcile
 from hyperjob_controller.wake.handlers import Handlers
-from hyperjob_controller.wake.ratelimit import PassRateLimit, Reconcile
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Watchdog
 from hyperjob_controller.write import Events, StatusWriter
@@ -327,7 +330,7 @@ class Manager:
     def debug_routes(self) -> "dict[str, Handler]":
         """Return the handlers of the debug pages by path."""
         # The import of aiohttp takes long, and a simulation needs neither.
-        from hyperjob_controller.insight.debug import debug_routes
+        from hyperjob_controller.insight.measures import debug_routes
 
         return debug_routes(self.memory, self.wall, now=self._now, members=self.members)
 

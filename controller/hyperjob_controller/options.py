@@ -17,9 +17,16 @@ from hyperjob_core.api.names import (
     QUEUE_ADMISSION,
 )
 from hyperjob_core.api.wire import decoded, mapping, string
-from hyperjob_core.features import DEFAULT_GATES, read_gates, show_gates
 from hyperjob_core.serving.addresses import listen_address
-from hyperjob_core.settings import Setting, read_options, seconds, whole_number
+from hyperjob_core.settings import (
+    DEFAULT_GATES,
+    Setting,
+    read_gates,
+    read_options,
+    seconds,
+    show_gates,
+    whole_number,
+)
 from hyperjob_engine.devices import parse_rows
 from hyperjob_engine.model.observed import QueueAdmission
 
@@ -329,3 +336,24 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         description="Expand HyperJobs over member clusters and keep their status.",
         arguments=arguments,
     )
+
+
+LOGS_PER_SECOND: Final = 40.0
+"""The logs of trainings that the controller reads per second, over all HyperJobs."""
+SPLITTER_SECONDS: Final = 10.0
+"""The time limit of a call of the external splitter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """The values that tests change: concurrent writes, and the Lease's namespace, among others.
+
+    After `silence` without a report of a sub-job from its cluster the controller has Karmada apply
+    the sub-job again. `failure_causes` reads the failed pods of a failed sub-job, where the
+    controller has the right.
+    """
+
+    writes: int = 50
+    silence: timedelta = timedelta(seconds=30)
+    failure_causes: bool = True
+    lease_namespace: str = LEASE_NAMESPACE

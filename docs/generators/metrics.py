@@ -13,15 +13,13 @@ from typing import Final, NamedTuple
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-import hyperjob_controller.process  # noqa: F401 - its modules register metrics
-import hyperjob_page.app  # noqa: F401 - its modules register metrics
+import hyperjob_controller.__main__  # noqa: F401 - its modules register metrics
+import hyperjob_page.serve  # noqa: F401 - its modules register metrics
 import hyperjob_webhook.__main__  # noqa: F401 - its modules register metrics
 from docs.generators.markdown import row, table
-from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.insight.renewals import Renewals
-from hyperjob_controller.insight.scrape import Scrape
+from hyperjob_controller.insight.measures import Meter, Renewals, Scrape
 from hyperjob_core.registry import REGISTRY
-from hyperjob_webhook.requestlog import RequestLog
+from hyperjob_webhook.server import RequestLog
 
 INTRO: Final = """\
 # Metrics

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from hyperjob_core.api.corev1 import CLAIM, DATA, POD_TEMPLATE
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.schema import CLAIM, DATA, POD_TEMPLATE
 
 # Lists whose items are identified by a key; every other list is replaced as a whole, also those
 # whose items Kubernetes identifies by a key and may repeat in a Pod (env, ports, imagePullSecrets,

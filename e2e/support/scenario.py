@@ -18,8 +18,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.following import states
 from hyperjob_core.kube.informer import Informer
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     HYPERJOBS,

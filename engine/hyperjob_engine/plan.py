@@ -39,7 +39,7 @@ from hyperjob_engine.status.derive import derive, derive_refusal, is_recorded
 from hyperjob_engine.status.jobs import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
 from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
-from hyperjob_engine.steps.draft import Draft
+from hyperjob_engine.steps.draft import Draft, no_target
 from hyperjob_engine.steps.requeue import passed, requeue_after, stopping, with_deadline
 from hyperjob_engine.steps.settle import (
     apply_plugins,
@@ -52,7 +52,6 @@ from hyperjob_engine.steps.settle import (
     smaller,
 )
 from hyperjob_engine.steps.sort import sort
-from hyperjob_engine.steps.target import no_target
 
 AT_ONCE: Final = timedelta()
 

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from hyperjob import __version__
 from hyperjob.cli.kubectl.terminal import ended_in_one_way, escaped, written
 from hyperjob_core.garbage import collect_rarely
-from hyperjob_core.hints import nearest
+from hyperjob_core.text import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look at HyperJobs": {
@@ -74,7 +74,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "Renew the tokens of the controller and the webhook.",
         ),
         "uninstall": (
-            "hyperjob.cli.uninstall",
+            "hyperjob.cli.install",
             "Delete the objects that `hyperjob install` created.",
         ),
     },

@@ -8,7 +8,7 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
-from hyperjob.client import restored, restoring
+from hyperjob.client import restored
 from hyperjob.client.restored import Difference, Kind
 from hyperjob.table import table
 from hyperjob_core.text import listed
@@ -35,7 +35,7 @@ def after_restore(access: Access, apply: bool, form: str) -> None:
         async with access.connect() as kube:
             found = await restored.report(kube)
             if apply:
-                await restoring.correct(kube, found.differences, said=out.remark)
+                await restored.correct(kube, found.differences, said=out.remark)
                 found = await restored.report(kube)
         if form:
             differences = [asdict(each) for each in found.differences]

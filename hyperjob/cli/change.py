@@ -9,7 +9,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument, names_argument
 from hyperjob.cli.kubectl.changing import Done, each, waiting
 from hyperjob.cli.kubectl.exits import run
-from hyperjob.client import requests, suspending
+from hyperjob.client import requests
 from hyperjob.client.waiting import Progress
 from hyperjob_core.kube.client import Kube
 
@@ -111,7 +111,7 @@ async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: 
     """Suspend or resume every named HyperJob."""
 
     async def change(kube: Kube, namespace: str, name: str, _progress: Progress) -> Done:
-        found, changed = await suspending.suspend(kube, namespace, name, on=on)
+        found, changed = await requests.suspend(kube, namespace, name, on=on)
         if changed:
             return found, "suspended" if on else "resumed"
         return found, "already suspended" if on else "not suspended"

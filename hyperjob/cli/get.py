@@ -17,7 +17,7 @@ from hyperjob.client.training import goodput_of
 from hyperjob.table import Layout, Row
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.following import changes
+from hyperjob_core.kube.reflector import changes
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 from hyperjob_core.text import shortened
 

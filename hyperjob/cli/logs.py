@@ -18,10 +18,9 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, Duration, access, name_argument
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.terminal import untouched
-from hyperjob.client.logs.attempts import is_present, kept_lines
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.lines import LogLine

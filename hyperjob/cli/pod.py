@@ -16,7 +16,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
-from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.logs.reading import ChosenLogs
 from hyperjob.client.summary import read
 from hyperjob_core.kube import config
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS

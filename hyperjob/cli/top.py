@@ -12,15 +12,12 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
-from hyperjob.client import nodeuse, usage
-from hyperjob.client.clusters import is_ready
+from hyperjob.client import usage
 from hyperjob.client.errors import words
 from hyperjob.client.members import views_of
-from hyperjob.client.nodeuse import NodeUse
-from hyperjob.client.reading import Reading, items, lease, listed
+from hyperjob.client.reading import Reading, is_ready, items, lease, listed
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.tally import Tally, runs_in_part
-from hyperjob.client.usage import ClusterUse, QueueUse
+from hyperjob.client.usage import ClusterUse, NodeUse, QueueUse, Tally, runs_in_part
 from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
@@ -127,7 +124,7 @@ async def _nodes(kube: Kube, access: Access, form: str) -> None:
         out.remark(f"nodes of cluster {name} left out: {words(error)}")
     if errors and not views:
         raise FailureError("no cluster lets you list its nodes and pods: ask its administrator")
-    uses = nodeuse.nodes(views, map(read, hyperjobs))
+    uses = usage.nodes(views, map(read, hyperjobs))
     if form:
         out.dump(value(None, None, {}, node_uses=uses), form)
         return

@@ -18,8 +18,7 @@ from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.output import dim, phase
 from hyperjob.client import training
 from hyperjob.client.errors import title, words
-from hyperjob.client.members import pods_of_all
-from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
+from hyperjob.client.members import pod_counts, pod_trouble, pods_of_all, task_of, tasks_of
 from hyperjob.client.reading import Reading, items, listed
 from hyperjob.client.summary import Group, Summary, pods_text, read
 from hyperjob_core.api import table
@@ -28,7 +27,7 @@ from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.following import states
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
 from hyperjob_core.text import once
 

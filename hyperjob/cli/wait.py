@@ -11,7 +11,7 @@ from hyperjob.cli.kubectl.access import Access, Duration, access, names_argument
 from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.errors import title
-from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob.client.waiting import Goal, parse_goal, reach
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 

@@ -11,14 +11,10 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, TrainJobName, access, name_argument
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.client import training
-from hyperjob.client.durations import age
-from hyperjob.client.events import event_time
-from hyperjob.client.expected import expected_start_value, expected_words
-from hyperjob.client.reading import items
-from hyperjob.client.trainjobs import without_hyperjob
-from hyperjob.client.why.evidence import Explanation, Outcome
+from hyperjob.client.durations import age, expected_start_value, expected_words
+from hyperjob.client.reading import event_time, items, without_hyperjob
+from hyperjob.client.why.evidence import Explanation, Outcome, gather
 from hyperjob.client.why.explain import explain
-from hyperjob.client.why.gather import gather
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import string
 from hyperjob_core.kube.errors import NotFound

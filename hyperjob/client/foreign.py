@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob_core.api.childmetadata import may_be_given
 from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import API_VERSION, KIND
+from hyperjob_core.api.names import API_VERSION, KIND, may_be_given
 from hyperjob_core.api.wire import at, integer, mapping, objects, string
 
 _INDEX: Final[Object] = {

@@ -1,4 +1,4 @@
-"""Read pods and nodes of the members through Karmada's cluster proxy."""
+"""Read pods and nodes of the members through Karmada's cluster proxy, and count pods by state."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,15 +7,24 @@ from typing import Final
 from urllib.parse import quote
 
 from hyperjob.client.reading import items, listed
+from hyperjob.client.summary import COUNTERS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.api.wire import natural
+from hyperjob_core.api.wire import at, count, mapping, natural, string, string_map
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
-from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import CORE_EVENTS, DEVICES, HYPERNODES, NODES, PODS, Resource
+from hyperjob_core.kube.resources import (
+    CORE_EVENTS,
+    DEVICES,
+    HYPERNODES,
+    NODES,
+    PODS,
+    Resource,
+    proxied,
+)
 from hyperjob_engine.members.facts import FACTS, FAILED_CREATE, Fact, refusal_fact
 from hyperjob_engine.members.fold import view_of
+from hyperjob_engine.members.podtroubles import trouble_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.reasons.pods import PodsRefused
 
@@ -135,3 +144,55 @@ def _place(pod: Object) -> tuple[str, int, str]:
         natural(index) or 0,
         str(metadata["name"]),
     )
+
+
+_TASK: Final = "volcano.sh/task-spec"
+
+
+def task_of(pod: Object) -> str:
+    """Return the task of a pod."""
+    metadata = mapping(pod.get("metadata"))
+    labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
+    return labels.get(_TASK) or annotations.get(_TASK, "")
+
+
+def pod_counts(job: JobStatus, vcjob: Object | None) -> dict[str, int]:
+    """Count the pods of a sub-job by state, in lower case, from the vcjob's status.
+
+    The counters of its tasks add states that its own counters lack. Without any counter, as without
+    a vcjob, the HyperJob's status decides: the pods that do not run are pending.
+    """
+    status = mapping((vcjob or {}).get("status"))
+    counts = {name: count(status.get(name)) for name in COUNTERS}
+    for tasks in tasks_of(vcjob).values():
+        for name, number in tasks.items():
+            counts.setdefault(name, 0)
+            if not status.get(name):
+                counts[name] += number
+    if not any(counts.values()):
+        counts["running"] = job.running
+        if job.cluster and not job.has_ended:
+            counts["pending"] = job.pods - job.running
+    return {name: number for name, number in counts.items() if number > 0}
+
+
+def tasks_of(vcjob: Object | None) -> dict[str, dict[str, int]]:
+    """Count the pods of each task by state, in lower case."""
+    counts = mapping(mapping((vcjob or {}).get("status")).get("taskStatusCount"))
+    return {
+        str(task): {
+            str(state).lower(): count(number)
+            for state, number in mapping(mapping(entry).get("phase")).items()
+        }
+        for task, entry in counts.items()
+    }
+
+
+def pod_trouble(pod: Object) -> str:
+    """Return the reason why a pod does not run; empty for a pod without a problem."""
+    seen = trouble_of(pod)
+    if seen is None or not seen.trouble.words:
+        return string(at(pod, "status", "message"))
+    trouble = seen.trouble
+    words = trouble.words.removeprefix(":").strip()
+    return f"{words}: {trouble.detail}" if trouble.detail else words

@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.client.clusters import is_ready
+from hyperjob.client.reading import is_ready
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube

@@ -1,17 +1,28 @@
-"""List HyperJobs by name or selector, and read other kinds where the user may."""
+"""List HyperJobs by name or selector, and read other kinds and Events where the user may."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hyperjob.client.errors import ClientError, NeverError, NotYetError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE, lease_name
-from hyperjob_core.api.wire import mapping, string
-from hyperjob_core.hints import did_you_mean
+from hyperjob_core.api.trainer import FAILED, RUNS_AS, RUNS_AS_HYPERJOB
+from hyperjob_core.api.wire import condition, is_true, mapping, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound, make_status
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES, Resource, key_of
+from hyperjob_core.kube.resources import (
+    CLUSTERS,
+    CORE_EVENTS,
+    HYPERJOBS,
+    LEASES,
+    QUEUES,
+    TRAINJOBS,
+    Resource,
+    key_of,
+)
+from hyperjob_core.text import did_you_mean
 
 _PARALLEL = 16
 _NAMED: Final = {each.plural: each for each in (CLUSTERS, HYPERJOBS, QUEUES)}
@@ -112,3 +123,50 @@ async def lease(kube: Kube, *, of: str = "") -> Reading:
 def items(reading: Reading) -> list[Object]:
     """Return the objects; an empty list for an error."""
     return [] if isinstance(reading, KubeError) else reading
+
+
+def is_ready(cluster: Object) -> bool:
+    """Return whether a Cluster is Ready: Karmada's proxy reaches it."""
+    return is_true(cluster, "Ready")
+
+
+def why_not_ready(cluster: Object) -> str:
+    """Return the message of a Cluster that is not Ready, else its reason."""
+    ready = condition(mapping(cluster.get("status")), "Ready")
+    return string(ready.get("message")) or string(ready.get("reason")) or "its status has no reason"
+
+
+async def events_of(kube: Kube, obj: Object) -> Reading:
+    """Read the events about an object."""
+    metadata = obj["metadata"]
+    selector = f"involvedObject.uid={metadata['uid']}"
+    return await listed(kube, CORE_EVENTS, namespace=metadata["namespace"], field_selector=selector)
+
+
+def event_time(event: Object) -> str:
+    """Return the time at which an Event was last observed."""
+    series = mapping(event.get("series"))
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        mapping(event.get("metadata")).get("creationTimestamp"),
+    )
+    return next((string(time) for time in times if string(time)), "")
+
+
+async def without_hyperjob(kube: Kube, namespace: str, name: str) -> ClientError:
+    """Return the reason why a TrainJob has no HyperJob, as an error; raises KubeError."""
+    trainjob = await kube.get(TRAINJOBS, name, namespace=namespace)
+    failed = condition(mapping(trainjob.get("status")), FAILED)
+    title = f"trainjob/{name}"
+    if failed.get("status") == "True":
+        return NeverError(f"{title} failed ({failed.get('reason')}): {failed.get('message')}")
+    events = sorted(items(await events_of(kube, trainjob)), key=event_time)
+    warnings = [each for each in events if each.get("type") == "Warning"]
+    if warnings:
+        return NotYetError(f"{title}: {string(warnings[-1].get('message'))}")
+    return NotYetError(
+        f"{title} has no HyperJob: the controller makes one of a TrainJob whose label, or that of"
+        f" its runtime or namespace, is {RUNS_AS}={RUNS_AS_HYPERJOB}; see hyperjob preflight"
+    )

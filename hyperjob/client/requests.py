@@ -1,7 +1,7 @@
-"""Request a restart or a move of sub-jobs from the controller, and wait for the result.
+"""Suspend, resume, restart and move HyperJobs, and wait for the result.
 
-A request is an annotation, `<token> [sub-job…]`. The controller acts once on each token and
-records it in the status.
+A restart and a move are requests: an annotation, `<token> [sub-job…]`. The controller acts once on
+each token and records it in the status.
 """
 
 import secrets
@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.client.changing import patch
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
-from hyperjob.client.selection import choose
-from hyperjob.client.summary import Summary, read
+from hyperjob.client.summary import Summary, choose, read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.hints import did_you_mean
-from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import Conflict
-from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.kube.resources import HYPERJOBS, Resource
+from hyperjob_core.text import did_you_mean
 
 _TAKEN_SECONDS: Final = 10.0
 _TRIES: Final = 5
@@ -222,4 +221,66 @@ async def running_again(
         )
 
     what = f"has {len(before) or 'its'} sub-jobs running again"
+    return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)
+
+
+FIELD_MANAGER: Final = "kubectl-hyperjob"
+
+
+async def patch(
+    kube: Kube, namespace: str, name: str, body: Object, *, resource: Resource = HYPERJOBS
+) -> Object:
+    """Send a JSON merge patch; return the object as the API server stored it."""
+    return await kube.patch(
+        resource,
+        name,
+        body,
+        kind=PatchType.MERGE,
+        namespace=namespace,
+        field_manager=FIELD_MANAGER,
+    )
+
+
+async def suspend(kube: Kube, namespace: str, name: str, *, on: bool = True) -> tuple[Object, bool]:
+    """Set `spec.suspend` to `on`; return the HyperJob and whether the value changed.
+
+    NeverError when the HyperJob has ended.
+    """
+    found = await kube.get(HYPERJOBS, name, namespace=namespace)
+    before = read(found)
+    if before.has_ended:
+        raise NeverError(
+            f"{title(name)} is {before.phase}: a HyperJob that has ended cannot be suspended or"
+            " resumed"
+        )
+    if before.suspend == on:
+        return found, False
+    body: Object = {"spec": {"suspend": on}}
+    return await patch(kube, namespace, name, body), True
+
+
+async def settled(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    *,
+    on: bool,
+    seconds: float,
+    progress: Progress = silent,
+) -> Object | None:
+    """Wait until the HyperJob is Suspended (`on`), or runs or has completed (not `on`).
+
+    `seconds` 0 is no time limit.
+    """
+    wanted = (Phase.SUSPENDED,) if on else (Phase.RUNNING, Phase.COMPLETED)
+
+    def holds(hyperjob: Object | None) -> bool:
+        summary = summary_of(hyperjob, name)
+        if not summary.is_current:
+            return False
+        if summary.has_ended and summary.phase not in wanted:
+            raise NeverError(f"{title(name)} is {summary.phase}")
+        return summary.phase in wanted
+
+    what = "is Suspended" if on else "runs"
     return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)

@@ -3,31 +3,36 @@
 A backup knows nothing of what came after it. Karmada carries out the restored objects: it starts a
 sub-job in the cluster that it has left, and starts again what was deleted or suspended since. The
 controller starts a second time what it has admitted since. `differences` finds all three in the
-vcjobs of the members; `restoring.correct` prevents them, while Karmada's controller manager and
-HyperJob's controller do not run.
+vcjobs of the members; `correct` prevents them, while Karmada's controller manager and HyperJob's
+controller do not run.
 """
 
 import asyncio
+import contextlib
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hyperjob.client.requests import patch
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB
+from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.wire import at, string
+from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
+from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
     VCJOBS,
+    WORKS,
     Resource,
     key_of,
 )
-from hyperjob_engine.model.parse import pinned_clusters
+from hyperjob_engine.expansion.objects import taken_over
+from hyperjob_engine.model.parse import parse_hyperjob, pinned_clusters
 
 _MEMBER_SECONDS: Final = 30.0
 _AT_ONCE: Final = 8
@@ -240,3 +245,124 @@ async def _restored(kube: Kube) -> Restored:
         of(HYPERJOBS), of(VCJOBS), of(PROPAGATION_POLICIES)
     )
     return Restored(hyperjobs=hyperjobs, jobs=jobs, policies=policies)
+
+
+_WORKS_OF: Final = "karmada-es-"
+_BINDING: Final = "resourcebinding.karmada.io/name"
+_BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
+Works = Mapping[tuple[str, str, str], Sequence[Object]]
+
+
+async def correct(
+    kube: Kube, found: Sequence[Difference], *, said: Callable[[str], None] = lambda _: None
+) -> None:
+    """Pin and adopt the vcjobs that members run, and suspend HyperJobs that would start again.
+
+    `said` gets a sentence for each change. A second call changes nothing more. Raises KubeError.
+    """
+    suspended: set[tuple[str, str]] = set()
+    works = await _works(kube, {each.expected for each in found if each.expected})
+    for each in found:
+        if each.kind is Kind.ELSEWHERE:
+            await _pin_to(kube, each, works)
+            said(f"vcjob {each.namespace}/{each.name} is pinned to {each.found}, where it is")
+        elif each.suspends:
+            if (owner := (each.namespace, each.hyperjob)) not in suspended:
+                suspended.add(owner)
+                body: Object = {"spec": {"suspend": True}}
+                await patch(kube, each.namespace, each.hyperjob, body)
+                said(f"HyperJob {each.namespace}/{each.hyperjob} is suspended")
+            await _without_works(kube, each, works)
+        elif each.adopts:
+            await _adopt(kube, each, said)
+
+
+async def _adopt(kube: Kube, each: Difference, said: Callable[[str], None]) -> None:
+    """Create policy and vcjob in Karmada for a vcjob that a member has.
+
+    A HyperJob that was suspended at the time of the backup was resumed since. It is resumed first:
+    the controller deletes the vcjobs of a suspended HyperJob.
+    """
+    if await _is_being_deleted(kube, each):
+        said(f"vcjob {each.namespace}/{each.name} is being deleted in {each.found}")
+        return
+    owner = await kube.get(HYPERJOBS, each.hyperjob, namespace=each.namespace)
+    member = kube.member(each.found)
+    try:
+        running = await member.get(VCJOBS, each.name, namespace=each.namespace)
+    except NotFound:
+        return
+    if at(owner, "spec", "suspend") is True:
+        await patch(kube, each.namespace, each.hyperjob, {"spec": {"suspend": False}})
+        said(f"HyperJob {each.namespace}/{each.hyperjob} is resumed")
+    policy, job = taken_over(parse_hyperjob(owner), running, each.found)
+    try:
+        await kube.create(PROPAGATION_POLICIES, policy)
+    except AlreadyExists:
+        body: Object = {"spec": {"placement": policy["spec"]["placement"]}}
+        await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(VCJOBS, job)
+    said(f"vcjob {each.namespace}/{each.name} is known to Karmada again, in {each.found}")
+
+
+async def _is_being_deleted(kube: Kube, each: Difference) -> bool:
+    """Return whether Karmada has no vcjob but its ResourceBinding: it deletes the member's."""
+    try:
+        await kube.get(RESOURCE_BINDINGS, binding_name(each.name), namespace=each.namespace)
+    except NotFound:
+        return False
+    return True
+
+
+async def _pin_to(kube: Kube, each: Difference, works: Works) -> None:
+    """Move policy, binding and Work to the cluster that has the vcjob.
+
+    The Work goes last: Karmada must not make it again for the former cluster.
+    """
+    policy = await kube.get(PROPAGATION_POLICIES, each.name, namespace=each.namespace)
+    placement = mapping(at(policy, "spec", "placement"))
+    affinities = [
+        {**affinity, "clusterNames": [each.found]}
+        for affinity in objects(placement.get("clusterAffinities"))
+    ]
+    body: Object = {"spec": {"placement": {"clusterAffinities": affinities}}}
+    await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
+    name = binding_name(each.name)
+    try:
+        binding = await kube.get(RESOURCE_BINDINGS, name, namespace=each.namespace)
+    except NotFound:
+        return
+    clusters = [
+        {**target, "name": each.found} for target in objects(at(binding, "spec", "clusters"))
+    ]
+    body["spec"]["clusters"] = clusters
+    await patch(kube, each.namespace, name, body, resource=RESOURCE_BINDINGS)
+    await _without_works(kube, each, works)
+
+
+async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
+    """Return the Works of the clusters by cluster and ResourceBinding."""
+    found: dict[tuple[str, str, str], list[Object]] = {}
+    for cluster in sorted(clusters):
+        for work in (await kube.list(WORKS, namespace=f"{_WORKS_OF}{cluster}")).items:
+            notes = mapping(at(work, "metadata", "annotations"))
+            binding = string(notes.get(_BINDING_NAMESPACE)), string(notes.get(_BINDING))
+            found.setdefault((cluster, *binding), []).append(work)
+    return found
+
+
+async def _without_works(kube: Kube, each: Difference, works: Works) -> None:
+    """Delete the listed Works of a vcjob for the cluster in which Karmada would start it.
+
+    `works` is the listing from before all changes. A Work that is gone already is no error. A new
+    Work of the same name has another uid: it stays, and Conflict is raised. Raises KubeError for
+    other failures. A Work that is deleted while Karmada's controller manager is away starts
+    nothing.
+    """
+    for work in works.get((each.expected, each.namespace, binding_name(each.name)), ()):
+        metadata = work["metadata"]
+        with contextlib.suppress(NotFound):
+            await kube.delete(
+                WORKS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+            )

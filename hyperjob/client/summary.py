@@ -1,11 +1,12 @@
-"""Parse a HyperJob into the values that views show.
+"""Parse a HyperJob into the values that views show, and select its sub-jobs by their names.
 
 A value that the status does not have is empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hyperjob.client.errors import ClientError
 from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
@@ -16,7 +17,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
 from hyperjob_core.api.training import StallStatus, TrainingStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
-from hyperjob_core.text import printable
+from hyperjob_core.text import listed, printable
 from hyperjob_engine.resources import accelerator_of, pod_request, scale, total
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -239,3 +240,30 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
 def _replicas(task: Object) -> int:
     replicas = integer(task.get("replicas"))
     return 1 if replicas is None else max(replicas, 0)
+
+
+_SHOWN = 8
+
+
+def choose(summary: Summary, words: Sequence[str]) -> list[JobStatus]:
+    """Return the selected sub-jobs in the HyperJob's order; ClientError for an unknown name."""
+    for word in words:
+        if not meant(summary, [word]):
+            raise ClientError(f"{summary.name} has no sub-job {word!r}; {_there_are(summary)}")
+    return meant(summary, words)
+
+
+def meant(summary: Summary, words: Sequence[str]) -> list[JobStatus]:
+    """Return the sub-jobs that match any of the words, in the HyperJob's order."""
+    return [job for job in summary.jobs if any(_is_meant(summary, job, word) for word in words)]
+
+
+def _is_meant(summary: Summary, job: JobStatus, word: str) -> bool:
+    return word in (job.name, job.replicated_job) or job.name == f"{summary.name}-{word}"
+
+
+def _there_are(summary: Summary) -> str:
+    names = [job.name for job in summary.jobs]
+    if not names:
+        return "it has no sub-jobs yet"
+    return f"there are {listed(names, shown=_SHOWN)}"

@@ -1,18 +1,24 @@
-"""Wait until a HyperJob reaches a state."""
+"""Wait until a HyperJob reaches a state: a phase, a condition, a step of the training, deletion."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
+from hyperjob.client.logs.steps import prints_step
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.wire import natural, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import NotFound, make_status
-from hyperjob_core.kube.following import states
+from hyperjob_core.kube.errors import KubeError, NotFound, make_status
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
+from hyperjob_core.tasks import cancel
 from hyperjob_core.text import human_duration
+from hyperjob_engine.reasons.reason import NEVER_RUNS
 
 Holds = Callable[[Object | None], bool]
 """Returns whether a HyperJob (None: deleted) has reached the state; NeverError if it never can."""
@@ -95,3 +101,177 @@ def _state_text(hyperjob: Object | None) -> str:
         return "does not exist"
     summary = read(hyperjob)
     return f"is {summary.phase}" + (f": {summary.message}" if summary.message else "")
+
+
+_CONDITIONS: Final = (
+    Phase.RUNNING,
+    Phase.SUSPENDED,
+    Phase.DEGRADED,
+    Phase.COMPLETED,
+    Phase.FAILED,
+)
+"""The conditions that are True in the phase of their name and in no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A state to wait for: deletion, one of these phases, or a step of the training."""
+
+    words: str
+    phases: frozenset[Phase]
+    step: int | None = None
+
+    @property
+    def is_deletion(self) -> bool:
+        """Return whether the goal is the deletion of the HyperJob."""
+        return not self.phases and self.step is None
+
+    def is_doubtful(self, hyperjob: Object | None) -> bool:
+        """Return whether the HyperJob may never reach the goal, which `holds` has not denied.
+
+        The engine says in its status that it never runs, or it has completed without the step.
+        """
+        if hyperjob is None or self.is_deletion or self.phases & _WITHOUT_RUNNING:
+            return False
+        summary = read(hyperjob)
+        if self.step is not None and summary.has_ended:
+            return True
+        return summary.is_current and summary.reason in NEVER_RUNS
+
+    def holds(self, hyperjob: Object | None, name: str) -> bool:
+        """Return whether the HyperJob has reached the goal; NeverError when it never can."""
+        if self.is_deletion:
+            return hyperjob is None
+        summary = summary_of(hyperjob, name)
+        if self.step is not None:
+            training = summary.training
+            if training is not None and training.step >= self.step:
+                return True
+            known = training.steps if training is not None else 0
+            # The controller reads the last log lines shortly after the program has ended.
+            late = summary.phase == Phase.COMPLETED and (known is None or known >= self.step)
+            if summary.has_ended and not late:
+                raise NeverError(_ended_text(summary, self.words))
+            return False
+        if not summary.is_current or not summary.has_status:
+            return False
+        if summary.phase in self.phases:
+            return True
+        if summary.has_ended:
+            raise NeverError(_ended_text(summary, self.words))
+        return False
+
+
+_WITHOUT_RUNNING: Final = frozenset({Phase.PENDING, Phase.QUEUED, Phase.STOPPING, Phase.SUSPENDED})
+
+
+def parse_goal(text: str) -> Goal:
+    """Parse `delete`, `phase=A,B`, `condition=Completed`, `step=N`; ValueError for other texts."""
+    kind, equals, wanted = text.partition("=")
+    if text == "delete":
+        return Goal("is deleted", frozenset())
+    if kind == "phase" and equals:
+        known = {str(phase).lower(): phase for phase in Phase}
+        chosen = [known.get(word.strip().lower()) for word in wanted.split(",")]
+        found = frozenset(phase for phase in chosen if phase is not None)
+        if len(found) == len(chosen):
+            return Goal(f"is {' or '.join(sorted(found))}", found)
+        raise ValueError(f"phase must be one of {', '.join(Phase)}; got {wanted!r}")
+    if kind == "condition" and equals:
+        name, _, value = wanted.partition("=")
+        phase = next((each for each in _CONDITIONS if each.lower() == name.lower()), None)
+        if phase is not None and value.lower() in ("", "true"):
+            return Goal(f"is {phase}", frozenset({phase}))
+        raise ValueError(f"condition must be one of {', '.join(_CONDITIONS)}; got {wanted!r}")
+    if kind == "step" and equals:
+        step = natural(wanted)
+        if step is None:
+            raise ValueError(f"step must be a number; got {wanted!r}")
+        return Goal(f"is at step {step}", frozenset(), step)
+    given = "phase=PHASE, condition=CONDITION, step=N or delete"
+    raise ValueError(f"{text!r}: give {given}")
+
+
+async def reach(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    goal: Goal,
+    *,
+    seconds: float,
+    progress: Progress = silent,
+    uid: str | None = None,
+) -> Object | None:
+    """Wait until a HyperJob reaches the goal; return it, or None after its deletion.
+
+    `seconds` 0 is no time limit. A HyperJob of another UID than `uid`, or than the HyperJob that
+    was read first, is a new HyperJob: the earlier one of this name is deleted. Raises NotFound when
+    the HyperJob does not exist, NotYetError when time is up, NeverError when the HyperJob can no
+    longer reach the goal.
+    """
+    first, known = True, uid
+
+    def holds(hyperjob: Object | None) -> bool:
+        nonlocal first, known
+        if hyperjob is None and first and not goal.is_deletion:
+            raise not_found(name)
+        first = False
+        if hyperjob is not None and goal.is_deletion:
+            found = string(hyperjob["metadata"].get("uid"))
+            known = known or found
+            return found != known
+        return goal.holds(hyperjob, name)
+
+    reaching = until(
+        kube,
+        namespace,
+        name,
+        holds,
+        what=goal.words,
+        seconds=seconds,
+        progress=progress,
+        is_doubtful=goal.is_doubtful,
+    )
+    if goal.is_deletion:
+        await reaching
+        return None
+    if goal.step is None:
+        return await reaching
+    return await _or_printed(kube, namespace, name, reaching, step=goal.step)
+
+
+async def _or_printed(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    reaching: Coroutine[None, None, Object | None],
+    *,
+    step: int,
+) -> Object | None:
+    """Wait for a step in the status or in a log, whichever is first; return the HyperJob.
+
+    The status has it up to an interval of the controller later.
+    """
+    in_status = asyncio.create_task(reaching)
+    in_log = asyncio.create_task(_printed(kube, namespace, name, step))
+    try:
+        await asyncio.wait({in_status, in_log}, return_when=asyncio.FIRST_COMPLETED)
+        if in_status.done() or not in_log.result():
+            return await in_status
+        return await kube.get(HYPERJOBS, name, namespace=namespace)
+    finally:
+        await cancel([in_status, in_log])
+
+
+async def _printed(kube: Kube, namespace: str, name: str, step: int) -> bool:
+    """Follow the logs until a program reports the step; False if no log reports it."""
+    try:
+        found = await kube.get(HYPERJOBS, name, namespace=namespace)
+    except KubeError:
+        return False  # the wait for the status reports it
+    return await prints_step(kube, read(found), step)
+
+
+def _ended_text(summary: Summary, wanted: str) -> str:
+    why = f": {summary.message}" if summary.message else ""
+    return f"{title(summary.name)} is {summary.phase}, so it never {wanted}{why}"

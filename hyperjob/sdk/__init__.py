@@ -24,8 +24,7 @@ from hyperjob.sdk.errors import (
     SourceError,
     UnreachableError,
 )
-from hyperjob.sdk.job import AsyncJob
-from hyperjob.sdk.lines import LogLine
+from hyperjob.sdk.job import AsyncJob, LogLine
 from hyperjob.sdk.progress import progress
 from hyperjob.sdk.sync import Client, Job
 from hyperjob.sdk.training import trainer

@@ -1,17 +1,24 @@
-"""The SDK for asyncio. `sync` makes the SDK without asyncio of these classes."""
+"""The SDK for asyncio, and what a local installation prepares on this machine.
+
+`sync` makes the SDK without asyncio of these classes.
+"""
 
 import asyncio
 import contextlib
 import itertools
+import os
 import secrets
+import sys
+import types
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import yaml
 
 from hyperjob.client.errors import NO_SANDBOX
 from hyperjob.client.waiting import silent
+from hyperjob.sdk import start
 from hyperjob.sdk.errors import (
     HyperJobError,
     NeverReachedError,
@@ -20,9 +27,8 @@ from hyperjob.sdk.errors import (
     translated,
     warn,
 )
+from hyperjob.sdk.folder import requirements_of
 from hyperjob.sdk.job import AsyncJob
-from hyperjob.sdk.machine import machine_of, prepare, require_sources
-from hyperjob.sdk.packages import requirements_of
 from hyperjob.sdk.parameters import Above0, require_known, require_types, shown
 from hyperjob.sdk.program import Machine, Train
 from hyperjob.sdk.template import require_whole
@@ -204,7 +210,7 @@ class AsyncClient(Access):
         """
         # Importing the rules of admission and placement takes a third of a second.
         from hyperjob.client.plan.judge import judge
-        from hyperjob.client.plan.reading import read_snapshot
+        from hyperjob.client.plan.snapshot import read_snapshot
 
         document = _document(hyperjob)
         with translated():
@@ -302,3 +308,54 @@ def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: P
     path = directory / "clusters.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return path
+
+
+_INSTALL: Final = (
+    "import sys, pathlib; from hyperjob.sdk.start import environment;"
+    " environment(sys.argv[1], pathlib.Path(sys.argv[2]))"
+)
+_LINES: Final = 8
+
+
+def machine_of(folder: Path, images: Mapping[str, str]) -> Machine:
+    """Return the machine of a local installation with a temporary folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hyperjob"
+    return Machine(snapshots=folder, cache=cache, images=images)
+
+
+def require_sources() -> None:
+    """Raise SourceError where this program comes from standard input and has functions.
+
+    Python cannot read the source of these functions again.
+    """
+    main = sys.modules.get("__main__")
+    if hasattr(sys, "ps1"):
+        return
+    for name, value in vars(main).items():
+        if isinstance(value, types.FunctionType) and value.__code__.co_filename == "<stdin>":
+            raise SourceError(
+                f"{name}: Python cannot read the source of a program on its standard input: write"
+                " the program into a file"
+            )
+
+
+async def prepare(requirements: Sequence[str], machine: Machine) -> None:
+    """Install packages into their environment in the cache; raise SourceError with pip's words."""
+    text = "\n".join(requirements)
+    if not text or (start.place_of(text, machine.cache) / "complete").exists():
+        return
+    print(f"hyperjob: installs {', '.join(requirements)}", file=sys.stderr)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _INSTALL, text, str(machine.cache)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        _, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if process.returncode:
+        last = errors.decode(errors="replace").strip().splitlines()[-_LINES:]
+        raise SourceError("\n".join(("pip cannot install the packages:", *last)))

@@ -1,46 +1,91 @@
-"""A HyperJob of an API server, for asyncio."""
+"""A HyperJob of an API server, for asyncio; the lines of its logs and the rows of its metrics."""
 
 import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
 
-from hyperjob.client import requests, suspending
-from hyperjob.client.events import event_time, events_of
-from hyperjob.client.goals import Goal, parse_goal, reach
-from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
-from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client import requests
+from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines, last_failure
+from hyperjob.client.logs.steps import Thinned
+from hyperjob.client.reading import event_time, events_of
 from hyperjob.client.summary import Summary
-from hyperjob.client.thinning import Thinned
-from hyperjob.client.waiting import Progress, not_found, silent
-from hyperjob.client.why.evidence import Explanation
+from hyperjob.client.waiting import Goal, Progress, not_found, parse_goal, reach, silent
+from hyperjob.client.why.evidence import Explanation, gather
 from hyperjob.client.why.explain import explain
-from hyperjob.client.why.gather import gather
 from hyperjob.sdk.errors import HyperJobError, NeverReachedError, translated
-from hyperjob.sdk.lines import LogLine, Row, line_of, row_of
-from hyperjob.sdk.live import Screen
 from hyperjob.sdk.parameters import Above0, Rank, require_types
-from hyperjob.sdk.plot import Axis, drawn
 from hyperjob.sdk.template import require_whole
-from hyperjob.sdk.view import Connection, JobView, LastRead
+from hyperjob.sdk.view import Axis, Connection, JobView, LastRead, Screen, drawn
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, KubeError
-from hyperjob_core.kube.following import states
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.model.training import parse
+from hyperjob_engine.model.training import ProgressLine, parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Row = dict[str, float | datetime]
+"""A progress line as a row of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a container's log.
+
+    `time` is when the container wrote it, None where the kubelet sent none; `rank` is that of the
+    pod in its HyperJob, None without ranks.
+    """
+
+    cluster: str
+    pod: str
+    container: str
+    text: str
+    time: datetime | None = None
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        """Return the line behind its time, its cluster and its pod or rank."""
+        when = f"{self.time:%H:%M:%S} " if self.time else ""
+        return f"{when}{self.cluster}/{self.pod if self.rank is None else self.rank} {self.text}"
+
+
+def row_of(source: ContainerLog, found: ProgressLine) -> Row:
+    """Return a progress line as a row of a table."""
+    given = {"rank": source.rank, "steps": found.steps, "saved": found.saved}
+    return {
+        "time": found.time,
+        "step": found.step,
+        **{key: value for key, value in given.items() if value is not None},
+        **{name: float(text) for name, text in found.metrics.items()},
+    }
+
+
+def line_of(source: ContainerLog, raw: bytes) -> LogLine:
+    """Return a line of a log that begins with its time."""
+    line = Line.of(raw)
+    return LogLine(
+        source.cluster,
+        source.pod,
+        source.container,
+        line.text.decode(errors="replace"),
+        line.moment if line.time else None,
+        source.rank,
+    )
+
 
 _LOG_TYPES: Final[Mapping[str, Any]] = {
     "job": str | Sequence[str],
@@ -299,12 +344,12 @@ class AsyncJob(JobView):
 
     async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
         with translated():
-            changed, _ = await suspending.suspend(self._kube, self.namespace, self.name, on=on)
+            changed, _ = await requests.suspend(self._kube, self.namespace, self.name, on=on)
         self._take(changed)
         if not wait:
             return self.status
         return await self._reached(
-            suspending.settled(self._kube, self.namespace, self.name, on=on, seconds=timeout)
+            requests.settled(self._kube, self.namespace, self.name, on=on, seconds=timeout)
         )
 
     async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from hyperjob_core.api.quantity import Quantity
-from hyperjob_core.hints import nearest
+from hyperjob_core.text import nearest
 
 _SHOWN: Final = 80
 _STRICT: Final = ConfigDict(strict=True)

@@ -189,7 +189,9 @@ class ProgressCallback:
 
     def on_step_end(self, _: Any, state: Any, *__: Any, **___: Any) -> None:  # noqa: ANN401
         """Report a step of transformers."""
-        last: dict[str, Any] = next(filter(_has_loss, reversed(state.log_history)), {})
+        last: dict[str, Any] = next(
+            (each for each in reversed(state.log_history) if "loss" in each), {}
+        )
         progress(step=state.global_step, steps=state.max_steps, **_scalars(last))
 
     def on_save(self, _: Any, state: Any, *__: Any, **___: Any) -> None:  # noqa: ANN401
@@ -200,10 +202,6 @@ class ProgressCallback:
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *_, **__: {} if name == "state_dict" else None
-
-
-def _has_loss(record: dict[str, Any]) -> bool:
-    return "loss" in record
 
 
 def _scalars(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, get_type_hints
 
-from hyperjob.sdk.alternatives import alternatives_of, bounds_of
-from hyperjob.sdk.packages import names_of, requirements_of
+from hyperjob.sdk.folder import names_of, requirements_of
 from hyperjob.sdk.parameters import require_types
 from hyperjob.sdk.program import (
     Args,
@@ -22,6 +21,8 @@ from hyperjob.sdk.program import (
 )
 from hyperjob.sdk.template import (
     CONTAINER,
+    alternatives_of,
+    bounds_of,
     checkpoint_of,
     env_from,
     merged,
@@ -213,12 +214,8 @@ def trainer(
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
     }
-    metadata = _metadata(name or _title(made.title), namespace, labels, args)
+    metadata = _metadata(name or f"{made.title}-{secrets.token_hex(3)}", namespace, labels, args)
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
-
-
-def _title(program: str) -> str:
-    return f"{program}-{secrets.token_hex(3)}"
 
 
 def _metadata(

@@ -1,4 +1,4 @@
-"""The roles in the Karmada API server: each process has the rights of its own requests only.
+"""The roles in Karmada and in the members: each process has the rights of its own requests only.
 
 A commit that adds or removes a request of a process changes the role too.
 """
@@ -9,19 +9,26 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
     CLUSTER_RESOURCE_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTER_TRAINING_RUNTIMES,
     CLUSTERS,
     CONFIG_MAPS,
+    CORE_EVENTS,
     DEPLOYMENTS,
+    DEVICES,
     EVENTS,
     HYPERJOBS,
+    HYPERNODES,
     LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
+    PODGROUPS,
+    PODS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
@@ -257,4 +264,74 @@ def _rbac_item(
 ) -> Item:
     return new_item(
         resource, name, content, part=Component.RBAC, component="rbac", namespace=namespace
+    )
+
+
+MEMBER_ROLE: Final = "hyperjob-members-reader"
+
+
+def members(subject: Object, step: MemberAccess) -> list[Item]:
+    """Return the roles, their bindings and the policy that copies them to members.
+
+    With the step `off` the items are marked for deletion.
+    """
+    absent = step is MemberAccess.OFF
+    return [
+        _member_item(CLUSTER_ROLES, MEMBERS, {"rules": proxy_rules()}, absent=absent),
+        _binding(MEMBERS, subject, absent=absent),
+        _member_item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
+        _binding(MEMBER_ROLE, subject, absent=absent),
+        _policy(MEMBERS, MEMBER_ROLE, absent=absent),
+    ]
+
+
+def proxy_rules() -> list[Object]:
+    """Return the rules of the account in the Karmada API server."""
+    return [
+        {"apiGroups": [CLUSTERS.group], "resources": ["clusters/proxy"], "verbs": ["get"]},
+    ]
+
+
+def member_rules(step: MemberAccess) -> list[Object]:
+    """Return the rules of the account in a member, the least that a step needs."""
+    rules: list[Object] = []
+    if step.includes(MemberAccess.PODS):
+        rules += [_rule(PODS, *_READ), _rule(PODGROUPS, *_READ)]
+        rules.append(_rule(CORE_EVENTS, "list", "watch"))
+    if step.includes(MemberAccess.NODES):
+        rules += [_rule(each, *_READ) for each in (NODES, HYPERNODES)]
+        rules += [_rule(each, "list", "watch") for each in DEVICES]
+    if step.includes(MemberAccess.LOGS):
+        rules.append(_rule(PODS, "get", subresource="log"))
+    return rules
+
+
+def _policy(name: str, role: str, *, absent: bool) -> Item:
+    spec = {
+        "resourceSelectors": [
+            {"apiVersion": resource.api_version, "kind": resource.kind, "name": role}
+            for resource in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+        ],
+        "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
+    }
+    return _member_item(CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, absent=absent)
+
+
+def _binding(name: str, subject: Object, *, absent: bool) -> Item:
+    role = {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": name}
+    content = {"roleRef": role, "subjects": [subject]}
+    return _member_item(CLUSTER_ROLE_BINDINGS, name, content, absent=absent)
+
+
+def _member_item(
+    resource: Resource, name: str, content: Object, *, absent: bool, namespace: str | None = None
+) -> Item:
+    return new_item(
+        resource,
+        name,
+        content,
+        part=Component.MEMBERS,
+        component="members",
+        absent=absent,
+        namespace=namespace,
     )

@@ -235,12 +235,7 @@ class Listing:
             case "restarts":
                 return -summary.restarts
             case _:
-                return _newest_first(summary.created)
-
-
-def _newest_first(time: str) -> str:
-    """Return a text for an RFC 3339 time that sorts later times first."""
-    return time.translate(_MIRRORED)
+                return summary.created.translate(_MIRRORED)  # the newest first
 
 
 _MIRRORED: Final = str.maketrans("0123456789", "9876543210")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hyperjob.client.expected import expected_words
+from hyperjob.client.durations import expected_words
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import goodput_of, straggler_words
 from hyperjob_core.api.wire import timestamp

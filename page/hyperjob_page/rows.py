@@ -1,11 +1,13 @@
-"""The data of each HyperJob in memory: its summary and the values of tables. Pure."""
+"""The data of each HyperJob in memory: summary, accelerators, place in its queue. Pure."""
 
-from collections.abc import Mapping
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.tally import waits
+from hyperjob.client.usage import has_started, waits
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
@@ -16,6 +18,7 @@ from hyperjob_core.text import shortened
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_page.visitor import Scope
 
 _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64
@@ -166,3 +169,107 @@ def _accelerators(summary: Summary) -> Mapping[str, int]:
         if group.accelerator:
             found[group.accelerator] = found.get(group.accelerator, 0) + group.whole
     return found
+
+
+Where: TypeAlias = tuple[str, str]
+"""A cluster and an accelerator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """The number of an accelerator that a HyperJob, `key`, has on a cluster."""
+
+    key: str
+    queue: str
+    running: int
+    reserved: int
+
+
+class Holdings:
+    """All parts, by cluster and accelerator."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Where, dict[str, Holding]] = {}
+        self._where: dict[str, Sequence[Where]] = {}
+        self.versions: Counter[str] = Counter()
+        """Counts changes by cluster."""
+
+    def change(self, key: str, row: Row | None) -> None:
+        """Apply a change of a HyperJob; None after its deletion."""
+        parts = parts_of(row) if row is not None else {}
+        before = {where: self._parts[where][key] for where in self._where.get(key, ())}
+        if parts == before:
+            return
+        for where in before:
+            self.versions[where[0]] += 1
+            del self._parts[where][key]
+        for where, part in parts.items():
+            self.versions[where[0]] += 1
+            self._parts.setdefault(where, {})[key] = part
+        self._where[key] = tuple(parts)
+        if not parts:
+            del self._where[key]
+
+    def at(self, where: Where, scope: Scope) -> list[Holding]:
+        """Return the parts of a cluster and an accelerator, of HyperJobs that a visitor may see."""
+        there = self._parts.get(where, {})
+        return [part for key, part in there.items() if scope.includes(key.partition("/")[0])]
+
+
+def parts_of(row: Row) -> dict[Where, Holding]:
+    """Return the parts of a HyperJob by cluster and accelerator."""
+    found: dict[Where, Holding] = {}
+    summary = row.summary
+    for job in summary.jobs:
+        accelerator, number = summary.accelerators(job)
+        if not number or not job.cluster or job.has_ended:
+            continue
+        group = summary.group(job.replicated_job)
+        before = found.get((job.cluster, accelerator))
+        runs = number if has_started(job) else 0
+        found[job.cluster, accelerator] = Holding(
+            key=row.key,
+            queue=group.queue if group is not None else "default",
+            running=runs + (before.running if before else 0),
+            reserved=number - runs + (before.reserved if before else 0),
+        )
+    return found
+
+
+class QueueLines:
+    """The waiting HyperJobs by queue; `classes` are the PriorityClasses by name, for the order."""
+
+    def __init__(self) -> None:
+        self.classes: Mapping[str, Object] = {}
+        self._lines: dict[str, list[OrderInQueue]] = {}
+        self._waiting: dict[str, tuple[str, OrderInQueue]] = {}
+
+    def change(self, key: str, row: Row | None) -> None:
+        """Apply a change of a HyperJob; None after its deletion."""
+        before = self._waiting.pop(key, None)
+        if before is not None:
+            queue, order = before
+            line = self._lines[queue]
+            del line[bisect_left(line, order)]
+            if not line:
+                del self._lines[queue]
+        if row is not None and row.waits_in:
+            order = order_of(row, self.classes)
+            insort(self._lines.setdefault(row.waits_in, []), order)
+            self._waiting[key] = row.waits_in, order
+
+    def place(self, key: str) -> int:
+        """Return the place of a HyperJob in its queue, from 1; 0 if it does not wait."""
+        found = self._waiting.get(key)
+        if found is None:
+            return 0
+        queue, order = found
+        return bisect_left(self._lines[queue], order) + 1
+
+    def length(self, queue: str) -> int:
+        """Return the number of HyperJobs that wait in a queue."""
+        return len(self._lines.get(queue, ()))
+
+    def line(self, queue: str) -> Sequence[OrderInQueue]:
+        """Return the waiting HyperJobs of a queue in order; each ends with namespace/name."""
+        return self._lines.get(queue, ())

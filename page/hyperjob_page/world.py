@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.client import usage
-from hyperjob.client.tally import Tally
+from hyperjob.client.usage import Tally
 from hyperjob_controller.caches.informers import slim_queue_binding
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
@@ -33,10 +33,8 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.queueing.workload import OrderInQueue
-from hyperjob_page.holdings import Holdings
-from hyperjob_page.lines import QueueLines
 from hyperjob_page.listing import Listing, Query
-from hyperjob_page.rows import Row, order_of, row_of
+from hyperjob_page.rows import Holdings, QueueLines, Row, order_of, row_of
 from hyperjob_page.visitor import Scope
 
 _LISTINGS: Final = 64

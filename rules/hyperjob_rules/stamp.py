@@ -69,7 +69,12 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     # An API server always sends metadata; without it a patch could not be applied.
     if not isinstance(metadata, dict) or metadata.get("deletionTimestamp") is not None:
         return []
-    if operation == "UPDATE" and old is not None and _is_held(old) and _has_spec(binding):
+    if (
+        operation == "UPDATE"
+        and old is not None
+        and _is_held(old)
+        and isinstance(binding.get("spec"), dict)
+    ):
         return _set(binding, _HELD)
     names = _affinity_names(binding)
     gated = AFFINITY_GATED in names
@@ -126,10 +131,6 @@ def _is_held(binding: Object) -> bool:
         return True
     names = _affinity_names(binding)
     return AFFINITY_GATED in names or AFFINITY_HELD in names
-
-
-def _has_spec(binding: Object) -> bool:
-    return isinstance(binding.get("spec"), dict)
 
 
 def _set(binding: Object, fields: tuple[_Field, ...]) -> list[JsonPatchOp]:

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import Kube

@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from hyperjob_certs.__main__ import main
-from hyperjob_certs.inject import NothingToInject, inject
-from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
-from hyperjob_certs.store import SecretStore
+from hyperjob_certs.__main__ import NothingToInject, inject, main
+from hyperjob_certs.store import Action, Bundle, RotationPolicy, SecretStore, advance, perform
 from hyperjob_certs.x509 import facts, is_signed_by
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from hyperjob.cli import main
-from hyperjob_controller.insight.renewals import Renewals
+from hyperjob_controller.insight.measures import Renewals
 from tests.support.controlplane import ControlPlane
 
 pytestmark = pytest.mark.scenario

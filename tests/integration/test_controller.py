@@ -7,7 +7,7 @@ from typing import Any
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.memory.memory import MESSAGE_SECONDS
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Tuning
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (

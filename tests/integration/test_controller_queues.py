@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Tuning
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (

@@ -19,7 +19,7 @@ import jsonpatch
 import orjson
 import pytest
 
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Tuning
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_sandbox.simulate.sites import queue
 from hyperjob_sandbox.simulate.workload import Submission

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube, PatchType

@@ -10,8 +10,7 @@ import pytest
 from hyperjob.client.members import log_path
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound, Unavailable
-from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import PODS
+from hyperjob_core.kube.resources import PODS, proxied
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Tuning
 from hyperjob_core.api.names import ASKED_AGAIN, RESTART_REQUEST
 from hyperjob_core.kube.client import EventType, PatchType
 from hyperjob_core.kube.errors import NotFound

@@ -14,7 +14,7 @@ import yaml
 
 from hyperjob_controller.options import SETTINGS
 from hyperjob_core.api.duration import utc_now
-from hyperjob_core.kube.lease import new_lease
+from hyperjob_core.kube.leaderelection import new_lease
 from hyperjob_rules.configuration import configurations
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.helm import one, template, unpack

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, perform
-from hyperjob_certs.store import DirectoryStore
+from hyperjob_certs.store import Action, Bundle, DirectoryStore, RotationPolicy, advance, perform
 from hyperjob_certs.x509 import facts
 from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
 from tests.support.stack import Certificates

@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from hyperjob.client.members import views_of
-from hyperjob_core.kube import backoff, errors
+from hyperjob_core.kube import errors, ratelimit
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, TooLarge, Unavailable
 from hyperjob_core.kube.logs import Log
@@ -60,7 +60,7 @@ def spoken(number: int) -> str:
         ("the body of an answer,", [spoken(LONGEST_BODY)]),
         ("a list", [spoken(Bounds().items), spoken(Bounds().bytes), "5 minutes"]),
         ("a resourceVersion", [spoken(LONGEST_VERSION), spoken(LONGEST_TOKEN)]),
-        ("`Retry-After`", [f"{backoff.LONGEST:g} seconds"]),
+        ("`Retry-After`", [f"{ratelimit.LONGEST:g} seconds"]),
         ("a Status", [spoken(errors.LONGEST_STATUS), spoken(errors.LONGEST_MESSAGE)]),
     ],
 )
@@ -358,7 +358,7 @@ async def test_a_server_may_not_ask_for_a_longer_wait_than_our_longest(
     header = f"Retry-After: {wait}\r\n".encode()
     response = whole(b"{}", status="503 Service Unavailable", header=header)
     error, _ = await asked(once(response), tmp_path, get)
-    assert error.retry_after == backoff.LONGEST
+    assert error.retry_after == ratelimit.LONGEST
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_install.guard import certs_guard
+from hyperjob_install.manifest import certs_guard
 from hyperjob_install.rbac import rbac
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import configurations

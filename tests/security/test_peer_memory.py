@@ -12,8 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_controller.members.budget import Budget
-from hyperjob_controller.members.member import Member
+from hyperjob_controller.members.member import Budget, Member
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent

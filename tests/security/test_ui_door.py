@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from hyperjob_core.serving.listener import CONNECTIONS
-from hyperjob_page import live
 from hyperjob_page.access.local import LocalAccess
+from hyperjob_page.pages import answers
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.serve import serving
 from hyperjob_page.world import LiveState
@@ -136,7 +136,7 @@ async def test_strangers_cannot_take_all_connections() -> None:
 
 
 async def test_one_user_cannot_take_all_places() -> None:
-    places = live.VIEWERS_PER_USER
+    places = answers.VIEWERS_PER_USER
     async with served() as (port, _), AsyncExitStack() as stack:
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
@@ -152,4 +152,4 @@ async def test_one_user_cannot_take_all_places() -> None:
             assert refused.headers["Retry-After"] == "30"
         async with watch("ann") as other:
             assert other.status == 200
-    assert places < live.VIEWERS < CONNECTIONS
+    assert places < answers.VIEWERS < CONNECTIONS

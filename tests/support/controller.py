@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from hyperjob_controller.__main__ import follow_trainjobs
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.process import follow_trainjobs
-from hyperjob_controller.tuning import Tuning
-from hyperjob_controller.wake.ratelimit import LONGEST_REST
+from hyperjob_controller.options import Options, Tuning
+from hyperjob_controller.wake.guard import LONGEST_REST
 from hyperjob_controller.write import START_SECONDS
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import LABEL_HYPERJOB

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_page.access.acting import acting_as
-from hyperjob_page.access.cluster import ClusterAccess
+from hyperjob_page.access.cluster import ClusterAccess, acting_as
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.serve import serving
 from hyperjob_page.world import LiveState

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from hyperjob_core.api.field import SPEC, Path
+from hyperjob_core.api.field import SPEC, FieldError, Path, forbidden, invalid
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import (
     CLUSTER_RUNTIME_KIND,
@@ -14,10 +14,34 @@ from hyperjob_core.api.trainer import (
 )
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_trainjobs.fields import RUNTIME, TRAINJOB, misfits, pod_misfits
-from hyperjob_trainjobs.launcher import RESERVED as MPI_RESERVED
-from hyperjob_trainjobs.merge import pod_of, step_of
-from hyperjob_trainjobs.pods import INITIALIZERS
-from hyperjob_trainjobs.refusals import Refusals
+from hyperjob_trainjobs.pods import INITIALIZERS, pod_of, step_of
+from hyperjob_trainjobs.pods import RESERVED as MPI_RESERVED
+
+RUNTIME_REF = SPEC.child("runtimeRef")
+
+
+class Refusals:
+    """Collects the refusals of a TrainJob; a field of its runtime is named below runtimeRef."""
+
+    def __init__(self, trainjob: Object) -> None:
+        reference = at(trainjob, "spec", "runtimeRef")
+        kind = string(at(reference, "kind")) or CLUSTER_RUNTIME_KIND
+        self.runtime = f"{kind} {string(at(reference, 'name'))}"
+        self.errors: list[FieldError] = []
+
+    def field(self, path: Path | str, text: str) -> None:
+        """Refuse a field of the TrainJob; `path` as text begins below `spec`."""
+        where = SPEC.child(path) if isinstance(path, str) else path
+        self.errors.append(forbidden(where, text))
+
+    def value(self, path: str, value: object, text: str) -> None:
+        """Refuse the value of a field below `spec` of the TrainJob."""
+        self.errors.append(invalid(SPEC.child(path), value, text))
+
+    def of_runtime(self, path: str, text: str) -> None:
+        """Refuse a field below `spec` of the runtime."""
+        self.errors.append(forbidden(RUNTIME_REF, f"{self.runtime} has spec.{path}: {text}"))
+
 
 _RESERVED: Final = frozenset(
     {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}

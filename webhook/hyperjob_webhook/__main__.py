@@ -23,13 +23,18 @@ from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.registry import REGISTRY
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry import logs
-from hyperjob_core.telemetry.endpoints import Addresses, ListenError, Protection, serve
-from hyperjob_core.telemetry.health import Checks, Remark
+from hyperjob_core.telemetry.endpoints import (
+    Addresses,
+    Checks,
+    ListenError,
+    Protection,
+    Remark,
+    serve,
+)
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_webhook.options import Options, parse
-from hyperjob_webhook.requestlog import RequestLog
-from hyperjob_webhook.server import Limits, WebhookServer
+from hyperjob_webhook.server import Limits, RequestLog, WebhookServer
 
 if TYPE_CHECKING:
     from hyperjob_webhook.surroundings import Surroundings
@@ -174,7 +179,7 @@ async def _protection(stack: AsyncExitStack, options: Options) -> Protection | N
     if options.metrics_cert_dir is None:
         return None
     # As in `_look_around`.
-    from hyperjob_certs.metrics import ProtectionError, protection
+    from hyperjob_certs.source import ProtectionError, protection
 
     try:
         return await stack.enter_async_context(

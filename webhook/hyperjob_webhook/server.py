@@ -5,17 +5,29 @@ looks up the objects that the pods of a new HyperJob need.
 """
 
 import asyncio
+import logging
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from time import perf_counter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from aiohttp import StreamReader, web
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.registry import filled
 from hyperjob_core.serving.listener import (
     CONNECTIONS,
     HEADER_SECONDS,
@@ -25,7 +37,13 @@ from hyperjob_core.serving.listener import (
     Listener,
     connection_of,
 )
-from hyperjob_rules.configuration import PATHS, VALIDATE_HYPERJOB, VALIDATE_TRAINJOB
+from hyperjob_rules.configuration import (
+    MUTATE_HYPERJOB,
+    MUTATE_RESOURCEBINDING,
+    PATHS,
+    VALIDATE_HYPERJOB,
+    VALIDATE_TRAINJOB,
+)
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook.admission import Reply, admit, check_http, fail, refuse
@@ -44,18 +62,6 @@ _LINGER_SECONDS: Final = 2.0
 """How long the webhook reads on after a refusal, which the sender then receives."""
 _ANSWER_SECONDS: Final = 1.0
 """The time limit, in seconds, for writing a response."""
-
-
-class Reporter(Protocol):
-    """Logs and counts every request."""
-
-    def started(self, webhook: str) -> None:
-        """Record the arrival of a request."""
-        ...
-
-    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
-        """Record the reply to a request and its duration in seconds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,7 @@ class WebhookServer:
     def __init__(
         self,
         *,
-        reporter: Reporter,
+        reporter: "RequestLog",
         limits: Limits | None = None,
         context: Callable[[], Context] = lambda: NOTHING_KNOWN,
         missing: Missing | None = None,
@@ -273,3 +279,95 @@ async def _with_warnings(reply: Reply, missing: Missing) -> Reply:
         return reply
     decision = decision._replace(warnings=(*decision.warnings, *more))
     return reply._replace(body=encode(request, decision), decision=decision)
+
+
+_log: Final = logging.getLogger("hyperjob_webhook")
+_NAME: Final = "controller_runtime_webhook_"
+_BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_MUTATIONS: Final = frozenset({MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING})
+
+
+class RequestLog(Collector):
+    """Logs and counts requests.
+
+    The counts are plain numbers, of which a scrape makes series: counters of the Prometheus client
+    would take 4 % of the time of a small review.
+    """
+
+    def __init__(self) -> None:
+        self._in_flight: Counter[str] = Counter()
+        self._answers: Counter[tuple[str, int]] = Counter()
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._within: dict[str, list[int]] = defaultdict(lambda: [0] * (len(_BOUNDS) + 1))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of all requests, by webhook."""
+        name, text = f"{_NAME}requests_total", "Admission requests by HTTP status"
+        answers = (((webhook, str(code)), n) for (webhook, code), n in self._answers.items())
+        yield filled(CounterMetricFamily(name, text, labels=("webhook", "code")), answers)
+        name, text = f"{_NAME}requests_in_flight", "Admission requests being served"
+        flights = (((webhook,), n) for webhook, n in self._in_flight.items())
+        yield filled(GaugeMetricFamily(name, text, labels=("webhook",)), flights)
+        name, text = f"{_NAME}latency_seconds", "Latency of admission requests"
+        latencies = HistogramMetricFamily(name, text, labels=("webhook",))
+        bounds = [*(str(float(bound)) for bound in _BOUNDS), "+Inf"]
+        for webhook, within in self._within.items():
+            buckets = list(zip(bounds, accumulate(within), strict=True))
+            latencies.add_metric((webhook,), buckets, self._seconds[webhook])
+        yield latencies
+
+    def started(self, webhook: str) -> None:
+        """Count an arrived request."""
+        self._in_flight[webhook] += 1
+
+    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
+        """Count and log an answered request: its decision, or the error."""
+        self._in_flight[webhook] -= 1
+        self._answers[webhook, reply.status] += 1
+        self._within[webhook][bisect_left(_BOUNDS, seconds)] += 1
+        self._seconds[webhook] += seconds
+        request, decision = reply.request, reply.decision
+        if request is not None and decision is not None:
+            is_routine = decision.allowed and webhook in _MUTATIONS
+            level = logging.DEBUG if is_routine else logging.INFO
+            if _log.isEnabledFor(level):
+                fields = _decided(webhook, request, decision, seconds)
+                _log.log(level, "admission decision", extra=fields)
+            return
+        fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
+        fields["duration"] = round(seconds, 6)
+        if request is not None:
+            fields |= _named(request)
+        if reply.bug is not None:
+            _log.error("the webhook failed", extra=fields, exc_info=reply.bug)
+        else:
+            _log.warning("request refused", extra=fields)
+
+
+def _decided(
+    webhook: str, request: AdmissionRequest, decision: Decision, seconds: float
+) -> dict[str, object]:
+    fields = _named(request)
+    fields["webhook"] = webhook
+    fields["allowed"] = decision.allowed
+    fields["duration"] = round(seconds, 6)
+    if decision.patch:
+        fields["patched"] = len(decision.patch)
+    if decision.warnings:
+        fields["warnings"] = len(decision.warnings)
+    if decision.errors:
+        fields["errors"] = len(decision.errors)
+        fields["reason"] = str(decision.errors[0])[:512]
+    return fields
+
+
+def _named(request: AdmissionRequest) -> dict[str, object]:
+    fields: dict[str, object] = {
+        request.kind or "object": {"namespace": request.namespace, "name": request.name},
+        "operation": request.operation,
+        "user": request.user,
+        "requestID": request.uid,
+    }
+    if request.dry_run:
+        fields["dryRun"] = True
+    return fields

@@ -8,7 +8,7 @@ runtime and the namespace of a TrainJob decide whether it becomes a HyperJob, an
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -29,7 +29,7 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.health import Remark
+from hyperjob_core.telemetry.endpoints import Remark
 from hyperjob_rules.validation.context import (
     NOTHING_KNOWN,
     Context,
@@ -38,11 +38,11 @@ from hyperjob_rules.validation.context import (
     known_clusters,
     known_objects,
     known_queues,
+    needs,
 )
 from hyperjob_rules.validation.names import warn_references
-from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.rules import ALLOWED, Decision, Report
-from hyperjob_trainjobs.judge import Around, judge
+from hyperjob_trainjobs.decide import Around, judge
 from hyperjob_webhook.review import AdmissionRequest
 
 USER_AGENT: Final = "hyperjob-webhook/1"
@@ -93,7 +93,9 @@ class Surroundings:
             self._known = Context(
                 clusters=known_clusters(clusters.items()) if _is_whole(clusters) else None,
                 queues=known_queues(queues.items()) if _is_whole(queues) else None,
-                priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
+                priority_classes={item["metadata"]["name"] for item in priorities.items()}
+                if _is_whole(priorities)
+                else None,
                 kept_classes=kept_classes(priorities.items()),
             )
             # Before the sync of all informers the context is not kept.
@@ -177,7 +179,3 @@ class Surroundings:
 
 def _is_whole(informer: Informer) -> bool:
     return informer.synced.is_set()
-
-
-def _names(items: Iterable[Object]) -> frozenset[str]:
-    return frozenset(item["metadata"]["name"] for item in items)

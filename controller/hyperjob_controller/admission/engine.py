@@ -12,9 +12,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from hyperjob_controller.admission.aside import culprit, held_only
-from hyperjob_controller.admission.evicted import count_evicted
-from hyperjob_controller.admission.releases import Releases
+from hyperjob_controller.admission.releases import Releases, count_evicted, culprit, held_only
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys
 from hyperjob_controller.place import Place
 from hyperjob_controller.reservations import Reservations

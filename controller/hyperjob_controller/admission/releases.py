@@ -1,15 +1,17 @@
 """Who admits to the queues, and what Volcano Global releases, computed from the ResourceBindings.
 
-With `auto` the mode follows Volcano Global's MutatingWebhookConfiguration, also while the
-controller runs. In another mode than its own the quota of Volcano Global is empty; a switch to it
-fills it from the informer caches.
+Beside it: the HyperJob at which rounds fail, and the count of those that make way for others.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
+
+from prometheus_client import Counter
 
 from hyperjob_controller.caches.informers import Caches, hyperjob_keys, workload_of_binding
 from hyperjob_core.api.meta import Object
@@ -19,10 +21,14 @@ from hyperjob_core.api.wire import at, string, string_map
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import key_of
+from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.queueing.evict import preempted_since
 from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
+from hyperjob_engine.queueing.state import QueueState
+from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
@@ -249,3 +255,56 @@ def _queue(deployment: Object) -> str:
     )
     named = labels.get(_QUEUE_NAMES[0]) or annotations.get(_QUEUE_NAMES[0])
     return named or annotations.get(_QUEUE_NAMES[1]) or _DEFAULT_QUEUE
+
+
+def held_only(workload: QueuedHyperJob | None) -> QueuedHyperJob | None:
+    """Return a HyperJob with only the sub-jobs that hold a share: it neither waits nor evicts.
+
+    Its running sub-jobs stay in the account of their queue. None if it holds nothing.
+    """
+    if workload is None:
+        return None
+    parts = tuple(part for part in workload.parts if part.name in workload.held)
+    if not parts:
+        return None
+    return replace(workload, minimum=0, parts=parts, preempts=False, estimate=None, variants=())
+
+
+async def culprit(keys: Sequence[str], fails: Callable[[Sequence[str]], bool]) -> str | None:
+    """Return the HyperJob because of which a round fails; None if it fails for another reason.
+
+    `fails` plays a round with some HyperJobs alone. The search plays about log2 of their number,
+    and other tasks run between these.
+    """
+    if fails(()) or not fails(keys):
+        return None
+    fine, failing = 0, len(keys)  # the first `fine` do not fail together, the first `failing` do
+    while failing - fine > 1:
+        middle = (fine + failing) // 2
+        await asyncio.sleep(0)
+        if fails(keys[:middle]):
+            failing = middle
+        else:
+            fine = middle
+    return keys[failing - 1]
+
+
+_PREEMPTED: Final = Counter(
+    "hyperjob_preempted_workloads",
+    "HyperJobs that make way for a head of line: for its priority (InQueue), its share"
+    " (Reclamation), or since it waited long (WaitedLong)",
+    ("preempting_queue", "reason"),
+    registry=REGISTRY,
+)
+
+
+def count_evicted(state: QueueState, evicted: Iterable[str]) -> None:
+    """Count the HyperJobs that the last round let make way for a head of line."""
+    eviction = state.eviction
+    head = state.entries.get(eviction.head) if eviction is not None else None
+    if eviction is None or head is None or head.waiting is None:
+        return
+    for key in evicted:
+        reason = "InQueue" if preempted_since(state, key) else "Reclamation"
+        reason = "WaitedLong" if eviction.for_late else reason
+        _PREEMPTED.labels(head.waiting.queue, reason).inc()

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from hyperjob_controller.apply.claims import Claims
-from hyperjob_controller.apply.exports import Exports
+from hyperjob_controller.apply.claims import Claims, Exports
 from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.meta import Object

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hyperjob_core.turns import Turns
+from hyperjob_core.kube.workqueue import Turns
 
 _Turn = tuple[str, "asyncio.Future[None]"]
 """A cluster, and the future of a request that waits for a slot."""

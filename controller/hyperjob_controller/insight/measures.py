@@ -1,24 +1,42 @@
-"""The metrics of passes, from the difference of two statuses and from successful actions.
+"""The metrics of passes, and those that are computed at a scrape, and the debug pages.
+
+Those of passes come from the difference of two statuses and from successful actions.
 
 A pass without a change changes no metric. Pure, except for `Meter`, which sets the metrics.
 """
 
 from collections import Counter as Numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
+import orjson
+from aiohttp import web
 from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
+from hyperjob_controller.members.reader import Members
+from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import at, count, objects, string, timestamp
 from hyperjob_core.kube.client import EventType
-from hyperjob_core.registry import REGISTRY
-from hyperjob_engine.model.observed import HyperJob
+from hyperjob_core.kube.renewals import LONGEST, parse
+from hyperjob_core.registry import REGISTRY, filled
+from hyperjob_core.telemetry.endpoints import Handler
+from hyperjob_engine.model.observed import Cluster, HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
+from hyperjob_engine.queueing.confirm import IMPLICIT
+from hyperjob_engine.queueing.queues import ROOT
+from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
@@ -196,3 +214,151 @@ def _waited(hyperjob: HyperJob, *, now: datetime) -> float:
 def _since(text: str, now: datetime) -> float:
     moment = timestamp(text)
     return max(0.0, (now - moment).total_seconds()) if moment is not None else 0.0
+
+
+def queue_metrics(state: QueueState | None) -> Iterator[Metric]:
+    """Yield the HyperJobs of each queue, and its share and use of extended resources."""
+    entries = () if state is None else state.entries.values()
+    waits = Numbers(entry.waiting.queue for entry in entries if entry.waiting is not None)
+    holds = Numbers(queue for entry in entries for queue in entry.queues)
+    tree = None if state is None else state.usage.tree
+    queues = () if tree is None else tree.queues.keys() - {ROOT, IMPLICIT}
+    for name, text, numbers in (
+        ("hyperjob_pending_workloads", "HyperJobs that wait in a queue", waits),
+        ("hyperjob_admitted_active_workloads", "HyperJobs that hold a share of a queue", holds),
+    ):
+        samples = (((queue,), float(numbers[queue])) for queue in sorted(queues))
+        yield filled(Gauge(name, text, labels=("queue",)), samples)
+    share, used, borrowed = (
+        Gauge(f"hyperjob_queue_resource_{kind}", text, labels=("queue", "resource"))
+        for kind, text in (
+            ("share", "What a queue is entitled to of a resource while others want theirs"),
+            ("usage", "What a queue and its children use of a resource"),
+            ("borrowed", "What a queue uses of a resource beyond its share"),
+        )
+    )
+    if state is not None and tree is not None:
+        for resource in filter(is_counted, sorted(state.shares.total)):
+            entitled = tree.entitled(resource)
+            for queue in sorted(queues):
+                labels, has = (queue, resource), entitled.get(queue, 0) // NANO
+                uses = state.usage.used(queue).get(resource, 0) / NANO
+                share.add_metric(labels, has)
+                used.add_metric(labels, uses)
+                borrowed.add_metric(labels, max(0.0, uses - has))
+    yield from (share, used, borrowed)
+
+
+Accelerators = Callable[[datetime], tuple[Iterable[Cluster], Mapping[str, Resources]]]
+"""Returns the clusters, and by name what sub-jobs hold of them that they do not report yet."""
+
+
+class Scrape(Collector):
+    """Computes the metrics of one controller."""
+
+    def __init__(
+        self,
+        accelerators: Accelerators,
+        *,
+        meter: Meter,
+        mode: Callable[[], str],
+        now: Callable[[], datetime],
+        scraped: Callable[[], None] = lambda: None,
+        queues: Callable[[], QueueState | None] = lambda: None,
+    ) -> None:
+        """Compute from `accelerators`, `mode`, and the changes that `meter` saw."""
+        self._accelerators = accelerators
+        self._meter = meter
+        self._mode = mode
+        self._now = now
+        self._scraped = scraped
+        self._queues = queues
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric with its present samples."""
+        self._scraped()  # after the counters of modules, which are registered first
+        text = "HyperJobs whose programs have reported progress"
+        yield filled(
+            Gauge("hyperjob_training_reporting", text, labels=()), [((), self._meter.reporting)]
+        )
+        text = "The present queue admission has the value 1"
+        yield filled(
+            Gauge("hyperjob_queue_admission", text, labels=("mode",)), [((self._mode(),), 1.0)]
+        )
+        for name, kind, phases in (
+            ("hyperjob_hyperjobs", "HyperJobs", self._meter.phases),
+            ("hyperjob_jobs", "Sub-jobs", self._meter.job_phases),
+        ):
+            family = Gauge(name, f"{kind} by phase", labels=("phase",))
+            yield filled(family, (((phase,), number) for phase, number in phases.items()))
+        yield from queue_metrics(self._queues())
+        yield from self._devices(self._now())
+
+    def _devices(self, now: datetime) -> Iterator[Metric]:
+        """Yield the accelerators by cluster and type."""
+        allocatable, free, reserved = (
+            Gauge(f"hyperjob_accelerators_{state}", text, labels=("cluster", "type"))
+            for state, text in (
+                ("allocatable", "Allocatable devices of a cluster"),
+                ("free", "Devices that are free for placement"),
+                (
+                    "reserved",
+                    "Devices of placed sub-jobs that the Cluster's status does not include yet",
+                ),
+            )
+        )
+        clusters, held = self._accelerators(now)
+        for cluster in clusters:
+            for name in filter(is_counted, sorted(cluster.allocatable)):
+                labels, taken = (cluster.name, name), held.get(cluster.name, {}).get(name, 0)
+                allocatable.add_metric(labels, cluster.allocatable[name] / NANO)
+                reserved.add_metric(labels, taken / NANO)
+            for name in filter(is_counted, sorted(cluster.free)):
+                # A reservation and a late summary may count the same pods; no device is negative.
+                free.add_metric((cluster.name, name), max(0, cluster.free[name]) / NANO)
+        yield from (allocatable, free, reserved)
+
+
+class Renewals(Collector):
+    """Reads the record at each scrape: the kubelet replaces the file when the Secret changes."""
+
+    def __init__(self, file: Path) -> None:
+        """`file` need not exist: there are no samples then."""
+        self._file = file
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the expiry and the last renewal of each token."""
+        try:
+            with self._file.open("rb") as file:
+                renewals = parse(file.read(LONGEST))
+        except OSError:
+            renewals = {}
+        text = "Expiry of a ServiceAccount's token, in seconds since 1970"
+        ends = (((name,), renewal.expires) for name, renewal in renewals.items())
+        labels = ("account",)
+        yield filled(
+            Gauge("hyperjob_credential_expiry_timestamp_seconds", text, labels=labels), ends
+        )
+        text = "Last renewal of a ServiceAccount's token, in seconds since 1970"
+        last = (((name,), renewal.renewed) for name, renewal in renewals.items())
+        yield filled(
+            Gauge("hyperjob_credential_renewed_timestamp_seconds", text, labels=labels), last
+        )
+
+
+_FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+def debug_routes(
+    memory: Memory, wall: Wall, *, now: Callable[[], datetime], members: Members | None = None
+) -> dict[str, Handler]:
+    """Return the handlers by path."""
+
+    async def show_members(_request: web.Request) -> web.StreamResponse:
+        body = orjson.dumps({} if members is None else members.state(now()), option=_FORM)
+        return web.Response(body=body, content_type="application/json")
+
+    async def remember(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text=f"{memory}\nIncidents: {wall}\n")
+
+    return {"/debug/members": show_members, "/debug/memory": remember}

@@ -11,13 +11,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from hyperjob_controller.members.budget import Budget
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.errors import (
     Forbidden,
@@ -30,6 +28,7 @@ from hyperjob_core.kube.errors import (
     too_large,
 )
 from hyperjob_core.kube.paging import ObjectList
+from hyperjob_core.kube.ratelimit import Backoff
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
     CORE_EVENTS,
@@ -45,6 +44,45 @@ from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.resources import quantities
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""About 170,000 pods and nodes; the most pods of a cluster in Kubernetes, 150,000, have less.
+
+While members are listed again, what was kept of them before takes as much once more.
+"""
+
+
+class Keeper(Protocol):
+    """The reader of a member."""
+
+    def exceed(self, why: str) -> None:
+        """Keep nothing of the member."""
+        ...
+
+
+class Budget:
+    """Counts the bytes that are kept of each member."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._kept: Counter[Keeper] = Counter()
+
+    def charge(self, keeper: Keeper, size: int) -> None:
+        """Count more bytes of a member, or fewer; beyond the most, nothing is kept of the largest.
+
+        A member that sends without end thus takes the memory from itself, and from no other.
+        """
+        self._kept[keeper] += size
+        total = self._kept.total()
+        if total > self._most:
+            largest = max(self._kept, key=self._kept.__getitem__)
+            of = f"{self._kept.pop(largest)} of {total} bytes"
+            largest.exceed(f"{of} of all members are of this one, and {self._most} are the most")
+
+    def clear(self, keeper: Keeper) -> None:
+        """Count nothing of a member any more."""
+        self._kept.pop(keeper, None)
+
 
 log = logging.getLogger(__name__)
 

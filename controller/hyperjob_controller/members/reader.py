@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.members.budget import MOST_BYTES, Budget
-from hyperjob_controller.members.member import Member
+from hyperjob_controller.members.member import MOST_BYTES, Budget, Member
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import first_error
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ContainerFailure, JobStatus
-from hyperjob_core.api.wire import at, condition, mapping, rfc3339, string, timestamp
+from hyperjob_core.api.wire import at, is_true, mapping, rfc3339, string, timestamp
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.errors import Gone, TooLarge
 from hyperjob_core.kube.informer import Informer
@@ -338,7 +337,7 @@ class Members:
         waits = [
             member.tried.wait()
             for name, member in self._members.items()
-            if _is_ready(self._clusters.get(name))
+            if is_true(self._clusters.get(name), "Ready")
         ]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -460,7 +459,3 @@ def _view(member: Member, now: datetime, *, renew: bool = True) -> MemberView | 
     except Exception as error:  # noqa: BLE001 - the wall
         member.fail(error)
         return None
-
-
-def _is_ready(cluster: Object | None) -> bool:
-    return condition(mapping(at(cluster, "status")), "Ready").get("status") == "True"

@@ -37,9 +37,8 @@ from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.stalls import Hang, Stall
+from hyperjob_engine.model.stalls import LEAST, Hang, Stall, WaitShare, straggler
 from hyperjob_engine.model.training import MAX_LINE, used_to_it
-from hyperjob_engine.model.waits import LEAST, WaitShare, straggler
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)

@@ -3,10 +3,13 @@
 Its status names the incident meanwhile. The writer of that status reads nothing but the old one.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.memory.memory import SETTLE_SECONDS
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Incident, Wall
 from hyperjob_controller.write import Events
@@ -22,6 +25,49 @@ from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.status.transitions import status_events
 
 Reconcile = Callable[[str], Awaitable[timedelta | None]]
+
+REST: Final = 3.0
+"""A HyperJob rests for so many times the duration of its last pass."""
+LONGEST_REST: Final = 0.5
+"""Seconds of the longest rest: a status must be up to date within a second."""
+
+
+class PassRateLimit:
+    """The rate limiter of passes, by HyperJob."""
+
+    def __init__(
+        self, reconcile: Reconcile, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._reconcile = reconcile
+        self._clock = clock
+        self._took: dict[str, float] = {}  # seconds, only of HyperJobs that must rest
+        self._rested: dict[str, float] = {}
+
+    def settle_seconds(self, key: str) -> float:
+        """Return the seconds for which changes of a HyperJob's sub-jobs are collected."""
+        return max(SETTLE_SECONDS, self._rested.get(key, 0.0) - self._clock())
+
+    async def reconcile(self, key: str) -> timedelta | None:
+        """Make a pass and record its duration."""
+        began = self._clock()
+        if key in self._took:  # changes during a pass wait like changes after it
+            self._rested[key] = began + self._took[key] + _rest(self._took[key])
+        try:
+            return await self._reconcile(key)
+        finally:
+            ended = self._clock()
+            rest = _rest(ended - began)
+            if rest > SETTLE_SECONDS:
+                self._took[key] = ended - began
+                self._rested[key] = ended + rest
+            else:
+                self._took.pop(key, None)
+                self._rested.pop(key, None)
+
+
+def _rest(seconds: float) -> float:
+    return min(LONGEST_REST, REST * seconds)
+
 
 _ENDED = frozenset({Phase.COMPLETED, Phase.FAILED})
 

@@ -119,3 +119,20 @@ def task_name(task: Object, index: int) -> str:
 def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:
     """Return the name that Karmada gives the ResourceBinding of a vcjob or another template."""
     return f"{template}-{kind}".lower().replace(":", ".")
+
+
+_DOMAINS: Final = ("karmada.io", "volcano.sh")
+_OF_A_JOB: Final = "volcano.sh/"
+
+
+def domain_of(key: str) -> str:
+    """Return `karmada.io` or `volcano.sh` for a key in these domains; empty for other keys."""
+    prefix, slash, _ = key.partition("/")
+    if not slash:
+        return ""
+    return next((d for d in _DOMAINS if prefix == d or prefix.endswith(f".{d}")), "")
+
+
+def may_be_given(key: str) -> bool:
+    """Return whether a user may give a label or annotation of this key to sub-jobs."""
+    return not domain_of(key) or key.startswith(_OF_A_JOB)

@@ -1,26 +1,112 @@
 """The CustomResourceDefinitions of HyperJobs and of Volcano's objects.
 
-That of the HyperJob is `hyperjob.yaml` beside this module; the schema of its status comes from the
-table HyperJobStatus. `python -m hyperjob_core.api.schema` writes the file that users apply. The
-definitions in `crds` replace Volcano's own: the installer applies them where these are
-missing, and the embedded control plane serves them.
+Every list and map has a maximum; the pod template is the structural schema of Kubernetes.
 """
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
-from hyperjob_core.api import corev1, names
-from hyperjob_core.api.bounded import bounded
+from hyperjob_core.api import names
+from hyperjob_core.api.limits import MAX_PODS, MAX_TASKS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import HyperJobStatus
 from hyperjob_core.api.table import schema_of
+
+DATA: Final = files("hyperjob_core.api").joinpath("corev1.json")
+
+POD_TEMPLATE: Final = "PodTemplateSpec"
+CLAIM: Final = "PersistentVolumeClaimSpec"
+
+
+def schema(name: str) -> Object:
+    """Return the schema of a type, with all references resolved; the caller may change it."""
+    found: Object = expanded(_definitions()[name])
+    return found
+
+
+@cache
+def _definitions() -> Object:
+    definitions: Object = json.loads(DATA.read_text())  # noqa: TID251 - our own
+    return definitions
+
+
+def expanded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a part of a schema with the target of each reference in its place."""
+    if isinstance(value, list):
+        return [expanded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        beside = {key: item for key, item in value.items() if key != "$ref"}
+        return schema(value["$ref"]) | beside
+    return {key: expanded(item) for key, item in value.items()}
+
+
+MAX_ITEMS: Final = 1024
+"""The default maximum of items of a list and of entries of a map."""
+_MAX_ITEMS: Final[Mapping[str, int]] = {
+    "args": 16384,
+    "command": 16384,
+    "containers": 64,
+    "ephemeralContainers": 64,
+    "events": 64,
+    "initContainers": 64,
+    "policies": 64,
+    "tasks": MAX_TASKS,
+    "tolerations": 256,
+    "topologySpreadConstraints": 64,
+    "volumeMounts": 512,
+    "volumes": 512,
+}
+"""Maxima of lists by the name of the field."""
+_MAX_PROPERTIES: Final[Mapping[str, int]] = {
+    "limits": 64,
+    "overhead": 64,
+    "plugins": 64,
+    "requests": 64,
+}
+"""Maxima of maps by the name of the field."""
+_EXPLAINED: Final[Mapping[tuple[str, ...], str]] = {
+    ("replicatedJobs", "templateSpec", "tasks", "template"): "pod",
+    ("replicatedJobs", "templateSpec", "volumes", "volumeClaim"): "pvc.spec",
+}
+"""The fields of Kubernetes' own types, and what `kubectl explain` calls them."""
+_PODS_OF_TASK: Final = ("tasks", "replicas")
+
+
+def bounded(node: Object, *path: str) -> Object:
+    """Return the schema at `path` with a maximum for each list and map at or below it."""
+    made = dict(node)
+    name = path[-1] if path else ""
+    if "properties" in node:
+        made["properties"] = {
+            key: _explained(*path, key) | bounded(child, *path, key)
+            for key, child in node["properties"].items()
+        }
+    if isinstance(node.get("additionalProperties"), dict):
+        made["additionalProperties"] = bounded(node["additionalProperties"], *path)
+        made.setdefault("maxProperties", _MAX_PROPERTIES.get(name, MAX_ITEMS))
+    if node.get("type") == "array":
+        made["items"] = bounded(node["items"], *path)
+        made.setdefault("maxItems", _MAX_ITEMS.get(name, MAX_ITEMS))
+    if path[-2:] == _PODS_OF_TASK:
+        made["maximum"] = MAX_PODS
+    return made
+
+
+def _explained(*path: str) -> Object:
+    """Return the description of a field that Kubernetes explains; empty for another field."""
+    kind = _EXPLAINED.get(path[:4])
+    return {"description": f"See: kubectl explain {'.'.join((kind, *path[4:]))}"} if kind else {}
+
 
 HYPERJOB_FILE: Final = Path("crds") / f"{names.GROUP}_{names.PLURAL}.yaml"
 
@@ -57,7 +143,7 @@ def volcano_crds() -> Mapping[str, Object]:
 
 def _read(path: Traversable) -> Object:
     """Return the definition in a file, with the types of Kubernetes that it refers to."""
-    found: Object = corev1.expanded(yaml.load(path.read_bytes(), _LOADER))  # noqa: S506 - safe
+    found: Object = expanded(yaml.load(path.read_bytes(), _LOADER))  # noqa: S506 - safe
     return found
 
 

@@ -176,7 +176,7 @@ def _writers(
         (
             each.name,
             _key(each),
-            _written_micro if "micro" in each.metadata else _written,
+            micro_time if "micro" in each.metadata else _written,
             ()
             if each.metadata["always"] or _is_required(each)
             else (None, "", (), {}, *([] if each.default is None else [each.default])),
@@ -254,7 +254,3 @@ def _written(item: Any) -> Any:  # noqa: ANN401 - any value of a field
             return {str(name): _written(each) for name, each in item.items()}
         case _:
             return item
-
-
-def _written_micro(item: datetime) -> str:
-    return micro_time(item)

@@ -29,7 +29,6 @@ from hyperjob_core.kube.errors import (
     from_status,
     unreachable,
 )
-from hyperjob_core.kube.exchange import Warn, log_warning
 from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,
@@ -40,9 +39,16 @@ from hyperjob_core.kube.paging import (
     read_list,
     short,
 )
-from hyperjob_core.kube.proxied import proxied
-from hyperjob_core.kube.resources import Resource, key_of
-from hyperjob_core.kube.transport import CONNECTIONS, LONGEST_BODY, Params, Response, Transport
+from hyperjob_core.kube.resources import Resource, key_of, proxied
+from hyperjob_core.kube.transport import (
+    CONNECTIONS,
+    LONGEST_BODY,
+    Params,
+    Response,
+    Transport,
+    Warn,
+    log_warning,
+)
 
 USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
 TIME_LIMIT = 30.0

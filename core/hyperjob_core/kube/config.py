@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hyperjob_core.kube import kubeconfig as kubeconfigs
+from hyperjob_core.kube import credentials as kubeconfigs
 from hyperjob_core.kube.credentials import (
     Authorize,
     Credentials,

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, decoded, integer, objects, string_map
-from hyperjob_core.kube.backoff import LONGEST
+from hyperjob_core.kube.ratelimit import LONGEST
 from hyperjob_core.text import shortened
 
 _BODY_SHOWN: Final = 512

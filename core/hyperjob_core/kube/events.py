@@ -19,9 +19,8 @@ from prometheus_client import Counter
 from hyperjob_core.api.duration import micro_time, utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.clock import Clock, LoopClock
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
-from hyperjob_core.kube.ratelimit import TokenBucket
+from hyperjob_core.kube.ratelimit import Clock, LoopClock, TokenBucket
 from hyperjob_core.kube.resources import EVENTS
 from hyperjob_core.registry import REGISTRY
 

@@ -18,10 +18,10 @@ from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.paging import ObjectList
+from hyperjob_core.kube.ratelimit import Backoff
 from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
 

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Final
 
 from hyperjob_core.api.lines import LogLine, Position, Splitter
-from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import (
     BadRequest,
@@ -21,6 +20,7 @@ from hyperjob_core.kube.errors import (
     TooManyRequests,
     Unavailable,
 )
+from hyperjob_core.kube.ratelimit import Backoff
 
 LONGEST_LINE: Final = 1024 * 1024
 """The longest line in bytes; the rest of a longer line is dropped."""

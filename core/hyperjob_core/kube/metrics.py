@@ -10,8 +10,8 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hyperjob_core.kube.exchange import DURATIONS, REQUESTS, SECONDS
 from hyperjob_core.kube.reflector import LISTS, SHORT_WATCHES, WATCHES
+from hyperjob_core.kube.transport import DURATIONS, REQUESTS, SECONDS
 from hyperjob_core.registry import REGISTRY, filled
 
 

@@ -26,7 +26,9 @@ def patched(target: Object, operations: Iterable[Mapping[str, Any]]) -> Object:
     """
     found: Any = target
     for operation in operations:
-        path = [_unescaped(step) for step in operation["path"].split("/")[1:]]
+        path = [
+            step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]
+        ]
         match operation["op"]:
             case "add":
                 found = _added(found, path, operation["value"])
@@ -36,10 +38,6 @@ def patched(target: Object, operations: Iterable[Mapping[str, Any]]) -> Object:
             case other:
                 raise ValueError(f"unknown operation {other}")
     return found  # type: ignore[no-any-return]  # an object stays one
-
-
-def _unescaped(step: str) -> str:
-    return step.replace("~1", "/").replace("~0", "~")
 
 
 def _at(value: Any, path: list[str]) -> Any:  # noqa: ANN401 - any JSON value

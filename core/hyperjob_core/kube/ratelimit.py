@@ -1,12 +1,84 @@
-"""The rate limiters of a workqueue: a back-off per item, and an overall token bucket.
+"""Rate limits: a back-off per item, an overall token bucket, and pauses with jitter.
 
-They compute waits from the clock that they get; the workqueue waits.
+The caller sleeps; tests can replace the clock.
 """
 
-from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+import asyncio
+import random
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, Protocol, TypeVar
 
-from hyperjob_core.kube.clock import Clock, LoopClock
+LONGEST: Final = 30.0
+"""The longest pause between two attempts in seconds, also where a server asks for a longer one."""
+
+
+class Backoff:
+    """Exponential pauses from `base` to `cap` seconds; each is up to half as long again.
+
+    After a success, `reset()` makes the next pause `base` again.
+    """
+
+    def __init__(
+        self,
+        *,
+        base: float = 0.8,
+        cap: float = LONGEST,
+        factor: float = 2.0,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._base = base
+        self._cap = cap
+        self._factor = factor
+        self._jitter = jitter
+        self._pause = base
+
+    def next(self) -> float:
+        """Return the pause before the next attempt, in seconds."""
+        pause = self._pause
+        self._pause = min(self._cap, self._pause * self._factor)
+        return min(self._cap, pause * (1 + self._jitter() / 2))
+
+    def reset(self) -> None:
+        """Start over."""
+        self._pause = self._base
+
+
+class Cancellable(Protocol):
+    """A timer that can be cancelled."""
+
+    def cancel(self) -> None:
+        """Cancel the timer."""
+        ...
+
+
+class Clock(Protocol):
+    """A monotonic clock with timers."""
+
+    def now(self) -> float:
+        """Return the monotonic time in seconds."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
+        """Call back once, `delay` seconds from now."""
+        ...
+
+
+class LoopClock:
+    """The clock of the event loop in which it is first read; a scrape may read it elsewhere."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def now(self) -> float:
+        """Return the loop's time."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
+        """Set a timer on the loop."""
+        return asyncio.get_running_loop().call_later(delay, callback)
+
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)

@@ -210,3 +210,8 @@ CLUSTER_ROLE_BINDINGS = Resource(
 )
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+
+def proxied(cluster: str, path: str) -> str:
+    """Return the path of Karmada's cluster proxy for a path in a member's API server."""
+    return f"{CLUSTERS.path(None, cluster, 'proxy')}{path}"

@@ -95,7 +95,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
-        message = _one_line(_hide(record.getMessage()))
+        message = _hide(record.getMessage()).replace("\n", "\\n")
         parts = [_moment(record), f"{record.levelname:<7}", record.name, message]
         parts += [f"{name}={_value_text(value)}" for name, value in _record_fields(record).items()]
         line = " ".join(parts)
@@ -142,10 +142,6 @@ def _value_text(value: object) -> str:
         return "/".join(str(value[part]) for part in ("namespace", "name") if part in value)
     text = orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)
     return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "\\n")
 
 
 def _trace(record: logging.LogRecord) -> str:

@@ -3,8 +3,8 @@
 A terminationGracePeriodSeconds of the template stays as it is.
 """
 
-from hyperjob_core.api.checkpoint import VOLUME_NAME
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.stops import VOLUME_NAME
 from hyperjob_core.api.wire import mapping, objects
 from hyperjob_engine.model.observed import Checkpoint
 

@@ -7,7 +7,6 @@ live objects, and Volcano refuses almost every later change.
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob_core.api.childmetadata import domain_of, may_be_given
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     AFFINITY_GATED,
@@ -25,6 +24,8 @@ from hyperjob_core.api.names import (
     POLICY_KIND,
     VCJOB_API_VERSION,
     VCJOB_KIND,
+    domain_of,
+    may_be_given,
 )
 from hyperjob_core.api.wire import string_map
 from hyperjob_engine.expansion.checkpoint import with_checkpoint

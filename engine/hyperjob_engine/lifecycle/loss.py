@@ -16,8 +16,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.subjobs import Child
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.trouble import ClusterTrouble
+from hyperjob_engine.reasons.reason import ClusterTrouble, Reason
 
 WORK_SETTLES: Final = timedelta(seconds=3)
 """While Karmada moves a sub-job, its ResourceBinding may have no Work for this long."""

@@ -48,8 +48,7 @@ from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall
 from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stacks import Survey
-from hyperjob_engine.reasons.stall import no_steps_text
+from hyperjob_engine.reasons.stacks import Survey, no_steps_text
 
 TIMES: Final = 4
 """After so many steps the controller stops, and the message asks a person to look."""

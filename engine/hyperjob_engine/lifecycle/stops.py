@@ -16,12 +16,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_core.api.checkpoint import StopCause
 from hyperjob_core.api.duration import later, micro_time, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.stops import StopStatus
+from hyperjob_core.api.stops import StopCause, StopStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
@@ -37,8 +36,7 @@ from hyperjob_engine.model.planned import (
 )
 from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.model.training import latest_training
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stop import unkept_text
+from hyperjob_engine.reasons.reason import Reason, unkept_text
 
 LONGEST_GRACE: Final = 24 * 3600
 """Seconds for which a planned stop waits at most, whatever the pods' grace period is."""

@@ -47,8 +47,7 @@ from hyperjob_engine.reasons.pods import (
     refused_text,
     unschedulable_text,
 )
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.trouble import queue_closed_text
+from hyperjob_engine.reasons.reason import Reason, queue_closed_text
 from hyperjob_engine.resources import Resources, measure_of
 
 _EXCLUDED_FIRST: Final = timedelta(minutes=1)

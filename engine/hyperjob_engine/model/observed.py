@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS
 from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
@@ -21,17 +20,16 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import ContainerFailure, GangStatus, JobStatus
-from hyperjob_core.api.stops import StopStatus
+from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, StopStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import Chosen, MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.request import ClosedQueue, PodGroup
-from hyperjob_engine.model.stalls import Hang
-from hyperjob_engine.model.waits import WaitShare
+from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
-from hyperjob_engine.reasons.trouble import Trouble
+from hyperjob_engine.reasons.reason import Trouble
 from hyperjob_engine.resources import Resources, total
 
 

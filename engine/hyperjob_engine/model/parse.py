@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api import table
-from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.choices import (
     DeadlineMode,
     DependencyStatus,
@@ -33,7 +32,7 @@ from hyperjob_core.api.names import (
 from hyperjob_core.api.overlay import applied, sizes_of, taken
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
-from hyperjob_core.api.stops import StopStatus
+from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopStatus
 from hyperjob_core.api.wire import (
     at,
     condition,

@@ -1,15 +1,17 @@
-"""A program that makes no steps against its own pace: what the reader of logs found. Pure.
+"""A program that makes no steps against its own pace, and the process for which others wait. Pure.
 
 One read never decides. The reader looks twice, and the record in the status stays until the
 program makes a step, or its sub-job starts again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Final
 
-from hyperjob_engine.reasons.stacks import Survey
+from hyperjob_core.api.meta import Object
+from hyperjob_engine.reasons.stacks import Pod, Survey
 
 LEAST_RESTART: Final = timedelta(minutes=2)
 """A restart waits so long, or three times the patience, since the last step."""
@@ -37,3 +39,50 @@ class Hang:
 
     stalls: Mapping[str, Stall] = field(default_factory=dict)
     survey: Survey | None = None
+
+
+LEAST: Final = 0.2
+"""The part of the time that the others must wait longer than the slow one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitShare:
+    """The part of its time, from 0 to 1, that a process waits for others; None: its pod's first."""
+
+    pod: Pod
+    part: float
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """The pod for which the others wait: which part of a step, and for how many seconds."""
+
+    pod: Pod
+    part: float
+    seconds: float | None = None
+    rank: int | None = None
+
+    def to_object(self) -> Object:
+        """Return the field of the status."""
+        entry: Object = {
+            "cluster": self.pod.cluster,
+            "pod": self.pod.name,
+            "job": self.pod.job,
+            "part": f"{self.part:.2f}",
+        }
+        if self.rank is not None:
+            entry["rank"] = self.rank
+        return entry if self.seconds is None else entry | {"seconds": f"{self.seconds:.3g}"}
+
+
+def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> Straggler | None:
+    """Return the process for which the others wait; None where no single one is slow."""
+    if len(waits) < 2:
+        return None
+    least, *others = sorted(waits, key=lambda each: (each.part, each.pod.cluster, each.pod.name))
+    part = median(each.part for each in others) - least.part
+    if part < LEAST or others[0].part - least.part < part / 2:
+        return None
+    seconds = part / steps_per_second if steps_per_second else None
+    return Straggler(pod=least.pod, part=part, seconds=seconds, rank=least.rank)

@@ -26,7 +26,7 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.ground import ground_of
-from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.resources import (
     PODS,
     Resources,

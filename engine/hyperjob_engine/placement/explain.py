@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob_core.hints import nearest
-from hyperjob_core.text import alike, listed
+from hyperjob_core.text import alike, listed, nearest
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_together
-from hyperjob_engine.reasons.trouble import closed_text, trouble_text
+from hyperjob_engine.reasons.reason import closed_text, trouble_text
 from hyperjob_engine.resources import (
     PODS,
     Resources,

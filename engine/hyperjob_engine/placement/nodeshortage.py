@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from hyperjob_core.hints import nearest
-from hyperjob_core.text import listed
+from hyperjob_core.text import listed, nearest
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
 from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.model.wants import matches, repels

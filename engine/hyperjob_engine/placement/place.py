@@ -12,7 +12,7 @@ from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage, explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.reasons.trouble import ClusterTrouble
+from hyperjob_engine.reasons.reason import ClusterTrouble
 
 NEVER: Final = " and too little even on empty clusters"
 TOO_LARGE: Final = "too large for all usable clusters, even empty: "

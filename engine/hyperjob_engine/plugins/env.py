@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.plugins.plugin import PluginContext
-from hyperjob_engine.plugins.template import from_field, variable
-from hyperjob_engine.plugins.world import TaskPods, World
+from hyperjob_engine.plugins.world import PluginContext, TaskPods, World, from_field, variable
 
 INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
 

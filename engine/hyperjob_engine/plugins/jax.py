@@ -11,9 +11,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.plugins.env import INDEX_FIELD, ranks
-from hyperjob_engine.plugins.plugin import PluginContext
-from hyperjob_engine.plugins.template import from_field, variable
-from hyperjob_engine.plugins.world import TaskPods, World
+from hyperjob_engine.plugins.world import PluginContext, TaskPods, World, from_field, variable
 
 PORT: Final = 8476
 

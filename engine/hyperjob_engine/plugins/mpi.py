@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER
-from hyperjob_engine.plugins.plugin import PluginContext
-from hyperjob_engine.plugins.template import variable
-from hyperjob_engine.plugins.world import TaskPods
+from hyperjob_engine.plugins.world import PluginContext, TaskPods, variable
 
 
 class Mpi:

@@ -5,15 +5,20 @@ template of a task needs none. torchrun reads each option from the variable PET_
 its command line has precedence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.plugins.plugin import PluginContext
-from hyperjob_engine.plugins.template import from_field, variable
-from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
+from hyperjob_engine.plugins.world import (
+    PluginContext,
+    TaskPods,
+    World,
+    WorldMember,
+    from_field,
+    variable,
+)
 from hyperjob_engine.resources import accelerator_of, pod_request
 
 PORT: Final = 29400
@@ -52,15 +57,14 @@ class PyTorch:
 @lru_cache(maxsize=16)
 def _agents(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
     """Return the number of agents; a range if fewer than all sub-jobs may start."""
-    counts = {member.name: _pods(member.tasks, chosen) for member in world.members}
+    counts = {
+        member.name: sum(each.pods for each in member.tasks if not chosen or each.task in chosen)
+        for member in world.members
+    }
     total = sum(counts.values())
     others = sorted(count for name, count in counts.items() if name != holder.name)
     fewest = counts[holder.name] + sum(others[: max(0, world.minimum - 1)])
     return str(total) if fewest >= total else f"{fewest}:{total}"
-
-
-def _pods(tasks: Iterable[TaskPods], chosen: frozenset[str]) -> int:
-    return sum(task_pods.pods for task_pods in tasks if not chosen or task_pods.task in chosen)
 
 
 def _process_variables(place: PluginContext, container: Object) -> Sequence[Object]:

@@ -11,10 +11,15 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.plugins.plugin import PluginContext
 from hyperjob_engine.plugins.pytorch import PyTorch
-from hyperjob_engine.plugins.template import from_field, variable
-from hyperjob_engine.plugins.world import TaskPods, World, WorldMember
+from hyperjob_engine.plugins.world import (
+    PluginContext,
+    TaskPods,
+    World,
+    WorldMember,
+    from_field,
+    variable,
+)
 
 PORT: Final = 29510
 RETRIES: Final = 100

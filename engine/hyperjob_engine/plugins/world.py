@@ -1,15 +1,29 @@
 """The world of a HyperJob (as in WORLD_SIZE): all pods of all sub-jobs, numbered in one row.
 
+Beside it what every plugin uses: host names, the changes of a template, and the interface.
+
 The numbers follow the order of the sub-jobs in the spec, of the tasks in the template, and of the
 pods by their index in the task.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
-from hyperjob_core.api.wire import count, objects
+from hyperjob_core.api.plugins import (
+    NAME_PATTERN,
+    OFF,
+    PLUGINS,
+    Flags,
+    Kind,
+    fill,
+    number_of,
+    placeholders_of,
+    values_of,
+)
+from hyperjob_core.api.wire import count, mapping, objects, string, strings
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -122,3 +136,172 @@ def _tasks_from(template: Object, offset: int) -> Iterator[TaskPods]:
         pods = count(task.get("replicas"))
         yield TaskPods(task=task_name(task, index), pods=pods, offset=offset)
         offset += pods
+
+
+_SVC_FLAGS: Flags = {
+    "publish-not-ready-addresses": Kind.SWITCH,
+    "disable-network-policy": Kind.SWITCH,
+    "inject-hosts-env": Kind.SWITCH,
+}
+
+
+def variable(name: str, value: object) -> Object:
+    """Return a variable with a fixed value."""
+    return {"name": name, "value": str(value)}
+
+
+def from_field(name: str, path: str) -> Object:
+    """Return a variable with the value of a field of the pod (`fieldRef`)."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def with_variables(template: Object, of: Callable[[str, Object], Sequence[Object]]) -> Object:
+    """Return the template with variables before the user's in each container.
+
+    `of` returns them for the name of a task and one of its containers. The user's variables can
+    refer to them as $(NAME), because they come first.
+    """
+    tasks = [
+        _task(task, task_name(task, index), of)
+        for index, task in enumerate(objects(template.get("tasks")))
+    ]
+    return {**template, "tasks": tasks}
+
+
+def with_service(template: Object) -> Object:
+    """Return the template with Volcano's plugin svc, open to the pods of other sub-jobs.
+
+    By default that plugin creates a NetworkPolicy which admits only pods of the same vcjob, and
+    publishes no host name of a pod that is not ready.
+    """
+    plugins = mapping(template.get("plugins"))
+    arguments = strings(plugins.get("svc"))
+    given = values_of(arguments, _SVC_FLAGS)
+    added = [
+        f"--{name}=true"
+        for name in ("publish-not-ready-addresses", "disable-network-policy")
+        if name not in given
+    ]
+    return {**template, "plugins": {**plugins, "svc": [*arguments, *added]}}
+
+
+def _task(task: Object, name: str, of: Callable[[str, Object], Sequence[Object]]) -> Object:
+    """Return a task with variables in its init containers and containers."""
+    template = mapping(task.get("template"))
+    spec = mapping(template.get("spec"))
+    changed = {
+        field: [_container(container, of(name, container)) for container in objects(spec[field])]
+        for field in ("initContainers", "containers")
+        if field in spec
+    }
+    return {**task, "template": {**template, "spec": {**spec, **changed}}}
+
+
+def _container(container: Object, variables: Sequence[Object]) -> Object:
+    """Return a container with variables before its own; a name that the user has set stays."""
+    own = objects(container.get("env"))
+    taken = {string(each.get("name")) for each in own}
+    added = [each for each in variables if each["name"] not in taken]
+    return {**container, "env": [*added, *own]} if added else container
+
+
+class UnknownHostError(ValueError):
+    """The host name of a pod is unknown: its sub-job has no cluster yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """The naming of pods, and whether Services are exported."""
+
+    pattern: str
+    export: bool
+
+    def name(
+        self,
+        world: World,
+        seen_from: WorldMember,
+        member: WorldMember,
+        task_pods: TaskPods,
+        index: int,
+    ) -> str:
+        """Return the name of a pod; raises UnknownHostError.
+
+        Within a sub-job it is a name of Volcano's headless Service, which needs no DNS across
+        clusters.
+        """
+        pod = f"{member.name}-{task_pods.task}-{index}"
+        if member.name == seen_from.name:
+            return f"{pod}.{member.name}"
+        if not member.cluster and self.names_clusters:
+            raise UnknownHostError(
+                f"waits for the cluster of {member.name}, whose pods it looks up"
+            )
+        return fill(
+            self.pattern,
+            {
+                "pod": pod,
+                "service": member.name,
+                "namespace": world.namespace,
+                "cluster": member.cluster,
+            },
+        )
+
+    def service(
+        self, world: World, seen_from: WorldMember, member: WorldMember, task_pods: TaskPods
+    ) -> str:
+        """Return a name for the only pod of a sub-job that does not depend on its cluster.
+
+        It is the name of its Service, without pod and cluster; the name of the pod if the pattern
+        has no Service.
+        """
+        if member.name == seen_from.name or len(member.tasks) > 1 or task_pods.pods > 1:
+            return self.name(world, seen_from, member, task_pods, 0)
+        labels = self.pattern.split(".")
+        rest = [label for label in labels if label not in ("{pod}", "{cluster}")]
+        glued = any("{pod}" in label or "{cluster}" in label for label in rest)
+        if glued or "{service}" not in rest:
+            return self.name(world, seen_from, member, task_pods, 0)
+        return fill(".".join(rest), {"service": member.name, "namespace": world.namespace})
+
+    @property
+    def names_clusters(self) -> bool:
+        """Return whether a host name contains the cluster of the pod."""
+        return "cluster" in placeholders_of(self.pattern)
+
+
+def hosts_of(plugins: Mapping[str, tuple[str, ...]]) -> Hosts:
+    """Return the naming of pods from the arguments of the plugin svc."""
+    given = values_of(plugins.get("svc", ()), PLUGINS["svc"].flags)
+    return Hosts(
+        pattern=given.get("name-pattern") or NAME_PATTERN,
+        export=given.get("export", "true") not in OFF,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginContext:
+    """The sub-job for which a plugin is called, its world and the plugin's arguments."""
+
+    world: World
+    member: WorldMember
+    hosts: Hosts
+    arguments: Mapping[str, str]
+
+    def host(self, member: WorldMember, task_pods: TaskPods, index: int = 0) -> str:
+        """Return the name by which this sub-job's pods look up a pod; raises UnknownHostError."""
+        return self.hosts.name(self.world, self.member, member, task_pods, index)
+
+    def number(self, name: str, default: int) -> int:
+        """Return the number of an argument `--name=number`, else the default."""
+        number = number_of(self.arguments.get(name, ""))
+        return default if number is None else number
+
+
+class Plugin(Protocol):
+    """A plugin: it returns the variables of a framework for each container of a sub-job."""
+
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
+        """Return the variables of one container; raises UnknownHostError."""
+        ...

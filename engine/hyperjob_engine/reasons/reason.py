@@ -1,8 +1,17 @@
-"""The reasons of a HyperJob and its sub-jobs, one CamelCase word each, for programs."""
+"""The reasons of a HyperJob and its sub-jobs, one CamelCase word each, for programs.
+
+Beside them what a planned stop saved, and why the controller places nothing on a cluster.
+"""
 
 import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
+
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.stops import StopCause
+from hyperjob_core.api.wire import count, integer, mapping, string
 
 
 class Reason(enum.StrEnum):
@@ -92,3 +101,84 @@ class Blocked(NamedTuple):
     reason: Reason
     message: str = ""
     until: datetime | None = None
+
+
+def stop_text(status: Object) -> str:
+    """Return the steps that a planned stop saved and did not save; empty if no step is known."""
+    entry = mapping(status.get("checkpoint"))
+    cause, reached = string(entry.get("stopCause")), integer(entry.get("stoppedStep"))
+    if reached is None or cause not in set(StopCause) or not StopCause(cause).is_planned:
+        return ""
+    saved = integer(entry.get("resumeStep"))
+    if saved is None:
+        return f"step {reached} was reached, and no sub-job has reported a checkpoint"
+    if saved >= reached:
+        return f"saved at step {saved}"
+    return f"step {reached} was reached, and all sub-jobs have saved step {saved}"
+
+
+def has_lost(status: Object) -> bool:
+    """Return whether a planned stop lost steps after the last checkpoint."""
+    entry = mapping(status.get("checkpoint"))
+    return bool(stop_text(status)) and count(entry.get("stoppedStep")) > count(
+        entry.get("resumeStep")
+    )
+
+
+def unkept_text(clusters: Sequence[str], refusal: str) -> str:
+    """Return why the controller stops no sub-job that uses a claim in these clusters."""
+    return (
+        f"without its sub-job Karmada would delete the copy in {', '.join(clusters)}: the"
+        f" controller does not stop the sub-job; {refusal}"
+    )
+
+
+class ClusterTrouble(enum.StrEnum):
+    """Why the controller places nothing on a cluster."""
+
+    REMOVED = "Removed"
+    NOT_READY = "NotReady"
+    TAINTED = "Tainted"
+    NO_VCJOB_API = "NoVCJobAPI"
+    NO_RESOURCE_SUMMARY = "NoResourceSummary"
+    NO_READY_NODE = "NoReadyNode"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a cluster is not usable; `detail` is a condition's reason, or a taint."""
+
+    code: ClusterTrouble
+    detail: str = ""
+
+
+_TROUBLES: Final = {
+    ClusterTrouble.REMOVED: "is being removed",
+    ClusterTrouble.NOT_READY: "is not Ready",
+    ClusterTrouble.TAINTED: "has taint",
+    ClusterTrouble.NO_VCJOB_API: (
+        "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)"
+    ),
+    ClusterTrouble.NO_RESOURCE_SUMMARY: "reports no resourceSummary",
+    ClusterTrouble.NO_READY_NODE: "has no ready node",
+}
+
+
+def trouble_text(trouble: Trouble | None) -> str:
+    """Return why a cluster is not usable, to follow its name; empty if it is."""
+    if trouble is None:
+        return ""
+    text = _TROUBLES[trouble.code]
+    if trouble.code is ClusterTrouble.TAINTED:
+        return f"{text} {trouble.detail}"
+    return f"{text} ({trouble.detail})" if trouble.detail else text
+
+
+def closed_text(queue: str) -> str:
+    """Return that a cluster has closed a queue, to follow the cluster's name."""
+    return f"has closed queue {queue}"
+
+
+def queue_closed_text(cluster: str, queue: str) -> str:
+    """Return that a cluster has closed the queue of a sub-job that waits for its pods there."""
+    return f"cluster {cluster} {closed_text(queue)}: Volcano creates no pod of it there"

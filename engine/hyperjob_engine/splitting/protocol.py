@@ -1,4 +1,4 @@
-"""The JSON of the request to an external splitter, and the check of its response. Pure.
+"""The JSON of the request to an external splitter, the check of its response, the shares. Pure.
 
 `examples/splitter.py` is the other side.
 """
@@ -6,13 +6,14 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 import orjson
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import decoded, integer, mapping, string
-from hyperjob_engine.model.observed import HyperJob, SplitAnswer
+from hyperjob_core.api.wire import decoded, integer, mapping, rfc3339, string
+from hyperjob_engine.model.observed import HyperJob, Observed, SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities
@@ -134,3 +135,40 @@ def _cluster(room: Room, name: str, most: int) -> Object:
 
 def _positive(amounts: Resources) -> Resources:
     return {name: max(0, amount) for name, amount in amounts.items()}
+
+
+_ASKED: Final = "waits for the splitter's answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The shares, or why there are none; `ask` is the next question, `again` the time until it."""
+
+    shares: tuple[SplitShare, ...] = ()
+    wait: str = _ASKED
+    ask: SplitQuestion | None = None
+    again: timedelta | None = None
+
+
+def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
+    """Return the shares of the last answer if they fit now, else the next question."""
+    limit = observed.hyperjob.max_domains
+    asked = question(observed.hyperjob, wish, room, max_domains=limit)
+    answered = (observed.split_answers or {}).get(wish.group)
+    if answered is None or answered.occasion != asked.occasion:
+        return Outside(ask=asked)
+    trouble = answered.trouble
+    if answered.shares:
+        found = usable(answered, wish, room, max_domains=limit)
+        if isinstance(found, tuple):
+            return Outside(shares=found)
+        trouble = found
+        if answered.digest != asked.digest:
+            return Outside(ask=asked)
+    if observed.now >= answered.retry_at:
+        return Outside(wait=f"the controller asks the splitter again: {trouble}", ask=asked)
+    return Outside(
+        wait="the splitter's answer is unusable, and the controller asks again at"
+        f" {rfc3339(answered.retry_at)}: {trouble}",
+        again=answered.retry_at - observed.now,
+    )

@@ -22,8 +22,7 @@ from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.model.subjobs import choice_of, choice_text, speeds_of
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stop import stop_text
+from hyperjob_engine.reasons.reason import Reason, stop_text
 from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
 from hyperjob_engine.status.phase import State, conditions_of, end_condition, state_of
 from hyperjob_engine.status.training import goodput_status, slow_text, training_status, without_end

@@ -50,8 +50,7 @@ from hyperjob_engine.reasons.pods import (
     refused_text,
     unschedulable_text,
 )
-from hyperjob_engine.reasons.reason import Blocked, Reason
-from hyperjob_engine.reasons.trouble import queue_closed_text
+from hyperjob_engine.reasons.reason import Blocked, Reason, queue_closed_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

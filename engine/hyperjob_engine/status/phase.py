@@ -88,7 +88,7 @@ def state_of(
     if quorum is not None:
         training = [job for job in jobs if job.replicated_job in outlooks.trainers]
         able = sum(job.is_ready for job in training)
-        if able and (previous in _TRAINED or _is_back(previous, able, quorum)):
+        if able and (previous in _TRAINED or (previous == Phase.RESTARTING and able >= quorum)):
             return _with_quorum(jobs, failed, (able, len(training)), quorum)
     restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     if restarting:
@@ -126,11 +126,6 @@ def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -
     reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
     text = f"{len(failed)} of {_sub_jobs(jobs)} did not complete: {_each(failed)}"
     return _state(Phase.FAILED, reason, text)
-
-
-def _is_back(previous: str, ready: int, quorum: int) -> bool:
-    """Return whether a restarted HyperJob has its quorum again."""
-    return previous == Phase.RESTARTING and ready >= quorum
 
 
 def _with_quorum(
@@ -277,15 +272,11 @@ def _urgency(job: JobState) -> tuple[int, bool, str]:
 def _each(jobs: Sequence[JobState]) -> str:
     """Return the first few sub-jobs with phase and message; equal messages appear once."""
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
-    restarting = [job for job in shown if _is_restarting(job)]
+    restarting = [job for job in shown if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
     texts += [_restarting_text(job) for job in restarting]
     hidden = len(jobs) - len(shown)
     return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
-
-
-def _is_restarting(job: JobState) -> bool:
-    return job.phase == UNPLACED and job.reason == Reason.RESTARTING
 
 
 def _restarting_text(job: JobState) -> str:

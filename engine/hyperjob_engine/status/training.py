@@ -14,8 +14,8 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
 from hyperjob_core.api.wire import at, integer, mapping, rfc3339, string, timestamp
 from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.stalls import straggler
 from hyperjob_engine.model.training import latest_training
-from hyperjob_engine.model.waits import straggler
 from hyperjob_engine.status.goodput import (
     Moment,
     account_object,

@@ -34,8 +34,7 @@ from hyperjob_engine.model.planned import (
     Resize,
 )
 from hyperjob_engine.reasons.pods import container_text
-from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stop import has_lost, stop_text
+from hyperjob_engine.reasons.reason import Reason, has_lost, stop_text
 
 _NAMES_SHOWN: Final = 5
 _WHYS: Final = {
@@ -222,7 +221,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
 
 def _event_of(actions: Sequence[Action]) -> Event | None:
     """Return the Event of actions of one kind, at least one; None for kinds without an Event."""
-    names = _names(actions)
+    names = _listed([action.name for action in actions])
     match actions[0]:
         case Look() | ReleaseQuota() | KeepClaim():
             return None
@@ -258,10 +257,6 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
 
 def _event(reason: str, action: str, note: str) -> Event:
     return Event(type="Normal", reason=reason, action=action, note=note)
-
-
-def _names(actions: Sequence[Action]) -> str:
-    return _listed([action.name for action in actions])
 
 
 def _listed(names: Iterable[str]) -> str:

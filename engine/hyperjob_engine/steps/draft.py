@@ -16,7 +16,8 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import Action
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Child, SubJob
-from hyperjob_engine.placement.place import Placement
+from hyperjob_engine.placement.place import Placement, place
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.status.jobs import Outlook
 
@@ -152,3 +153,20 @@ class Draft:
         if backs_off(self.observed) or gives_back(self.observed):
             return child.exists
         return recorded or child.exists or child.name in self.placement.assigned
+
+
+def no_target(draft: Draft, name: str) -> Sequence[str]:
+    """Return why no other cluster can take a sub-job now; empty if one can."""
+    observed = draft.observed
+    sub_job, child = next(member for member in draft.children if member[0].name == name)
+    others = [
+        (other.group.name, each.cluster)
+        for other, each in draft.children
+        if other.name != name and each.cluster and (each.exists or each.is_terminal)
+    ]
+    placement = place(
+        [sub_job.request(frozenset({child.cluster}))],
+        Room(observed.clusters, others),
+        max_domains=observed.hyperjob.max_domains,
+    )
+    return tuple(each.text for each in placement.unplaced.values())

@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_core.api.checkpoint import StopCause
 from hyperjob_core.api.choices import DeadlineMode, TimeUse
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.stops import StopCause
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.gang.giveback import SOON, records_share
 from hyperjob_engine.lifecycle.decisions import End, Member

@@ -1,4 +1,4 @@
-"""`hyperjob install`: create HyperJob's objects in the Karmada API server."""
+"""`hyperjob install` and `uninstall`: create HyperJob's objects in Karmada, and delete them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,13 +23,22 @@ from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube.client import Kube
-from hyperjob_install.execute import execute
+from hyperjob_install.execute import execute, in_use, remove, targets
 from hyperjob_install.manifest import manifest
-from hyperjob_install.objects import Component
+from hyperjob_install.objects import Component, Item
 from hyperjob_install.plan import InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, problems_text
-from hyperjob_install.record import differences, other_release, recorded, trusting
-from hyperjob_install.settings import PARTS, PREFIX, Asked, Settings, service_of
+from hyperjob_install.settings import (
+    PARTS,
+    PREFIX,
+    Asked,
+    Settings,
+    differences,
+    other_release,
+    recorded,
+    service_of,
+    trusting,
+)
 
 
 @click.command()
@@ -223,3 +232,62 @@ def _authorities(path: Path) -> bytes:
     if max(ends) <= datetime.now(UTC):
         raise click.UsageError(f"--ca-file {path}: all certificates in it have expired")
     return pem
+
+
+@click.command()
+@kubeconfig_option
+@context_option
+@release_option
+@click.option(
+    "--keep-crds/--delete-crds",
+    default=True,
+    show_default=True,
+    help="Keep or delete the CRDs. Deleting the HyperJob CRD deletes every HyperJob.",
+)
+@click.option("--force", is_flag=True, help="Uninstall although HyperJobs exist.")
+@dry_run_option
+@output_option
+def uninstall(
+    kubeconfig: Path | None,
+    context: str | None,
+    release: str | None,
+    keep_crds: bool,
+    force: bool,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Delete the objects that `hyperjob install` created in the Karmada API server.
+
+    The command deletes the webhook configurations first. Objects that `hyperjob install` did not
+    create stay.
+
+    Example: hyperjob uninstall --dry-run
+    """
+
+    async def run() -> None:
+        async with connect(kubeconfig, context) as kube:
+            items: Sequence[Item] = targets(delete_crds=not keep_crds)
+            if release and (other := await other_release(kube, release)):
+                click.echo(
+                    f"the Helm release {other} has installed HyperJob in this Karmada", err=True
+                )
+                items = ()
+            elif not force and (used := await in_use(kube)):
+                raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
+            # Only the deletion itself, or a server dry run, shows which objects exist.
+            changes = remove(kube, items, dry_run=dry_run)
+            changed = [change async for change in changes] if dry_run else []
+            await print_changes(
+                changed, done=None if dry_run else changes, output=output, kept=True
+            )
+
+    end(run())
+
+
+def _way_out(*, keep_crds: bool) -> str:
+    going_on = (
+        "--force leaves them without webhooks and without a controller that has the rights to act"
+        if keep_crds
+        else "--force deletes all of them, and their vcjobs in the members"
+    )
+    return f"delete them first (kubectl delete hyperjobs --all -A); {going_on}"

@@ -16,9 +16,8 @@ from hyperjob import __version__
 from hyperjob.table import table
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_install.diff import shorten
 from hyperjob_install.objects import FIELD_MANAGER, title
-from hyperjob_install.plan import Action, Change
+from hyperjob_install.plan import Action, Change, shorten
 from hyperjob_install.preflight import Finding, PreflightReport
 from hyperjob_install.problems import InstallError, Problem
 

@@ -20,12 +20,11 @@ from hyperjob_core.api.trainer import (
     TRAINJOB_KIND,
 )
 from hyperjob_core.api.wire import at, mapping, string
-from hyperjob_core.hints import did_you_mean, is_typo
+from hyperjob_core.text import did_you_mean, is_typo
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.shape_errors import UNKNOWN
-from hyperjob_trainjobs.decide import runs_as_hyperjob
-from hyperjob_trainjobs.judge import Around, judge
+from hyperjob_trainjobs.decide import Around, judge, runs_as_hyperjob
 
 LIST_KIND: Final = f"{KIND}List"
 _KUBECTL: Final = "kubectl"

@@ -12,11 +12,9 @@ from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import head_errors, is_hyperjob, kubectl_warnings
 from hyperjob.cli.lint.documents import ManifestFile, manifest_of
-from hyperjob.client.expected import expected_start_value
-from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
-from hyperjob.client.plan.pieces import Piece, unsuitable
-from hyperjob.client.plan.reading import admitting, read_snapshot
-from hyperjob.client.plan.snapshot import Snapshot
+from hyperjob.client.durations import expected_start_value
+from hyperjob.client.plan.judge import Document, Judgement, Piece, Verdict, judge_all, unsuitable
+from hyperjob.client.plan.snapshot import Snapshot, admitting, read_snapshot
 from hyperjob.table import indented, table
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
@@ -168,7 +166,13 @@ def as_table(judgement: Judgement) -> list[Text]:
         return lines
     said = ["" if each.message in judgement.message else each.message for each in judgement.pieces]
     rows = [
-        (piece.name, piece.cluster or _NONE, _size(piece), _pods(piece), text)
+        (
+            piece.name,
+            piece.cluster or _NONE,
+            f"{piece.accelerators} {piece.accelerator}" if piece.accelerators else _NONE,
+            _pods(piece),
+            text,
+        )
         for piece, text in zip(judgement.pieces, once(said), strict=True)
     ]
     lines += indented(table(("SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"), rows))
@@ -254,10 +258,6 @@ def _position(judgement: Judgement) -> Object:
 
 def _pods(piece: Piece) -> str:
     return f"{piece.fewest} to {piece.pods}" if piece.fewest < piece.pods else str(piece.pods)
-
-
-def _size(piece: Piece) -> str:
-    return f"{piece.accelerators} {piece.accelerator}" if piece.accelerators else _NONE
 
 
 def _few(names: Sequence[str]) -> str:

@@ -10,10 +10,9 @@ import click
 
 from hyperjob.cli.kubectl.exits import FailureError
 from hyperjob_core.kube.client import Kube
-from hyperjob_page.access.acting import acting_as
-from hyperjob_page.access.cluster import ClusterAccess
+from hyperjob_page.access.cluster import KEY_BYTES, ClusterAccess, acting_as
 from hyperjob_page.access.local import LocalAccess, is_loopback
-from hyperjob_page.access.sessions import KEY_BYTES
+from hyperjob_page.visitor import VisitorAccess
 from hyperjob_page.world import LiveState
 
 
@@ -64,7 +63,7 @@ class VisitorOptions:
 @asynccontextmanager
 async def entrance(
     entry: VisitorOptions, kube: Kube, world: LiveState
-) -> AsyncIterator[LocalAccess | ClusterAccess]:
+) -> AsyncIterator[VisitorAccess]:
     """Yield the access of visitors, which ends with the block."""
     if not entry.require_login:
         async with LocalAccess(kube, read_only=entry.read_only) as local:

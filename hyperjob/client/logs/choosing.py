@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob.client.errors import ClientError, NotYetError
-from hyperjob.client.pods import task_of
-from hyperjob.client.selection import choose, meant
-from hyperjob.client.summary import Summary
+from hyperjob.client.members import task_of
+from hyperjob.client.summary import Summary, choose, meant
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
-from hyperjob_core.hints import did_you_mean
+from hyperjob_core.text import did_you_mean
 from hyperjob_engine.members.podfailures import rank_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"

@@ -21,12 +21,11 @@ from hyperjob.client.logs.choosing import (
 )
 from hyperjob.client.logs.reading import MOST_LOGS, Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
-from hyperjob.client.selection import choose, meant
-from hyperjob.client.summary import Summary, read
+from hyperjob.client.summary import Summary, choose, meant, read
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.following import states
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 

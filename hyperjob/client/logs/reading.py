@@ -1,16 +1,37 @@
-"""Read logs of containers through Karmada's cluster proxy."""
+"""Read logs of containers: the present ones through Karmada's cluster proxy, merged by time.
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+Of earlier attempts, whose pods and logs are deleted, the status keeps the last lines.
+"""
+
+import asyncio
+import heapq
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from hyperjob.client.errors import words
-from hyperjob.client.logs.choosing import ContainerLog
-from hyperjob.client.members import log_path
+from hyperjob.client.errors import ClientError, words
+from hyperjob.client.logs.choosing import (
+    ContainerLog,
+    Wanted,
+    no_log,
+    require_container,
+    require_placed,
+    require_ranks,
+    require_task,
+    sources,
+)
+from hyperjob.client.members import log_path, pods_of_all
+from hyperjob.client.summary import Summary, choose
 from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
+from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
+from hyperjob_core.tasks import cancel
+from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.model.training import is_for_controller
 
 MOST_LOGS: Final = 200
@@ -93,3 +114,214 @@ class LogReader:
                 log.position = log.position.elsewhere()  # earlier lines of that second stay away
                 return [lines[number] for number in first]
             asked *= 4
+
+
+_LINES_HELD = 500
+
+
+@dataclass(slots=True)
+class ChosenLogs:
+    """The selected logs; `failed` after an error while reading pods or logs."""
+
+    reader: LogReader
+    chosen: Sequence[ContainerLog]
+    params: Mapping[str, str]
+    unread: bool
+
+    @classmethod
+    async def of(
+        cls,
+        kube: Kube,
+        summary: Summary,
+        wanted: Wanted,
+        *,
+        tail: int | None,
+        query: Mapping[str, str] = MappingProxyType({}),
+        say: Say,
+        hides: bool = False,
+    ) -> "ChosenLogs":
+        """Read the pods and choose the logs; ClientError when there is no log to read.
+
+        `say` gets the reason for every log that cannot be read. `hides`: see LogReader.
+        """
+        require_task(summary, wanted)
+        jobs = require_placed(summary, wanted)
+        pods, errors = await pods_of_all(kube, summary.namespace, jobs)
+        require_container(pods, wanted)
+        require_ranks(pods, wanted)
+        chosen, left_out = sources(jobs, pods, wanted)
+        for text in [f"{job}: {words(error)}" for job, error in errors.items()]:
+            say(text)
+        for text in left_out.values():
+            say(text)
+        if not chosen:
+            raise no_log(summary, failed=bool(errors))
+        params = {**query, **tail_of(chosen, tail)}
+        reader = LogReader(kube, summary.namespace, say, hides=hides)
+        return cls(reader, chosen, params, bool(errors))
+
+    @property
+    def failed(self) -> bool:
+        """Return whether a pod or a log could not be read."""
+        return self.unread or bool(self.reader.failed)
+
+    async def lines(self) -> AsyncGenerator[Line, None]:
+        """Yield the lines of all logs in the order of their times.
+
+        A log that is longer than the held lines keeps its connection until its last line: of more
+        than MOST_LOGS such logs, one part comes after the other.
+        """
+        tail = self.params.get("tailLines")
+        ends = tail is not None and int(tail) <= _LINES_HELD
+        size = len(self.chosen) if ends else MOST_LOGS
+        if len(self.chosen) > size:
+            self.reader.say(
+                f"the lines of {size} logs at a time are in the order of their times, of"
+                f" {len(self.chosen)} logs: choose a sub-job or ranks"
+            )
+        for start in range(0, len(self.chosen), size):
+            async with aclosing(self._merged(self.chosen[start : start + size])) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _merged(self, chosen: Sequence[ContainerLog]) -> AsyncGenerator[Line, None]:
+        """Yield the lines of logs by time; each log has a task, which reads ahead."""
+        queues: list[asyncio.Queue[bytes | None]] = [asyncio.Queue(_LINES_HELD) for _ in chosen]
+        tasks = [
+            asyncio.create_task(self._fill(source, queue))
+            for source, queue in zip(chosen, queues, strict=True)
+        ]
+        heads: list[tuple[int, int, bytes]] = []
+        try:
+            for number, queue in enumerate(queues):
+                if (line := await queue.get()) is not None:
+                    heads.append((LogLine.of(line).time, number, line))
+            heapq.heapify(heads)
+            while heads:
+                time, number, line = heads[0]
+                yield chosen[number], line
+                following = await queues[number].get()
+                if following is None:
+                    heapq.heappop(heads)
+                else:
+                    # A line without a time stays behind the line before it.
+                    heapq.heapreplace(
+                        heads, (max(time, LogLine.of(following).time), number, following)
+                    )
+            await asyncio.gather(*tasks)
+        finally:
+            await cancel(tasks)
+
+    async def _fill(self, source: ContainerLog, queue: "asyncio.Queue[bytes | None]") -> None:
+        async with aclosing(self.reader.read(source, self.params)) as lines:
+            async for line in lines:
+                await queue.put(line)
+        await queue.put(None)
+
+
+_TOGETHER: Final = 60.0
+"""Seconds between the ends of sub-jobs that count as one failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastLines:
+    """The last lines of a failed container; `label` is its cluster, pod and rank."""
+
+    label: str
+    text: str
+
+
+def last_failure(summary: Summary) -> LastLines | None:
+    """Return the last lines of the cause of the last failure; None if the status has none.
+
+    A failure of a present attempt comes before those of attempts that are over. Of the sub-jobs
+    that failed together with the last one, the first failure that follows from no other counts.
+    """
+    newest: dict[str, tuple[bool, str, Run, ContainerFailure]] = {}
+    for job, run in _selected_runs(summary, Wanted()):
+        if run.failure is not None and run.failure.message.strip():
+            present = job.failure is not None and run.attempt + 1 == job.number
+            newest[job.name] = present, run.end, run, run.failure
+    if not newest:
+        return None
+    present, last, *_ = max(newest.values(), key=lambda each: each[:2])
+    together = [
+        (run, failure)
+        for is_present, end, run, failure in newest.values()
+        if (is_present or not present) and _seconds_between(end, last) <= _TOGETHER
+    ]
+    run, failure = min(together, key=lambda each: order(each[1]))
+    rank = "" if failure.rank is None else f" (rank {failure.rank})"
+    return LastLines(f"{_log_of(run).label}{rank}", failure.message.strip())
+
+
+def _seconds_between(end: str, last: str) -> float:
+    """Return the seconds between two times; none between unknown ones."""
+    first, second = timestamp(end), timestamp(last)
+    return abs((second - first).total_seconds()) if first and second else 0.0
+
+
+def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
+    """Return whether an attempt, from 1, is the present one of every selected sub-job."""
+    return all(job.number == attempt for job in _selected_jobs(summary, wanted))
+
+
+def kept_lines(summary: Summary, wanted: Wanted, attempt: int) -> list[Line]:
+    """Return the last lines of the containers that failed in an attempt, which counts from 1.
+
+    ClientError where there are none; the text names the attempts that have lines.
+    """
+    found = [
+        (_log_of(run), line.encode())
+        for job, run in _selected_runs(summary, wanted)
+        if run.attempt + 1 == attempt and run.failure is not None
+        for line in run.failure.message.splitlines()
+    ]
+    if not found:
+        raise ClientError(_no_lines(summary, wanted, attempt))
+    return found
+
+
+def _no_lines(summary: Summary, wanted: Wanted, attempt: int) -> str:
+    """Return a text that an attempt has no lines, and which attempts have some."""
+    every = [run for _, run in _selected_runs(summary, wanted)]
+    known = sorted({run.attempt + 1 for run in every if run.failure and run.failure.message})
+    runs = [run for run in every if run.attempt + 1 == attempt]
+    text = f"there are no last lines of attempt {attempt} of {summary.name}"
+    if runs:
+        text += f", which ended with reason {runs[-1].reason}"
+    if known:
+        return f"{text}; there are those of attempt {', '.join(map(str, known))}"
+    return f"{text}: kubectl describe hj {summary.name} -n {summary.namespace}"
+
+
+def _selected_jobs(summary: Summary, wanted: Wanted) -> list[JobStatus]:
+    return choose(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
+
+
+def _selected_runs(summary: Summary, wanted: Wanted) -> Iterator[tuple[JobStatus, Run]]:
+    """Yield the selected runs that are over, and the present failure of an ended sub-job."""
+    for job in _selected_jobs(summary, wanted):
+        present = job.failed_run
+        for run in (*job.history, *([present] if present is not None else [])):
+            if wanted.cluster in (None, run.cluster) and _is_wanted(run.failure, wanted):
+                yield job, run
+
+
+def _is_wanted(failure: ContainerFailure | None, wanted: Wanted) -> bool:
+    """Return whether a failed container is among those selected.
+
+    A run without one belongs to no task, rank or container: it is wanted where none is named.
+    """
+    if failure is None:
+        return not wanted.task and wanted.ranks is None and not wanted.container
+    return (
+        wanted.task in (None, "", failure.task)
+        and wanted.container in (None, "", failure.container)
+        and (wanted.ranks is None or failure.rank in wanted.ranks)
+    )
+
+
+def _log_of(run: Run) -> ContainerLog:
+    assert run.failure is not None
+    return ContainerLog(cluster=run.cluster, pod=run.failure.pod, container=run.failure.container)

@@ -11,16 +11,7 @@ from typing import Final
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_install.preflight import (
-    controller,
-    interpreters,
-    karmada,
-    members,
-    tenancy,
-    trainjobs,
-    volcano,
-    webhooks,
-)
+from hyperjob_install.preflight import karmada, members, volcano, webhooks
 from hyperjob_install.preflight.finding import CheckResult, Finding, Status, failed
 from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, observe
 
@@ -34,18 +25,18 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "queue-policy": volcano.queue_policies,
     "default-queue": volcano.default_queue,
     "vcjobs": volcano.vcjobs,
-    "interpreters": interpreters.customizations,
-    "other-interpreters": interpreters.others,
+    "interpreters": karmada.customizations,
+    "other-interpreters": karmada.others,
     "members-ready": members.ready,
     "members-vcjob-api": members.vcjob_api,
     "members-reader": members.reader,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
-    "tenancy": tenancy.tenancy,
-    "trainjobs": trainjobs.trainjobs,
-    "controller-rights": controller.rights,
-    "controller-leads": controller.leads,
-    "queue-admission": controller.queue_admission,
+    "tenancy": karmada.tenancy,
+    "trainjobs": karmada.trainjobs,
+    "controller-rights": karmada.rights,
+    "controller-leads": karmada.leads,
+    "queue-admission": karmada.queue_admission,
 }
 """What no other command, message or status says, each with a remedy that a user can run."""
 

@@ -8,10 +8,9 @@ from hyperjob_core.api.wire import is_true
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, VCJOBS, Resource
 from hyperjob_core.text import listed
-from hyperjob_install.members import MEMBER_ROLE
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, need
-from hyperjob_install.rbac import MEMBERS
+from hyperjob_install.rbac import MEMBER_ROLE, MEMBERS
 
 _SHOWN: Final = 5
 # No API has the release of Volcano; these kinds came with a release, newest first.

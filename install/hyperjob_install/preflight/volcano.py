@@ -17,11 +17,11 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.text import listed, shortened
 from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields
-from hyperjob_install.diff import shorten
-from hyperjob_install.policies import DEFAULT_QUEUE, QUEUE_POLICY
+from hyperjob_install.manifest import DEFAULT_QUEUE, QUEUE_POLICY
+from hyperjob_install.plan import shorten
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need, sees
-from hyperjob_install.trial import TRIAL_NAMESPACE
+from hyperjob_install.reach import TRIAL_NAMESPACE
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _WORDS: Final = 200

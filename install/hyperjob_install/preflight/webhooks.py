@@ -23,8 +23,7 @@ from hyperjob_install.preflight.finding import (
     warning,
 )
 from hyperjob_install.preflight.observed import ObservedPlane, named
-from hyperjob_install.reach import address_of, is_untrusted
-from hyperjob_install.trial import TRIAL_NAMESPACE
+from hyperjob_install.reach import TRIAL_NAMESPACE, address_of, is_untrusted
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)

@@ -5,76 +5,36 @@ the token does not stay in the history or in a Referer. Other users of the machi
 other sites have neither token nor cookie.
 """
 
-import asyncio
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Final, Self
+from typing import Final
 
 from aiohttp import web
 
-from hyperjob_core.kube.accessreviews import AccessQuestion, AccessReviews, bearer
+from hyperjob_core.kube.accessreviews import bearer
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_page.access import checks
-from hyperjob_page.access.answers import refusal, reload
-from hyperjob_page.access.csrf import Csrf, same
-from hyperjob_page.access.forms import check_form, check_site
-from hyperjob_page.visitor import EVERYTHING, Scope
+from hyperjob_page.access.checks import Csrf, check_form, check_site, refusal, reload, same
+from hyperjob_page.visitor import Visitor, VisitorAccess
 
 PARAMETER: Final = "token"
 """The query parameter with the token."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalVisitor:
-    """The user of the kubeconfig."""
-
-    csrf: str
-    kube: Kube
-    reviews: AccessReviews
-    read_only: bool
-    name: str = ""
-    can_log_out: bool = False
-    scope: Scope = EVERYTHING
-
-    async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Return whether the kubeconfig's user may use `verb` on a HyperJob.
-
-        True if the review fails: the API server still decides on the request itself.
-        """
-        if self.read_only:
-            return False
-        try:
-            return await self.reviews.allows(AccessQuestion(None, verb, HYPERJOBS, namespace, name))
-        except KubeError:
-            return True
-
-
-class LocalAccess:
-    """Admits visitors with the token; use with `async with`.
+class LocalAccess(VisitorAccess):
+    """Admits visitors with the token.
 
     Every request is refused before `listens_on` has set the address.
     """
 
     def __init__(self, kube: Kube, *, token: str = "", read_only: bool = False) -> None:
+        super().__init__(kube, read_only=read_only)
         self._kube = kube
         self._token = token or secrets.token_urlsafe(32)
-        self._read_only = read_only
         self._session = secrets.token_urlsafe(32)
         self._csrf = Csrf()
-        self._reviews = AccessReviews(kube, clock=asyncio.get_running_loop().time)
         self._cookie = ""
         self._hosts: frozenset[str] = frozenset()
-
-    async def __aenter__(self) -> Self:
-        await self._reviews.__aenter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._reviews.__aexit__(None, None, None)
 
     def listens_on(self, host: str, port: int) -> str:
         """Return the address to open, which contains the token and must not be logged."""
@@ -85,16 +45,7 @@ class LocalAccess:
         self._cookie = f"hyperjob-ui-{port}"
         return f"http://{name}:{port}/?{PARAMETER}={self._token}"
 
-    @property
-    def public(self) -> frozenset[str]:
-        """Name the paths that are for those without a session too."""
-        return frozenset()
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return no routes: there is no login."""
-        return ()
-
-    async def visitor(self, request: web.Request) -> LocalVisitor:
+    async def visitor(self, request: web.Request) -> Visitor:
         """Return the visitor of a request with the cookie or the token; check forms."""
         check_site(request, self._hosts)
         if given := request.query.get(PARAMETER):
@@ -105,7 +56,7 @@ class LocalAccess:
             why = "Open the address that hyperjob ui printed: it contains the token for this page."
             raise refusal(403, why)
         await check_form(request, self._csrf, self._session, read_only=self._read_only)
-        return LocalVisitor(
+        return Visitor(
             csrf=self._csrf.token(self._session),
             kube=self._kube,
             reviews=self._reviews,

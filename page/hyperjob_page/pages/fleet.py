@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from hyperjob.client.clusters import is_ready, why_not_ready
+from hyperjob.client.reading import is_ready, why_not_ready
 from hyperjob.client.usage import ClusterUse, free_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, mapping, string
-from hyperjob_page.holdings import Holding
 from hyperjob_page.render import render
+from hyperjob_page.rows import Holding
 from hyperjob_page.visitor import Scope
 from hyperjob_page.world import LiveState
 
@@ -102,16 +102,16 @@ class CardCache:
         if known is None or known.version != version:
             card = make()
             same = known is not None and known.card == card
-            html = known.html if known is not None and same else _html(card)
+            html = (
+                known.html
+                if known is not None and same
+                else str(render("parts/cluster.html", card=card))
+            )
             known = Card(version, card, html)
         self._made[key] = known
         while len(self._made) > _CARDS:
             self._made.popitem(last=False)
         return known
-
-
-def _html(card: ClusterCard) -> str:
-    return str(render("parts/cluster.html", card=card))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
-"""The table of HyperJobs."""
+"""The table of HyperJobs, and the page of one: its state, its timeline and its sub-jobs."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
 
+from hyperjob.client.summary import pods_text
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_page.listing import COLUMNS, SIZES, SORTS, Query
 from hyperjob_page.render import render
+from hyperjob_page.rows import Row, failures
+from hyperjob_page.timeline import spans_of, timeline
 from hyperjob_page.visitor import Scope
 from hyperjob_page.world import LiveState
 
@@ -73,3 +79,128 @@ class JobsPage:
                 [raw["metadata"]["name"] for raw in world.clusters] if scope.clusters else []
             ),
         }
+
+
+_SHOWN: Final = 200
+
+TABS: Final[Mapping[str, str]] = {
+    "": "Overview",
+    "why": "Why",
+    "events": "Events",
+    "logs": "Logs",
+    "metrics": "Metrics",
+    "plan": "Plan",
+    "yaml": "YAML",
+}
+"""The last word of the address, and the heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """The overview page of an existing HyperJob."""
+
+    world: LiveState = field(compare=False)
+    name: str
+
+    section = "hyperjobs"
+    template = "job.html"
+    tab = ""
+
+    @property
+    def row(self) -> Row | None:
+        """Return the HyperJob; None after its deletion."""
+        return self.world.rows.get(self.name)
+
+    @property
+    def title(self) -> str:
+        """Return the name."""
+        return self.name.partition("/")[2]
+
+    @property
+    def path(self) -> str:
+        """Return the address of the page."""
+        return f"/hyperjobs/{self.name}"
+
+    def version(self) -> Hashable:
+        """Return a value that changes when a part may have changed."""
+        row = self.row
+        if row is None:
+            return None
+        place = self.world.lines.place(self.name), self.world.lines.length(row.waits_in)
+        # The timeline of a running HyperJob grows with time.
+        now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
+        return row.version, place, now, self.world.version("queues")
+
+    async def parts(self) -> Mapping[str, str]:
+        """Return the head, the timeline and the tree as HTML."""
+        row = self.row
+        if row is None:
+            gone = render("parts/job_gone.html", name=self.name)
+            empty = dict.fromkeys(("job-timeline", "job-tree"), "")
+            return {"job-head": str(gone), **empty}
+        now = datetime.now(UTC)
+        drawn = timeline(row.summary, spans_of(row.summary, now, admitted=row.started), now)
+        return {
+            "job-head": str(
+                render(
+                    "parts/job_head.html",
+                    row=row,
+                    summary=row.summary,
+                    place=self.world.lines.place(self.name),
+                    length=self.world.lines.length(row.waits_in),
+                    colour=self.world.colour,
+                    path=self.path,
+                )
+            ),
+            "job-timeline": str(
+                render(
+                    "parts/timeline.html",
+                    line=drawn,
+                    name=row.summary.name,
+                    failures=failures(row.summary),
+                )
+            ),
+            "job-tree": str(
+                render("parts/job_tree.html", groups=tree(row), row=row, colour=self.world.colour)
+            ),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNode:
+    """A replicated job with its sub-jobs; `hidden` of them are not shown.
+
+    `choice` is its alternative with the reason of the choice, empty without one.
+    """
+
+    name: str
+    queue: str
+    pods: str
+    choice: str
+    jobs: Sequence[JobStatus]
+    hidden: int
+
+
+def tree(row: Row) -> list[GroupNode]:
+    """Return the replicated jobs with their sub-jobs.
+
+    Of all sub-jobs together at most _SHOWN are shown, failed ones before others.
+    """
+    summary = row.summary
+    shown = {job.name for job in sorted(summary.jobs, key=lambda job: not job.has_failed)[:_SHOWN]}
+    found = []
+    for name in summary.group_names:
+        group = summary.group(name)
+        jobs = [job for job in summary.jobs if job.replicated_job == name]
+        visible = [job for job in jobs if job.name in shown]
+        found.append(
+            GroupNode(
+                name=name,
+                queue=group.queue if group is not None else "",
+                pods=pods_text(group.pods) if group is not None else "",
+                choice=group.choice if group is not None else "",
+                jobs=visible,
+                hidden=len(jobs) - len(visible),
+            )
+        )
+    return found

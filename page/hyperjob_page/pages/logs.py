@@ -11,10 +11,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
-from hyperjob.client.logs.attempts import is_present, kept_lines
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.wire import natural
@@ -24,7 +23,7 @@ from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_core.text import printable, shortened
 from hyperjob_engine.model.training import is_for_controller
-from hyperjob_page.places import WRITE_SECONDS, send_event
+from hyperjob_page.measures import WRITE_SECONDS, send_event
 
 SIZES: Final = (50, 200, 1000)
 _LINE: Final = 4000

@@ -7,13 +7,20 @@ from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_page.access.forms import form_fields
+from hyperjob_page.access.checks import form_fields
+from hyperjob_page.measures import StreamPlaces
 from hyperjob_page.pages import logs, metrics
-from hyperjob_page.pages.about import SECTIONS, Section
-from hyperjob_page.pages.actions import LABELS, VERBS, act, available, confirmation
+from hyperjob_page.pages.actions import (
+    LABELS,
+    SECTIONS,
+    VERBS,
+    Section,
+    act,
+    available,
+    confirmation,
+)
 from hyperjob_page.pages.answers import Context, html, job_page, streamed, whole
-from hyperjob_page.pages.job import TABS, JobPage
-from hyperjob_page.places import StreamPlaces
+from hyperjob_page.pages.jobs import TABS, JobPage
 from hyperjob_page.render import render
 from hyperjob_page.visitor import VISITOR, Visitor
 

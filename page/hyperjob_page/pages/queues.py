@@ -12,9 +12,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.queueing.queues import ROOT, Tree
 from hyperjob_engine.queueing.workload import OrderInQueue
 from hyperjob_engine.resources import Resources
-from hyperjob_page.lines import QueueLines
 from hyperjob_page.render import render
-from hyperjob_page.rows import Row
+from hyperjob_page.rows import QueueLines, Row
 from hyperjob_page.visitor import Scope
 from hyperjob_page.world import LiveState
 

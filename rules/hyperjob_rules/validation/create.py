@@ -140,7 +140,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
         if unknown or is_unusable(detail):
             repair.drop(location, empty_value(detail))
         if not unknown and is_unusable(detail):
-            doubtful.update(_ancestors(location))
+            doubtful.update(str(ROOT.below(location[:n])) for n in range(1, len(location)))
     if misspelt:  # that the right field is not there only follows from the wrong name
         report.refusals[:] = [
             found
@@ -162,10 +162,6 @@ def _has(value: Any, location: Location) -> bool:  # noqa: ANN401 - any value of
             return False
         value = value[step]
     return True
-
-
-def _ancestors(location: Location) -> list[str]:
-    return [str(ROOT.below(location[:depth])) for depth in range(1, len(location))]
 
 
 def _parent(path: str) -> str:

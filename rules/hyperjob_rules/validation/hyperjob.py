@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from hyperjob_core.api import formats
-from hyperjob_core.api.childmetadata import domain_of, may_be_given
 from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
@@ -19,12 +18,13 @@ from hyperjob_core.api.names import (
     MAX_TOKEN,
     MIGRATE_REQUEST,
     RESTART_REQUEST,
+    domain_of,
+    may_be_given,
 )
 from hyperjob_core.api.plugins import PLUGINS, lighthouse_of
 from hyperjob_core.api.wire import at, mapping
 from hyperjob_rules.validation.alternatives import validate_sizes
 from hyperjob_rules.validation.bounds import validate_bounds
-from hyperjob_rules.validation.checkpoint import validate_checkpoint
 from hyperjob_rules.validation.forms import (
     check,
     task_names,
@@ -35,6 +35,7 @@ from hyperjob_rules.validation.forms import (
 from hyperjob_rules.validation.hyperplugins import validate_hyperjob_plugins
 from hyperjob_rules.validation.job import validate_job_spec
 from hyperjob_rules.validation.lifecycle import (
+    validate_checkpoint,
     validate_deadline,
     validate_depends_on,
     validate_failure_policy,

@@ -12,9 +12,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_rules.validation.durations import validate_duration
 from hyperjob_rules.validation.forms import check, parse_amount, task_names
-from hyperjob_rules.validation.partitions import validate_partitions
 from hyperjob_rules.validation.plugins import validate_plugins
 from hyperjob_rules.validation.podtemplate.spec import validate_pod_template
 from hyperjob_rules.validation.podwarnings import (
@@ -23,8 +21,7 @@ from hyperjob_rules.validation.podwarnings import (
     warn_of_policies,
     warn_of_task,
 )
-from hyperjob_rules.validation.policies import validate_policies
-from hyperjob_rules.validation.priority import validate_priority_class
+from hyperjob_rules.validation.policies import validate_duration, validate_policies
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
@@ -35,8 +32,100 @@ from hyperjob_rules.validation.rules import (
     Report,
     rule,
 )
-from hyperjob_rules.validation.topology import validate_topology
 from hyperjob_rules.validation.volumes import validate_volumes
+
+TIERS = rule(
+    "V3",
+    FORBIDDEN,
+    "may not be set together with `highestTierAllowed`",
+    "the farthest network tier is given by number and by name",
+    "keep one of the two",
+)
+TOPOLOGY_VERSION = rule(
+    "X13.topology-version",
+    WARNING,
+    "needs Volcano {version} in the member clusters; older ones drop the field silently",
+    "a field of the template is unknown to older versions of Volcano",
+    "make sure that all member clusters have that version",
+)
+
+
+def validate_topology(topology: Object, path: Path, report: Report) -> None:
+    """Validate the network topology of a vcjob or of a partition."""
+    tier, name = topology.get("highestTierAllowed"), topology.get("highestTierName")
+    if tier is not None and name:
+        report.add(TIERS, path.child("highestTierName"))
+    if name:
+        report.warn(TOPOLOGY_VERSION, path.child("highestTierName"), version="1.14")
+    else:
+        report.warn(TOPOLOGY_VERSION, path, version="1.11")
+
+
+REPLICAS = rule(
+    "V10.replicas",
+    INVALID,
+    "must be totalPartitions * partitionSize ({product}) when `partitionPolicy` is set",
+    "the pods of a task do not fill its partitions",
+    "make replicas the product of the two",
+)
+TOO_MANY = rule(
+    "V10.too-many",
+    INVALID,
+    "must be less than or equal to `totalPartitions` ({total})",
+    "more partitions must start together than there are",
+    "lower minPartitions",
+)
+PARTITION_MIN_AVAILABLE = rule(
+    "V10.min-available",
+    INVALID,
+    "must be minPartitions * partitionSize ({product}) when `minPartitions` is set",
+    "the pods that must start together are no whole number of partitions",
+    "make minAvailable the product of the two, or leave it out",
+)
+VERSION = rule(
+    "X13.partitions-version",
+    WARNING,
+    "needs Volcano 1.14 in the member clusters; older ones drop the field silently",
+    "partitions are unknown to older versions of Volcano",
+    "make sure that all member clusters have that version",
+)
+
+
+def validate_partitions(task: Object, path: Path, report: Report) -> None:
+    """Check the partitions of a task against its size."""
+    policy, at = task["partitionPolicy"], path.child("partitionPolicy")
+    total, size = policy.get("totalPartitions") or 0, policy.get("partitionSize") or 0
+    least = policy.get("minPartitions") or 0
+    replicas, available = task.get("replicas") or 0, task.get("minAvailable")
+    if total > 0 and size > 0:
+        if replicas != total * size:
+            report.add(REPLICAS, path.child("replicas"), replicas, product=total * size)
+        if least > total:
+            report.add(TOO_MANY, at.child("minPartitions"), least, total=total)
+        elif least > 0 and available is not None and available != least * size:
+            at_available = path.child("minAvailable")
+            report.add(PARTITION_MIN_AVAILABLE, at_available, available, product=least * size)
+    report.warn(VERSION, at)
+    if policy.get("networkTopology"):
+        validate_topology(policy["networkTopology"], at.child("networkTopology"), report)
+
+
+SYSTEM: Final = "system-"
+
+RESERVED = rule(
+    "V8.priority-system",
+    FORBIDDEN,
+    f"may not start with {SYSTEM!r}: Kubernetes keeps these classes for its own parts",
+    "the pods would preempt system pods, and the pods of every other tenant",
+    "use a PriorityClass that your administrator created for jobs",
+)
+
+
+def validate_priority_class(name: str, path: Path, report: Report) -> None:
+    """Report a PriorityClass that Kubernetes reserves for system pods."""
+    if name.startswith(SYSTEM):
+        report.add(RESERVED, path)
+
 
 UNKNOWN = rule(
     "X10.unknown",

@@ -1,19 +1,25 @@
-"""Validation of failure policy, success policy and dependencies of replicatedJobs."""
+"""Validation of failure policy, success policy, checkpoints and dependencies."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hyperjob_core.api.field import Path
+from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import task_name
+from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
+from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
+    REQUIRED,
     WARNING,
     Report,
     rule,
 )
+from hyperjob_rules.validation.split import sub_jobs
 
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})
 FAILED_PHASES: Final = ("Failed", "Aborted", "Terminated")
@@ -171,3 +177,204 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
         elif name in seen:
             report.add(TWICE, at.child("name"), name)
         seen.add(name)
+
+
+NO_PLACE = rule(
+    "L19.no-place",
+    REQUIRED,
+    "one of `directory` or `persistentVolumeClaim` must be set",
+    "spec.checkpoint has no place for the checkpoints",
+    "set one of the two",
+)
+TWO_PLACES = rule(
+    "L19.two-places",
+    FORBIDDEN,
+    "may not be set together with `directory`",
+    "spec.checkpoint names two places",
+    "keep one of the two; `path` is the mount path of a claim",
+)
+PATH_ALONE = rule(
+    "L19.path-alone",
+    FORBIDDEN,
+    "may not be set without `persistentVolumeClaim`",
+    "spec.checkpoint has the mount path of a claim, but no claim",
+    "name the claim, or set `directory` to the path",
+)
+RELATIVE = rule(
+    "L19.relative",
+    INVALID,
+    "must be an absolute path{or_url}",
+    "the place of the checkpoints is no absolute path",
+    "write the whole path, such as /checkpoints, without `..` and `:`",
+)
+TAKEN = rule(
+    "L19.taken",
+    INVALID,
+    'must be unique: container "{container}" of task "{task}" mounts another volume there',
+    "the claim of spec.checkpoint is mounted where a template mounts another volume",
+    "set another `path`, or set `directory` and let the template mount the claim",
+)
+NAME_TAKEN = rule(
+    "L19.name-taken",
+    FORBIDDEN,
+    f'may not be "{VOLUME_NAME}": the volume of spec.checkpoint has this name',
+    "a volume of a template has the name of the volume that spec.checkpoint adds",
+    "rename the volume",
+)
+SHORT_GRACE = rule(
+    "L19.short-grace",
+    WARNING,
+    "is {own}, shorter than the {grace} seconds of spec.checkpoint: the pods are killed after {own}"
+    " seconds",
+    "a template sets a shorter grace period than spec.checkpoint",
+    "remove terminationGracePeriodSeconds from the template, or raise it",
+)
+NOT_TOLD = rule(
+    "L19.not-told",
+    WARNING,
+    "the containers do not get HYPERJOB_CHECKPOINT_DIR and HYPERJOB_RESUME_STEP: add plugin env",
+    "a HyperJob has spec.checkpoint and not the plugin env",
+    "add `env: []` to spec.plugins",
+)
+NOT_KEPT = rule(
+    "L19.not-kept",
+    WARNING,
+    'is {what} in container "{container}" of task "{task}": the checkpoints end with {owner}',
+    "the checkpoints are in a volume that pods on other nodes or clusters cannot read",
+    "mount storage there that all clusters share, or use the URL of an object store",
+)
+NOT_SHARED = rule(
+    "L19.not-shared",
+    WARNING,
+    'PersistentVolumeClaim "{claim}" is of one cluster: sub-jobs that start in another cluster do'
+    " not find its checkpoints, unless the clusters share the storage behind it",
+    "a HyperJob over several clusters keeps its checkpoints in a claim",
+    "use storage that all clusters share, an object store, or let each sub-job save and report its"
+    " own checkpoints",
+)
+
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
+
+
+def validate_checkpoint(spec: Object, report: Report) -> None:
+    """Validate spec.checkpoint, and the volumes and grace periods of the templates against it."""
+    checkpoint: Object = spec["checkpoint"]
+    path = SPEC.child("checkpoint")
+    directory, claim = checkpoint.get("directory"), checkpoint.get("persistentVolumeClaim")
+    if not directory and not claim:
+        report.add(NO_PLACE, path)
+    if directory and claim:
+        report.add(TWO_PLACES, path.child("persistentVolumeClaim"))
+    if checkpoint.get("path") and not claim:
+        report.add(PATH_ALONE, path.child("path"))
+    is_url = bool(directory and _URL.fullmatch(directory))
+    if directory and not is_url and not _is_absolute(directory):
+        or_url = ", or a URL such as s3://bucket/folder"
+        report.add(RELATIVE, path.child("directory"), directory, or_url=or_url)
+    if checkpoint.get("path") and not _is_absolute(checkpoint["path"]):
+        report.add(RELATIVE, path.child("path"), checkpoint["path"], or_url="")
+    if "env" not in (spec.get("plugins") or {}):
+        report.warn(NOT_TOLD, path)
+    _warn_of_graces(spec, checkpoint.get("gracePeriodSeconds"), report)
+    if claim and not directory:
+        _validate_mount(spec, checkpoint.get("path") or DEFAULT_PATH, path, report)
+        if _is_spread(spec):
+            report.warn(NOT_SHARED, path.child("persistentVolumeClaim"), claim=claim)
+    elif directory and not is_url:
+        _warn_of_storage(spec, directory, path.child("directory"), report)
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") and ":" not in path and ".." not in path.split("/")
+
+
+def _is_spread(spec: Object) -> bool:
+    """Return whether the sub-jobs may run in several clusters at a time."""
+    counts = [sub_jobs(job) for job in spec.get("replicatedJobs") or ()]
+    return spec.get("maxDomains") != 1 and (None in counts or sum(c or 0 for c in counts) > 1)
+
+
+def _warn_of_graces(spec: Object, grace: int | None, report: Report) -> None:
+    wanted = grace or DEFAULT_GRACE_SECONDS
+    for _, _, pod, at in _pods(spec):
+        own = pod.get("terminationGracePeriodSeconds")
+        if own is not None and own < wanted:
+            where = at.child("terminationGracePeriodSeconds")
+            report.warn(SHORT_GRACE, where, own=own, grace=wanted)
+
+
+def _validate_mount(spec: Object, mount_path: str, path: Path, report: Report) -> None:
+    """Check that the mount path and the volume name of the claim are free in the templates."""
+    for _, task, pod, at in _pods(spec):
+        for index, volume in enumerate(pod.get("volumes") or ()):
+            if volume.get("name") == VOLUME_NAME:
+                report.add(NAME_TAKEN, at.child("volumes").index(index).child("name"))
+        for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
+            mounts = container.get("volumeMounts") or ()
+            if any(_normal(each.get("mountPath")) == _normal(mount_path) for each in mounts):
+                name = container.get("name") or ""
+                report.add(TAKEN, path.child("path"), mount_path, container=name, task=task)
+                return
+
+
+def _warn_of_storage(spec: Object, directory: str, path: Path, report: Report) -> None:
+    """Warn of the first container whose volume at the directory is local to its node or pod."""
+    for job, task, pod, _ in _pods(spec):
+        shared = {each.get("mountPath"): each for each in job.get("volumes") or ()}
+        volumes = {each.get("name"): each for each in pod.get("volumes") or ()}
+        for container in pod.get("containers") or ():
+            mounts = {
+                each.get("mountPath"): volumes.get(each.get("name")) or {}
+                for each in container.get("volumeMounts") or ()
+            }
+            volume = _holding({**shared, **mounts}, directory)
+            name = container.get("name") or ""
+            what, owner = _kind(volume)
+            if what:
+                report.warn(NOT_KEPT, path, what=what, owner=owner, container=name, task=task)
+                return
+            claim = _claim_of(volume or {})
+            if claim and _is_spread(spec):
+                report.warn(NOT_SHARED, path, claim=claim)
+                return
+
+
+def _kind(volume: Object | None) -> tuple[str, str]:
+    """Return the type of a volume that does not keep checkpoints, and the owner of its lifetime."""
+    if volume is None:
+        return "in no volume", "the container"
+    if "emptyDir" in volume or "ephemeral" in volume:
+        return "an emptyDir volume" if "emptyDir" in volume else "an ephemeral volume", "the pod"
+    if "volumeClaim" in volume:
+        return "a claim of Volcano", "the run of its sub-job"
+    return ("a hostPath volume", "the node") if "hostPath" in volume else ("", "")
+
+
+def _claim_of(volume: Object) -> str:
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+    return str(claim or volume.get("volumeClaimName") or "")
+
+
+def _holding(mounts: Object, directory: str) -> Object | None:
+    """Return the volume that is mounted at a directory, or nearest above it."""
+    wanted = _normal(directory)
+    found = [
+        path
+        for path in mounts
+        if path and (wanted + "/").startswith(_normal(path).rstrip("/") + "/")
+    ]
+    return mounts[max(found, key=len)] if found else None
+
+
+def _normal(path: object) -> str:
+    return "/" + str(path or "").strip("/")
+
+
+def _pods(spec: Object) -> Iterator[tuple[Object, str, Object, Path]]:
+    """Yield the vcjob template, task name, pod spec and its path, of every task."""
+    for index, job in enumerate(spec.get("replicatedJobs") or ()):
+        template = job.get("templateSpec") or {}
+        at = SPEC.child("replicatedJobs").index(index).child("templateSpec", "tasks")
+        for number, task in enumerate(tasks_of(job)):
+            name, pod = task_name(task, number), pod_spec_of(task)
+            yield template, name, pod, at.index(number).child("template", "spec")

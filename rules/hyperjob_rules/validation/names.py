@@ -15,9 +15,8 @@ from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
-from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
-from hyperjob_rules.validation.needs import needed_by
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task, sub_jobs
 

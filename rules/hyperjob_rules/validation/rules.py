@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import field
 from hyperjob_core.api.field import ErrorType, FieldError, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.hints import Hints, nearest, suggestion
+from hyperjob_core.text import Hints, nearest, suggestion
 from hyperjob_rules.patch import JsonPatchOp
-from hyperjob_rules.validation import advice
+from hyperjob_rules.validation import schema
 
 REQUIRED: Final = ErrorType.REQUIRED
 INVALID: Final = ErrorType.INVALID
@@ -129,7 +129,7 @@ class Violation:
     def remedy(self) -> str:
         """Return the remedy of this error where its value shows what is meant, else the rule's."""
         error = self.error
-        return error.remedy or advice.of_value(error.bad_value, error.detail) or self.rule.remedy
+        return error.remedy or schema.of_value(error.bad_value, error.detail) or self.rule.remedy
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from pydantic_core import ErrorDetails
 
 from hyperjob_core.api import shapeerrors as words
 from hyperjob_core.api.field import ROOT, Path
-from hyperjob_core.api.shape import schema_at
-from hyperjob_core.hints import nearest, suggestion
-from hyperjob_rules.validation import advice
+from hyperjob_core.api.shapeerrors import schema_at
+from hyperjob_core.text import nearest, suggestion
+from hyperjob_rules.validation import schema
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -127,7 +127,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
         case "extra_forbidden":
             near = nearest_field(location)
             found = UNKNOWN.at(path, hint=suggestion(near))
-            remedy = advice.of_unknown(str(location[-1])) or (f"write {near}" if near else "")
+            remedy = schema.of_unknown(str(location[-1])) or (f"write {near}" if near else "")
             return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":
             known = tuple(schema_at(hyperjob_schema(), location)["enum"])
@@ -136,7 +136,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
             broken = _BROKEN.get(kind, WRONG_TYPE)
             errors = words.explain(detail, hyperjob_schema())
             node = schema_at(hyperjob_schema(), location)
-            remedy = advice.of_type(value, words.expected(detail), node)
+            remedy = schema.of_type(value, words.expected(detail), node)
             return [Violation(broken, replace(error, remedy=remedy)) for error in errors]
 
 

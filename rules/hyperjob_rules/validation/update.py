@@ -8,19 +8,74 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from hyperjob_core.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
+import orjson
+
 from hyperjob_core.api.choices import DeadlineMode, OnNoProgress, SuccessOperator
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.plugins import knowing_world
+from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.wire import at
 from hyperjob_rules.validation.bounds import validate_size
-from hyperjob_rules.validation.changes import Steps, changes
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
 from hyperjob_rules.validation.hyperjob import validate_requests
 from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Decision, Report, rule
+
+Steps = tuple[str | int, ...]
+
+_WRITTEN_DEPTH: Final = 5
+"""The depth of a task of a replicatedJob; below it the encoding costs more than it saves."""
+_AMOUNTS: Final = frozenset({"limits", "requests", "overhead"})
+
+
+def changes(old: object, new: object, at: Steps = ()) -> Iterator[Steps]:
+    """Yield the paths of the fields that differ, each as deep as possible."""
+    if old is new or (is_empty(old) and is_empty(new)):
+        return
+    if len(at) < _WRITTEN_DEPTH and _is_written_alike(old, new):
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys((*old, *new)):
+            yield from changes(old.get(key), new.get(key), (*at, key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from changes(before, after, (*at, index))
+    elif not _same(old, new, at):
+        yield at
+
+
+def _is_written_alike(old: object, new: object) -> bool:
+    """Return whether two documents have the same JSON encoding, unlike 1, 1.0 and true.
+
+    Most parts of a changed object are equal, and a comparison value by value takes longer.
+    """
+    try:
+        return orjson.dumps(old) == orjson.dumps(new)
+    except orjson.JSONEncodeError:
+        return False
+
+
+def is_empty(value: object) -> bool:
+    """Return whether a value is null or empty."""
+    return value is None or value == {} or value == [] or value == ""
+
+
+def _same(old: object, new: object, at: Steps) -> bool:
+    """Return whether two values are equal; below limits, requests and overhead, as quantities."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if old == new:
+        return True
+    if len(at) < 2 or at[-2] not in _AMOUNTS:
+        return False
+    try:
+        return Quantity.parse(str(old)) == Quantity.parse(str(new))
+    except ValueError:
+        return False
+
 
 MAX_TOLD: Final = 20
 

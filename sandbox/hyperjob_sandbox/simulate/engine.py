@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer

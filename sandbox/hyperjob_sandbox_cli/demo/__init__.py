@@ -77,7 +77,7 @@ def demo(
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """
-    from hyperjob.cli.data import data_file
+    from hyperjob.cli.files import data_file
     from hyperjob.cli.kubectl.output import TerminalConsole
     from hyperjob_sandbox.clusters import SandboxConfigError, load
     from hyperjob_sandbox.local.plane import PlaneOptions

@@ -14,11 +14,11 @@ from rich.live import Live
 
 from hyperjob.cli import tree
 from hyperjob.cli import why as why_view
-from hyperjob.cli.data import data_file
+from hyperjob.cli.files import data_file
 from hyperjob.cli.install import common as install_view
 from hyperjob.client.summary import Summary
+from hyperjob.client.why.evidence import gather
 from hyperjob.client.why.explain import explain
-from hyperjob.client.why.gather import gather
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel

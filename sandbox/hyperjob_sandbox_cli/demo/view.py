@@ -12,7 +12,7 @@ from hyperjob.cli import tree
 from hyperjob.cli.kubectl.output import phase
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
-from hyperjob.client.tally import Tally
+from hyperjob.client.usage import Tally
 from hyperjob.table import Row, table
 from hyperjob_core.api.meta import Object
 from hyperjob_engine.reasons.reason import Reason

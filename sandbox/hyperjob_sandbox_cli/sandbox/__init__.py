@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hyperjob.cli.data import data_file
+from hyperjob.cli.files import data_file
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import run
 from hyperjob_core.kube.errors import ConfigError, KubeError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob_core.hints import (
+from hyperjob_core.text import (
     MAX_COMPARED,
     MAX_HINTS,
     Hints,

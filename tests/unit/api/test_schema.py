@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from docs.generators import podschema
-from hyperjob_core.api import choices, corev1, limits, schema
+from hyperjob_core.api import choices, limits, schema
 from hyperjob_core.api.plugins import PLUGINS
 from tests.support.structural import FOLDERS, ROOT, crds, schema_of
 
@@ -22,7 +22,7 @@ def test_the_committed_file_is_what_the_sources_give() -> None:
 
 
 def test_the_pod_template_is_what_the_client_gives() -> None:
-    assert corev1.DATA.read_text() == podschema.render(), "run python -m docs.generators.podschema"
+    assert schema.DATA.read_text() == podschema.render(), "run python -m docs.generators.podschema"
 
 
 DEFINITION = yaml.safe_load((schema.HERE / "hyperjob.yaml").read_text())
@@ -138,7 +138,7 @@ def test_a_field_of_a_pod_names_the_command_that_explains_it(path: str, explaine
 
 
 def test_the_pod_template_brings_no_text_along() -> None:
-    for at, node in nodes(corev1.schema("PodTemplateSpec")):
+    for at, node in nodes(schema.schema("PodTemplateSpec")):
         assert "description" not in node, at
 
 

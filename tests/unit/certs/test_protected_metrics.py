@@ -8,9 +8,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from hyperjob_certs.metrics import ProtectionError, protection
-from hyperjob_core.telemetry.endpoints import serve
-from hyperjob_core.telemetry.health import Checks
+from hyperjob_certs.source import ProtectionError, protection
+from hyperjob_core.telemetry.endpoints import Checks, serve
 from tests.support.stack import issue_certificates
 
 USERS = {"scraper": "system:serviceaccount:monitoring:prometheus", "other": "someone"}

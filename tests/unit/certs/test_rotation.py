@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_certs.rotation import Action, Bundle, RotationPolicy, advance, decide, perform
+from hyperjob_certs.store import Action, Bundle, RotationPolicy, advance, decide, perform
 from hyperjob_certs.x509 import Pair, facts, is_signed_by, issue_ca, issue_serving
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

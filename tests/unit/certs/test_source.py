@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
 from hyperjob_certs.source import FileSource
-from hyperjob_certs.store import DirectoryStore, Stored
+from hyperjob_certs.store import Bundle, DirectoryStore, RotationPolicy, Stored, advance
 from hyperjob_certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
 from tests.support.counts import Counts
 

@@ -13,8 +13,7 @@ from hyperjob.client.logs.choosing import (
     sources,
 )
 from hyperjob.client.requests import movable
-from hyperjob.client.selection import choose
-from hyperjob.client.summary import read
+from hyperjob.client.summary import choose, read
 from hyperjob_core.api.phases import Phase
 from tests.unit.cli.objects import hyperjob, pod, sub_job
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from hyperjob.cli.plan.planning import as_table
-from hyperjob.client.plan.judge import Judgement, Verdict
-from hyperjob.client.plan.pieces import Piece
+from hyperjob.client.plan.judge import Judgement, Piece, Verdict
 
 
 def test_a_table_shows_a_sub_job_without_a_cluster_and_with_one_pod() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from hyperjob.cli.get import header, row
 from hyperjob.client.errors import NeverError
-from hyperjob.client.goals import parse_goal
 from hyperjob.client.summary import read
 from hyperjob.client.training import goodput_of, training_of, words
+from hyperjob.client.waiting import parse_goal
 from hyperjob_core.api.phases import Phase
 
 NOW = datetime(2026, 1, 2, 3, 10, 0, tzinfo=UTC)

@@ -11,9 +11,9 @@ from hyperjob.cli import get as hyperjobs
 from hyperjob.cli import top, tree
 from hyperjob.cli.tree import Text
 from hyperjob.client import usage
-from hyperjob.client.pods import pod_counts
+from hyperjob.client.members import pod_counts
 from hyperjob.client.summary import read
-from hyperjob.client.tally import Tally
+from hyperjob.client.usage import Tally
 from hyperjob_core.api.leader import Leader
 from hyperjob_core.api.names import ARGUMENTS
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job

@@ -7,7 +7,7 @@ import pytest
 
 from hyperjob.cli import why
 from hyperjob.cli.kubectl.access import Access
-from hyperjob.client.expected import expected_words
+from hyperjob.client.durations import expected_words
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
 from hyperjob_core.api import table

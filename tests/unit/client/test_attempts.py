@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hyperjob.client.errors import ClientError
-from hyperjob.client.logs.attempts import is_present, kept_lines, last_failure
 from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.reading import is_present, kept_lines, last_failure
 from hyperjob.client.summary import read
 from tests.unit.cli.objects import hyperjob, sub_job
 

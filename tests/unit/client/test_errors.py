@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob.cli.kubectl.exits import FailureError, ServerError, run
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
-from hyperjob.client.pods import pod_counts, tasks_of
+from hyperjob.client.members import pod_counts, tasks_of
 from hyperjob.client.summary import read
 from hyperjob.sdk import errors as sdk
 from hyperjob_core.kube.errors import ConfigError, KubeError, from_status, unreachable

@@ -1,7 +1,7 @@
 """The accelerators of each node, by who holds them."""
 
-from hyperjob.client.nodeuse import nodes
 from hyperjob.client.summary import read
+from hyperjob.client.usage import nodes
 from hyperjob_engine.model.members import NodeState, Taint
 from tests.unit.engine.views import held, node, view
 

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from hyperjob.client.errors import NeverError, NotYetError
-from hyperjob.client.goals import parse_goal, reach
 from hyperjob.client.plan.judge import Verdict, judge
 from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob.client.summary import read
+from hyperjob.client.waiting import parse_goal, reach
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import (

@@ -18,8 +18,7 @@ import pytest
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
 from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.client.restored import Difference, Kind, Restored, differences
-from hyperjob.client.restoring import correct
+from hyperjob.client.restored import Difference, Kind, Restored, correct, differences
 from hyperjob_core.api.names import (
     AFFINITY_UNGATED,
     LABEL_ATTEMPT,

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from hyperjob.client.plan.reading import read_snapshot
-from hyperjob.client.plan.snapshot import Snapshot
+from hyperjob.client.plan.snapshot import Snapshot, read_snapshot
 from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.kube.resources import (

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack, survey_of
-from hyperjob_engine.reasons.stall import comparison
+from hyperjob_engine.reasons.stacks import Pod, Stack, comparison, parse_stack, survey_of
 
 REDUCE = [["all_reduce", "/x/site-packages/torch/distributed.py", 288], ["step", "/w/train.py", 88]]
 LOADER = [["__next__", "/w/loader.py", 412]]

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pytest
 
-from hyperjob.client.logs import standing
+from hyperjob.client.logs import reading
 from hyperjob.client.logs.choosing import ContainerLog
-from hyperjob.client.logs.standing import ChosenLogs
+from hyperjob.client.logs.reading import ChosenLogs
 from hyperjob_core.virtualtime import run
 
 LINES = 20
@@ -47,8 +47,8 @@ def read(number: int, params: Mapping[str, str]) -> tuple[Sequence[str], Sequenc
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "MOST_LOGS", 4)
-    monkeypatch.setattr(standing, "_LINES_HELD", 5)
+    monkeypatch.setattr(reading, "MOST_LOGS", 4)
+    monkeypatch.setattr(reading, "_LINES_HELD", 5)
 
 
 def test_lines_of_all_logs_are_merged_by_their_times() -> None:

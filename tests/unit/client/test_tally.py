@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.tally import demands
+from hyperjob.client.usage import demands
 from tests.unit.cli.objects import GPU, hyperjob, sub_job
 
 KEY = ("default", GPU)

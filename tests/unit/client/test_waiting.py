@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from hyperjob.client.errors import NeverError, NotYetError
-from hyperjob.client.goals import parse_goal, reach
 from hyperjob.client.requests import ask, restart, running_again
-from hyperjob.client.waiting import HOPELESS_SECONDS
+from hyperjob.client.waiting import HOPELESS_SECONDS, parse_goal, reach
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer

@@ -15,8 +15,7 @@ from typing import Any, Final
 import orjson
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST

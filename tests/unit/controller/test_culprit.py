@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hyperjob_controller.admission.aside import culprit
+from hyperjob_controller.admission.releases import culprit
 from hyperjob_core.virtualtime import run
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.apply.exports import Exports
+from hyperjob_controller.apply.claims import Exports
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound, from_status
 from hyperjob_core.kube.resources import SERVICE_EXPORTS, Resource
 

@@ -21,7 +21,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, from_status, make_status
-from hyperjob_core.kube.lease import new_lease
+from hyperjob_core.kube.leaderelection import new_lease
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import LEASES
 from hyperjob_core.virtualtime import now, run

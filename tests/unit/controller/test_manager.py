@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,

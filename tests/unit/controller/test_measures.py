@@ -7,12 +7,12 @@ import pytest
 
 from hyperjob_controller.insight.measures import (
     Meter,
+    Scrape,
     StatusChange,
     change_of,
     opened_after,
     placed,
 )
-from hyperjob_controller.insight.scrape import Scrape
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hyperjob_controller.members import reader as members_reader
-from hyperjob_controller.members.budget import MOST_BYTES, Budget
+from hyperjob_controller.members.member import MOST_BYTES, Budget
 from hyperjob_core.kube.resources import PODS
 from tests.support.apiserver import ApiServer
 from tests.unit.controller.test_members_reader import World

@@ -13,8 +13,7 @@ import pytest
 
 from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
-from hyperjob_controller.members.budget import MOST_BYTES, Budget
-from hyperjob_controller.members.member import LONGEST_AGE, Member
+from hyperjob_controller.members.member import LONGEST_AGE, MOST_BYTES, Budget, Member
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import first_error

@@ -1,9 +1,8 @@
 import pytest
 
-from hyperjob_controller.options import Options, annotations_of, parse, published
-from hyperjob_controller.tuning import LOGS_PER_SECOND
+from hyperjob_controller.options import LOGS_PER_SECOND, Options, annotations_of, parse, published
 from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
-from hyperjob_core.features import read_gates, show_gates
+from hyperjob_core.settings import read_gates, show_gates
 from hyperjob_engine.model.observed import QueueAdmission
 
 

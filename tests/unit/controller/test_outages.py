@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.tuning import Tuning
+from hyperjob_controller.options import Tuning
 from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_sandbox.simulate.workload import Submission

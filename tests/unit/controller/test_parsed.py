@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hyperjob_controller.caches.parsed import Parsed
+from hyperjob_controller.observe import Parsed
 
 Object = dict[str, Any]
 

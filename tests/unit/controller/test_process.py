@@ -16,10 +16,9 @@ from hyperjob import __version__
 from hyperjob_controller import __main__ as process
 from hyperjob_controller import leadership
 from hyperjob_controller import manager as managers
-from hyperjob_controller import process as endpoints
+from hyperjob_controller.__main__ import run
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, published
-from hyperjob_controller.process import run
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError
@@ -43,7 +42,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, body: Any) -> None:
     async def instead(options: Options) -> None:
         await body(options)
 
-    monkeypatch.setattr(process.process, "run", instead)
+    monkeypatch.setattr(process, "run", instead)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -166,7 +165,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
 ) -> None:
     caplog.set_level(logging.INFO)
     clients = Connected()
-    monkeypatch.setattr(endpoints, "Kube", clients)
+    monkeypatch.setattr(process, "Kube", clients)
     options = Options(
         kubeconfig="config",
         queue_admission=admission,
@@ -200,7 +199,7 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    agent = endpoints.USER_AGENT
+    agent = process.USER_AGENT
     assert clients.asked == [{"kubeconfig": "config", "user_agent": agent}]
 
 
@@ -220,8 +219,8 @@ async def test_members_are_read_by_the_account_that_the_options_name(
     fields: dict[str, Any], client: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clients = Connected()
-    monkeypatch.setattr(endpoints, "Kube", clients)
-    async with endpoints._members_client(Options(**fields)) as found:
+    monkeypatch.setattr(process, "Kube", clients)
+    async with process._members_client(Options(**fields)) as found:
         assert (found is not None) == client
     assert [each["kubeconfig"] for each in clients.asked] == asked
 

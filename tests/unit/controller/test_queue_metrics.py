@@ -4,8 +4,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from hyperjob_controller.admission.evicted import count_evicted
-from hyperjob_controller.insight.queues import queue_metrics
+from hyperjob_controller.admission.releases import count_evicted
+from hyperjob_controller.insight.measures import queue_metrics
 from hyperjob_engine.queueing.round import schedule
 from tests.support.counts import Counts
 from tests.unit.engine.builders import GPU

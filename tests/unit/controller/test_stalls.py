@@ -16,8 +16,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.stalls import Hang, Stall
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
-from hyperjob_engine.reasons.stacks import Pod, Stack, parse_stack, survey_of
-from hyperjob_engine.reasons.stall import comparison
+from hyperjob_engine.reasons.stacks import Pod, Stack, comparison, parse_stack, survey_of
 from tests.unit.controller.test_training_reader import T0, Bench, hear, job, refusal, seen, source
 from tests.unit.controller.test_training_reader import text as line
 from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed

@@ -9,9 +9,8 @@ from typing import Any
 import orjson
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options
+from hyperjob_controller.options import Options, Tuning
 from hyperjob_controller.place import Place
-from hyperjob_controller.tuning import Tuning
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.generators import site
-from hyperjob_core.features import DEFAULT_GATES, FEATURES
+from hyperjob_core.settings import DEFAULT_GATES, FEATURES
 
 ROOT = Path(__file__).parents[3]
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#:]+\.md)(?:#[^)]*)?\)")

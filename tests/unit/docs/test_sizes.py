@@ -30,7 +30,7 @@ def long_functions(source: str) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("room", [*ROOMS, "sandbox"])
 def test_files_and_functions_of_a_room_are_short(room: str) -> None:
     files = {path.relative_to(ROOT): path.read_text() for path in (ROOT / room).rglob("*.py")}
-    assert len(files) > 5
+    assert len(files) >= 5
     assert [path for path, text in files.items() if text.count("\n") > MOST_LINES_OF_FILE] == []
     long = {str(path): found for path, text in files.items() if (found := long_functions(text))}
     assert long == {}

@@ -14,7 +14,7 @@ OTHERS_WORDS = {
     "controller/hyperjob_controller/apply/applier.py": "API servers have no code for a full quota",
     "engine/hyperjob_engine/members/podtroubles.py": "no code for a missing object or claim",
     "core/hyperjob_core/api/status.py": "shows the last line of what a container printed",
-    "hyperjob/client/logs/attempts.py": "shows the last lines of what a container printed",
+    "hyperjob/client/logs/reading.py": "shows the last lines of what a container printed",
     "hyperjob/cli/plan/planning.py": "leaves out of a table what the line above says already",
     "install/hyperjob_install/preflight/volcano.py": "no code for a webhook out of reach",
     "install/hyperjob_install/preflight/webhooks.py": "no code for a webhook out of reach",

@@ -10,7 +10,7 @@ from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement import place as placement
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.resources import parse_resources
 
 Object = dict[str, Any]

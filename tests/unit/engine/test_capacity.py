@@ -10,7 +10,7 @@ from hyperjob_engine.placement.capacity import (
     reservation,
     summarise,
 )
-from hyperjob_engine.reasons.trouble import trouble_text
+from hyperjob_engine.reasons.reason import trouble_text
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, NOW, Object, vcjob_status
 

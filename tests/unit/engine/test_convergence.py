@@ -12,7 +12,7 @@ from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import Action, CreateChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from tests.unit.engine.builders import (
     Object,
     cluster,

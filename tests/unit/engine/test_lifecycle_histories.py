@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hyperjob_core.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.reasons.trouble import ClusterTrouble, Trouble
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from tests.unit.engine.arrows import NEW, pairs
 from tests.unit.engine.builders import Object, cluster, group, hyperjob, vcjob_status
 from tests.unit.engine.world import World

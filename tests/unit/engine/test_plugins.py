@@ -12,9 +12,8 @@ from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
-from hyperjob_engine.plugins.equip import equip, export_of
-from hyperjob_engine.plugins.hosts import UnknownHostError
-from hyperjob_engine.plugins.world import World, world_of
+from hyperjob_engine.plugins.hook import equip, export_of
+from hyperjob_engine.plugins.world import UnknownHostError, World, world_of
 from tests.support.podenv import Pod, pods_of
 from tests.unit.engine.builders import UID, group, hyperjob, job, task, template
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.client.pods import pod_trouble
+from hyperjob.client.members import pod_trouble
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import CORE_EVENTS, PODS
 from hyperjob_engine.members.facts import event_fact, pod_fact

@@ -18,7 +18,7 @@ from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import AT_ONCE, plan
-from hyperjob_engine.reasons.stop import stop_text
+from hyperjob_engine.reasons.reason import stop_text
 from tests.support.podenv import pods_of
 from tests.unit.engine.builders import (
     NOW,

@@ -10,7 +10,7 @@ from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.plugins.equip import equip
+from hyperjob_engine.plugins.hook import equip
 from hyperjob_engine.plugins.world import world_of
 from tests.support.podenv import pods_of
 from tests.unit.engine.builders import (

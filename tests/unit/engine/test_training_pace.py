@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hyperjob.sdk.progress import WAITS
 from hyperjob_core.api.phases import Phase
+from hyperjob_engine.model.stalls import WaitShare
 from hyperjob_engine.model.training import (
     WINDOW,
     ProgressLine,
@@ -19,7 +20,6 @@ from hyperjob_engine.model.training import (
     training_of,
     used_to_it,
 )
-from hyperjob_engine.model.waits import WaitShare
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons import stacks
 from hyperjob_engine.reasons.reason import Reason

@@ -11,7 +11,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.stop import has_lost, stop_text
+from hyperjob_engine.reasons.reason import has_lost, stop_text
 from hyperjob_engine.status.training import with_last_lines
 from tests.unit.engine.builders import (
     NOW,

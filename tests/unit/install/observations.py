@@ -13,10 +13,13 @@ from hyperjob_certs.x509 import issue_ca
 from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_install.interpreters import interpreters
-from hyperjob_install.policies import queue_policy
-from hyperjob_install.preflight.observed import DryRun, ObservedPlane
-from hyperjob_install.preflight.rights import ControllerRights
-from hyperjob_install.preflight.stored import StoredHyperJobs
+from hyperjob_install.manifest import queue_policy
+from hyperjob_install.preflight.observed import (
+    ControllerRights,
+    DryRun,
+    ObservedPlane,
+    StoredHyperJobs,
+)
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob_certs.inject import inject
-from hyperjob_certs.rotation import Bundle, RotationPolicy, advance
-from hyperjob_certs.store import SecretStore
+from hyperjob_certs.__main__ import inject
+from hyperjob_certs.store import Bundle, RotationPolicy, SecretStore, advance
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.api.ownership import ForeignObjectError
@@ -25,12 +24,12 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_install import credentials, reach
 from hyperjob_install.credentials import ServiceAccount, forget, renew
+from hyperjob_install.execute import remove, targets
 from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component, Item
 from hyperjob_install.plan import Action, plan
 from hyperjob_install.problems import InstallError
 from hyperjob_install.reach import require_webhook
-from hyperjob_install.remove import remove, targets
 from hyperjob_install.settings import PARTS, Settings
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from tests.unit.install.servers import InstallServer

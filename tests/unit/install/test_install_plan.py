@@ -8,11 +8,11 @@ from hyperjob_core.kube.accessreviews import User
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, NotFound
 from hyperjob_core.kube.resources import ADMISSION_POLICIES, RESOURCE_INTERPRETERS, Resource
-from hyperjob_install.guard import certs_guard
 from hyperjob_install.interpreters import VCJOB_NAME, interpreters
+from hyperjob_install.manifest import certs_guard
 from hyperjob_install.objects import Item
 from hyperjob_install.plan import plan
-from hyperjob_install.preflight.rights import read_rights
+from hyperjob_install.preflight.observed import read_rights
 from hyperjob_install.problems import Problem
 from hyperjob_install.settings import Settings
 

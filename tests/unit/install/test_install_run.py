@@ -29,22 +29,23 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_install import credentials, reach
 from hyperjob_install.credentials import ServiceAccount, kubeconfig, renew
-from hyperjob_install.execute import execute
+from hyperjob_install.execute import execute, in_use, remove
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash
 from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component, Item, is_ours, labelled, new_item
 from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
 from hyperjob_install.reach import require_webhook
-from hyperjob_install.record import (
+from hyperjob_install.settings import (
     RECORD,
+    Asked,
+    Settings,
     differences,
     record_item,
     recorded,
+    service_of,
     settings_of,
 )
-from hyperjob_install.remove import in_use, remove
-from hyperjob_install.settings import Asked, Settings, service_of
 from hyperjob_rules.configuration import ServiceReference
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import InstallServer

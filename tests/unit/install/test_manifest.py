@@ -7,11 +7,10 @@ import pytest
 from hyperjob_controller.caches.informers import Caches
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_install import rbac
-from hyperjob_install.guard import certs_guard
+from hyperjob_install.execute import targets
 from hyperjob_install.interpreters import Clash, clashes, interpreters
-from hyperjob_install.manifest import manifest
+from hyperjob_install.manifest import certs_guard, manifest
 from hyperjob_install.objects import Component, Item, is_ours
-from hyperjob_install.remove import targets
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import interpreter

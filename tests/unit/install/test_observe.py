@@ -24,8 +24,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.kube.transport import Response
 from hyperjob_install.manifest import manifest
 from hyperjob_install.preflight import CHECKS, preflight
-from hyperjob_install.preflight.observed import ObservedPlane, observe, sees
-from hyperjob_install.preflight.rights import user_of
+from hyperjob_install.preflight.observed import ObservedPlane, observe, sees, user_of
 from hyperjob_install.settings import Settings
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import InstallServer

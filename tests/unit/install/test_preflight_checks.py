@@ -10,9 +10,12 @@ from hyperjob import __version__
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
 from hyperjob_install.preflight import CHECKS, Status, examine
-from hyperjob_install.preflight.observed import DryRun, ObservedPlane
-from hyperjob_install.preflight.rights import ControllerRights
-from hyperjob_install.preflight.stored import StoredHyperJobs
+from hyperjob_install.preflight.observed import (
+    ControllerRights,
+    DryRun,
+    ObservedPlane,
+    StoredHyperJobs,
+)
 from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import POLICIES
 from tests.unit.install.changes import (

@@ -8,7 +8,7 @@ import pytest
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
-from hyperjob_install.preflight.stored import StoredHyperJobs, read_stored
+from hyperjob_install.preflight.observed import StoredHyperJobs, read_stored
 from tests.support.apiserver import refusal
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.kube import errors, exchange
+from hyperjob_core.kube import errors, transport
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import (
     ConfigError,
@@ -17,8 +17,7 @@ from hyperjob_core.kube.errors import (
     from_response,
     make_status,
 )
-from hyperjob_core.kube.exchange import REQUESTS, Exchange, _wait_before_retry
-from hyperjob_core.kube.transport import Response
+from hyperjob_core.kube.transport import REQUESTS, Exchange, Response, _wait_before_retry
 from hyperjob_core.virtualtime import run
 
 
@@ -52,7 +51,7 @@ def test_a_call_is_made_again_after(error, method, attempt, waits, monkeypatch):
     drawn = []
     for share in (0.0, 1.0):
         monkeypatch.setattr(
-            exchange.random, "uniform", lambda low, high, share=share: low + share * (high - low)
+            transport.random, "uniform", lambda low, high, share=share: low + share * (high - low)
         )
         drawn.append(_wait_before_retry(error, method, attempt))
     assert drawn == ([None, None] if waits is None else [pytest.approx(each) for each in waits])
@@ -101,7 +100,7 @@ OK = Response(200, {}, b"{}")
 
 @pytest.fixture(autouse=True)
 def no_jitter(monkeypatch):
-    monkeypatch.setattr(exchange.random, "uniform", lambda low, high: high)
+    monkeypatch.setattr(transport.random, "uniform", lambda low, high: high)
 
 
 # answers, time limit -> the moments of the tries, the end (an error's class, its text), its moment

@@ -8,8 +8,8 @@ import pytest
 
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import EventType, WatchEvent
-from hyperjob_core.kube.following import changes, states
 from hyperjob_core.kube.paging import ObjectList
+from hyperjob_core.kube.reflector import changes, states
 from hyperjob_core.kube.resources import NODES
 
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.kube import errors
-from hyperjob_core.kube.backoff import Backoff
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.informer import Informer, RestoredError, end_when_restored
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.paging import ObjectList
+from hyperjob_core.kube.ratelimit import Backoff
 from hyperjob_core.kube.reflector import SHORT_WATCHES, WATCHES
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
 from hyperjob_core.virtualtime import now, run

@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_core.kube import errors
-from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError
-from hyperjob_core.kube.lease import Sight, held, new_lease, released
+from hyperjob_core.kube.leaderelection import (
+    LeaderElector,
+    LeadershipLostError,
+    Sight,
+    held,
+    new_lease,
+    released,
+)
 from hyperjob_core.virtualtime import run
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

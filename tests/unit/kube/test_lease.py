@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob_core.kube.lease import Sight, held, new_lease, released
+from hyperjob_core.kube.leaderelection import Sight, held, new_lease, released
+from hyperjob_core.kube.workqueue import Turns
 from hyperjob_core.text import human_duration, printable
-from hyperjob_core.turns import Turns
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_page.access.checks import is_known, is_navigation, local_path, refused
-from hyperjob_page.access.csrf import Csrf, same
+from hyperjob_page.access.checks import Csrf, is_known, is_navigation, local_path, refused, same
 
 HOSTS = frozenset({"127.0.0.1:8080", "localhost:8080", "[::1]:8080"})
 HOME = {"Host": "127.0.0.1:8080"}

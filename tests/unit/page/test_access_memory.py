@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hyperjob_core.kube.cached import Cached
+from hyperjob_core.kube.accessreviews import Cached
 
 
 class Clock:

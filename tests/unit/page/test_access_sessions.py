@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_page.access.sessions import LONGEST_COOKIE, SESSION_SECONDS, Sessions, derived
+from hyperjob_page.access.cluster import LONGEST_COOKIE, SESSION_SECONDS, Sessions, derived
 
 KEY = bytes(range(32))
 

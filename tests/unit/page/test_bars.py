@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from hyperjob.client.usage import ClusterUse, QueueUse, tree_of
-from hyperjob_page.holdings import Holding, Holdings, parts_of
-from hyperjob_page.lines import QueueLines
 from hyperjob_page.pages.fleet import CardCache, ClusterCard, card_of
 from hyperjob_page.pages.queues import QueueBar, nodes
-from hyperjob_page.rows import Row, row_of
+from hyperjob_page.rows import Holding, Holdings, QueueLines, Row, parts_of, row_of
 from hyperjob_page.visitor import EVERYTHING, Scope
 from tests.support.fleet import GPU, hyperjob
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_page.charts.axis import Tick
-from hyperjob_page.charts.curves import (
+from hyperjob_page.pages.metrics import (
     HEIGHT,
     WIDTH,
     Axis,
@@ -18,6 +17,7 @@ from hyperjob_page.charts.curves import (
     ProgressPoint,
     charts,
 )
+from hyperjob_page.timeline import Tick
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.phases import Phase
-from hyperjob_page.lines import QueueLines
 from hyperjob_page.listing import SORTS, Listing, Query, parse
-from hyperjob_page.rows import Row, order_of, row_of
+from hyperjob_page.rows import QueueLines, Row, order_of, row_of
 from hyperjob_page.visitor import EVERYTHING, Scope
 
 

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_page import live, places
-from hyperjob_page.pages import jobs
+from hyperjob_page import measures
+from hyperjob_page.pages import answers, jobs
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
@@ -66,7 +66,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
             world=world,
             access=OpenAccess(server.kube),
         )
-        streams = live.Live(context, limit=limit)
+        streams = answers.Live(context, limit=limit)
         app = web.Application()
         app.add_routes([web.get("/live", streams.handle)])
         app.on_shutdown.append(streams.close)
@@ -84,7 +84,7 @@ async def served(limit: int) -> AsyncIterator[Served]:
 async def test_one_viewer_more_than_the_limit_is_told_to_come_back_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(answers, "PAUSE_SECONDS", 0.05)
     async with served(20) as site, AsyncExitStack() as stack:
         viewers = [await stack.enter_async_context(site.watch()) for _ in range(20)]
         assert {answer.status for answer in viewers} == {200}
@@ -126,8 +126,8 @@ async def test_viewers_of_a_page_share_one_rendering(monkeypatch: pytest.MonkeyP
 async def test_a_viewer_that_does_not_read_holds_up_nobody_and_is_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(places, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(answers, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(measures, "WRITE_SECONDS", 0.5)
     async with served(2) as site:
         loop = asyncio.get_running_loop()
         with socket.socket() as slow:

@@ -12,9 +12,8 @@ from hyperjob.client.summary import read
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call, MemoryServer
-from hyperjob_page.charts.curves import ProgressLine
 from hyperjob_page.pages import metrics
-from hyperjob_page.pages.metrics import MetricsChoice, progress_of
+from hyperjob_page.pages.metrics import MetricsChoice, ProgressLine, progress_of
 from tests.unit.cli.objects import hyperjob, sub_job
 
 UID = "u1"

@@ -11,8 +11,7 @@ from hyperjob.client.errors import ClientError
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
-from hyperjob_page.pages.about import _event_rows
-from hyperjob_page.pages.actions import act, confirmation
+from hyperjob_page.pages.actions import _event_rows, act, confirmation
 from hyperjob_page.rows import Row, row_of
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.fleet import fill, hyperjob

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hyperjob_page.charts.timeline import timeline
 from hyperjob_page.listing import Listing, Query
-from hyperjob_page.places import StreamPlaces
+from hyperjob_page.measures import StreamPlaces
 from hyperjob_page.rows import Row, order_of, row_of
-from hyperjob_page.spans import Span
+from hyperjob_page.timeline import Span, timeline
 from hyperjob_page.visitor import EVERYTHING
 from tests.support.fleet import GPU, hyperjob
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.client.summary import read
-from hyperjob_page.spans import Span, spans_of
+from hyperjob_page.timeline import Span, spans_of
 
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -13,18 +13,15 @@ from aiohttp.test_utils import make_mocked_request
 from hyperjob.client import usage
 from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.summary import read
-from hyperjob.client.tally import Tally
+from hyperjob.client.usage import Tally
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
-from hyperjob_page.charts.timeline import timeline
-from hyperjob_page.holdings import Holdings
-from hyperjob_page.lines import QueueLines
-from hyperjob_page.pages import about, actions, fleet, logs, queues
+from hyperjob_page.pages import actions, fleet, logs, queues
 from hyperjob_page.render import expected, render
-from hyperjob_page.rows import Row, row_of
-from hyperjob_page.spans import Span
+from hyperjob_page.rows import Holdings, QueueLines, Row, row_of
+from hyperjob_page.timeline import Span, timeline
 from hyperjob_page.visitor import EVERYTHING, Scope
 from tests.support.fleet import GPU, hyperjob
 
@@ -101,8 +98,8 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
     assert mark.start == 60
     assert "exit code 137" in mark.title
     assert lane.label == "trainer-0"
-    assert line.runs[0].lasts
-    assert any(run.failed and "137" in run.message for run in line.runs)
+    assert line.runs[0].end is None
+    assert any(run.reason == "JobFailed" and "137" in run.message for run in line.runs)
     assert all(0 <= tick.at <= 100 for tick in line.ticks)
 
 
@@ -254,5 +251,5 @@ async def test_the_plan_on_the_page_warns_of_objects_that_pods_lack() -> None:
     server.put(CLUSTERS, cluster("east"))
     context: Any = SimpleNamespace(planning=asyncio.Lock())
     metadata = made["metadata"]
-    text = await about.plan(context, Kube(server), metadata["namespace"], metadata["name"])
+    text = await actions.plan(context, Kube(server), metadata["namespace"], metadata["name"])
     assert "gone" in text

@@ -4,7 +4,7 @@ import pytest
 
 from docs.generators.defaults import DEFAULTS
 from docs.generators.messages import CHAPTERS, message, render
-from hyperjob_rules.validation.podtemplate.rows import rows
+from hyperjob_rules.validation.podtemplate.table import rows
 from hyperjob_rules.validation.rules import Rule, declared
 from hyperjob_rules.validation.rules import rule as declare
 

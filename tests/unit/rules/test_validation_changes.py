@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import ROOT
-from hyperjob_rules.validation.changes import changes
 from hyperjob_rules.validation.create import Repair
 from hyperjob_rules.validation.forms import MAX_ANNOTATIONS, check, validate_annotations
 from hyperjob_rules.validation.names import MISSING
 from hyperjob_rules.validation.rules import MAX_REFUSALS, EnoughError, Report
+from hyperjob_rules.validation.update import changes
 
 TEXTS = st.text(st.sampled_from("aZ09-_./ \né="), max_size=70) | st.from_regex(
     r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True

@@ -7,9 +7,9 @@ import pytest
 from hyperjob_core.api.limits import MAX_PODS, MAX_SPEC_BYTES
 from hyperjob_core.api.names import MAX_TOKEN, RESTART_REQUEST
 from hyperjob_rules.validation.bounds import validate_size
+from hyperjob_rules.validation.context import needs
 from hyperjob_rules.validation.create import Repair, validate_create
 from hyperjob_rules.validation.hyperjob import validate_requests
-from hyperjob_rules.validation.needs import needs
 from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.split import sub_jobs
 from hyperjob_rules.validation.update import validate_update

@@ -17,8 +17,7 @@ from hyperjob.sdk.errors import (
     NotReachedError,
     SourceError,
 )
-from hyperjob.sdk.job import AsyncJob
-from hyperjob.sdk.lines import row_of
+from hyperjob.sdk.job import AsyncJob, row_of
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import HYPERJOBS

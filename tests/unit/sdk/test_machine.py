@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hyperjob.sdk import start
+from hyperjob.sdk.aio import machine_of, prepare, require_sources
 from hyperjob.sdk.errors import SourceError
-from hyperjob.sdk.machine import machine_of, prepare, require_sources
 from hyperjob.sdk.program import Machine
 from hyperjob.sdk.training import trainer
 

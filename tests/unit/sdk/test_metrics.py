@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob.client.logs.steps import Thinned
 from hyperjob.client.summary import read
-from hyperjob.client.thinning import Thinned
 from hyperjob.sdk import HyperJobError
-from hyperjob.sdk.plot import drawn
-from hyperjob.sdk.render import html_of, rich_of
-from hyperjob.sdk.view import JobView, LastRead
+from hyperjob.sdk.view import JobView, LastRead, drawn, html_of, rich_of
 
 RAW = {
     "metadata": {"namespace": "team", "name": "llm"},

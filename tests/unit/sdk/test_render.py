@@ -7,7 +7,7 @@ from rich.console import Console, Group
 from rich.progress_bar import ProgressBar
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.sdk import render
+from hyperjob.sdk import view
 from hyperjob_core.api.training import TrainingStatus
 
 
@@ -40,7 +40,7 @@ def summary(message: str) -> Summary:
 
 
 def test_a_row_is_a_sub_job_with_its_cluster_phase_attempt_pods_and_message() -> None:
-    assert render.rows_of(summary("waits")) == [
+    assert view.rows_of(summary("waits")) == [
         ("h-g-0", "east", "Running", "2", "2/2", ""),
         ("h-g-1", "-", "Pending", "1", "0/0", "waits"),
     ]
@@ -48,7 +48,7 @@ def test_a_row_is_a_sub_job_with_its_cluster_phase_attempt_pods_and_message() ->
 
 @pytest.mark.parametrize("message", ["<script>x</script>", '"&amp;"'])
 def test_html_escapes_every_text(message: str) -> None:
-    shown = render.html_of(summary(message))
+    shown = view.html_of(summary(message))
     assert "<b>HyperJob ns/h: Running</b>" in shown
     assert message not in shown
     assert shown.count("<tr>") == 3
@@ -56,7 +56,7 @@ def test_html_escapes_every_text(message: str) -> None:
 
 def test_a_training_at_its_begin_has_a_bar_in_a_terminal_too() -> None:
     begun = replace(summary("waits"), training=TrainingStatus(steps=9, percent=0))
-    shown = render.rich_of(begun)
+    shown = view.rich_of(begun)
     assert isinstance(shown, Group)
     assert [each.completed for each in shown.renderables if isinstance(each, ProgressBar)] == [0]
 
@@ -64,7 +64,7 @@ def test_a_training_at_its_begin_has_a_bar_in_a_terminal_too() -> None:
 def test_a_terminal_shows_markup_as_text() -> None:
     console = Console(width=120)
     with console.capture() as captured:
-        console.print(render.rich_of(summary("[red]waits[/red]")))
+        console.print(view.rich_of(summary("[red]waits[/red]")))
     shown = captured.get()
     assert "HyperJob ns/h: Running" in shown
     assert "[red]waits[/red]" in shown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob.sdk import SourceError, trainer
-from hyperjob.sdk.packages import names_of, requirements_of
+from hyperjob.sdk.folder import names_of, requirements_of
 from hyperjob.sdk.program import Machine
 from tests.support.wheels import wheel
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperjob.sdk import SourceError, progress, trainer
-from hyperjob.sdk.source import program_of
+from hyperjob.sdk.program import program_of
 from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import applied
 from hyperjob_rules.validation.create import validate_create

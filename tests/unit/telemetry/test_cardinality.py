@@ -6,8 +6,7 @@ from pathlib import Path
 
 from prometheus_client.registry import Collector
 
-from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.insight.scrape import Scrape
+from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.insight.usage import Usage
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.members import PodHeld

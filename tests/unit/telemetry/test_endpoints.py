@@ -4,8 +4,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob_core.telemetry.endpoints import ListenError, serve
-from hyperjob_core.telemetry.health import Checks
+from hyperjob_core.telemetry.endpoints import Checks, ListenError, serve
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What the checks behind /readyz may say: well, well with a remark, not well."""
 
-from hyperjob_core.telemetry.health import Checks, Remark
+from hyperjob_core.telemetry.endpoints import Checks, Remark
 
 
 def report(check):

@@ -8,7 +8,7 @@ import pytest
 from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_rules.configuration import VALIDATE_TRAINJOB, configurations
 from hyperjob_rules.validation.context import NOTHING_KNOWN
-from hyperjob_trainjobs.judge import Around, judge
+from hyperjob_trainjobs.decide import Around, judge
 from hyperjob_webhook.admission import admit
 from tests.support.trainjobs import runtime, trainjob
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.trainer import RUNS_AS, TTL
 from hyperjob_core.api.wire import condition
 from hyperjob_trainjobs.convert import convert
-from hyperjob_trainjobs.decide import NOTHING, Decided, Seen, decide
-from hyperjob_trainjobs.status import is_finished
+from hyperjob_trainjobs.decide import NOTHING, Decided, Seen, decide, is_finished
 from tests.support.trainjobs import job, runtime, stored
 from tests.support.trainjobs import trainjob as written
 

@@ -19,7 +19,7 @@ from hyperjob_core.kube.resources import (
     TRAINJOBS,
 )
 from hyperjob_core.tasks import cancel
-from hyperjob_trainjobs.reconcile import Objects, Passes
+from hyperjob_trainjobs.follow import Objects, Passes
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import job, runtime, stored, trainjob
 from tests.unit.controller.test_pass import until

@@ -4,7 +4,7 @@ import cel
 import pytest
 from cel_expr_python import cel as google_cel
 
-from hyperjob_certs import inject
+from hyperjob_certs import __main__
 from hyperjob_rules import configuration
 from hyperjob_rules.configuration import ServiceReference, configurations
 
@@ -35,7 +35,7 @@ def test_ours_is_called_before_volcano_global_and_again_after_it():
 
 
 def test_certificates_are_injected_into_these_configurations():
-    assert {name for _, name in inject.TARGETS} == {
+    assert {name for _, name in __main__.TARGETS} == {
         configuration.MUTATING_NAME,
         configuration.VALIDATING_NAME,
     }

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_rules.configuration import VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import Reply, admit, refuse
-from hyperjob_webhook.requestlog import RequestLog
+from hyperjob_webhook.server import RequestLog
 from tests.support.counts import value
 
 REVIEW = next(

@@ -11,7 +11,7 @@ from hyperjob_core.kube.errors import from_status, make_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
-from hyperjob_core.telemetry.health import Remark
+from hyperjob_core.telemetry.endpoints import Remark
 from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest

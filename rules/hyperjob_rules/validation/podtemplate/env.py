@@ -9,7 +9,6 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check, parse_amount
 from hyperjob_rules.validation.podtemplate.objects import struct
-from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.table import (
     Check,
     Pod,
@@ -20,6 +19,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
+    row,
 )
 from hyperjob_rules.validation.rules import Report
 

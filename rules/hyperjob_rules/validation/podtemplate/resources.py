@@ -19,10 +19,9 @@ from hyperjob_core.api.quantity import (
     is_unqualified,
     may_be_overcommitted,
 )
-from hyperjob_core.hints import nearest
+from hyperjob_core.text import nearest
 from hyperjob_rules.validation.forms import check, parse_amount, try_parse_amount
-from hyperjob_rules.validation.podtemplate.rows import row
-from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional
+from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional, row
 from hyperjob_rules.validation.rules import INVALID, Report, Rule, rule
 
 MAX_PREFIX: Final = 253 - len("requests.")

@@ -4,40 +4,42 @@ An absent field counts with the default that the API server sets. The tables her
 spec and of containers.
 """
 
+import ipaddress
+import re
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.podtemplate.affinity import AFFINITY
-from hyperjob_rules.validation.podtemplate.dns import DNS_CONFIG, HOST_ALIAS, dns_policy
+from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
 from hyperjob_rules.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
-from hyperjob_rules.validation.podtemplate.metadata import validate_pod_metadata
-from hyperjob_rules.validation.podtemplate.mounts import (
+from hyperjob_rules.validation.podtemplate.objects import Unique, each, exactly_one, items, struct
+from hyperjob_rules.validation.podtemplate.probes import (
+    CONTAINER_SECURITY,
+    POD_SECURITY,
+    RUNNING,
     VOLUME_DEVICE,
     VOLUME_MOUNT,
     clashes,
     mount_rules,
+    shared_processes,
 )
-from hyperjob_rules.validation.podtemplate.objects import Unique, exactly_one, items, struct
-from hyperjob_rules.validation.podtemplate.probes import RUNNING
 from hyperjob_rules.validation.podtemplate.resources import REQUIREMENTS, overhead, pod_resources
-from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.podtemplate.scheduling import (
+    AFFINITY,
     READINESS_GATE,
     SCHEDULING_GATE,
     TOLERATION,
     spreads,
 )
-from hyperjob_rules.validation.podtemplate.security import (
-    CONTAINER_SECURITY,
-    POD_SECURITY,
-    shared_processes,
-)
 from hyperjob_rules.validation.podtemplate.sources import VOLUME
 from hyperjob_rules.validation.podtemplate.table import (
+    Cell,
+    Check,
+    Maker,
     Pod,
     Type,
+    always,
     at_holder,
     between,
     code,
@@ -50,8 +52,171 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
+    row,
 )
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report
+
+MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+
+BUDGET_TWICE: Final = row("F5.exclusive")
+BUDGET_NUMBER: Final = row("F5.number")
+DELETION_COST_NUMBER: Final = row("V8.ObjectMeta.annotations.deletion-cost")
+APP_ARMOR_CONTAINER: Final = row("V8.ObjectMeta.annotations.apparmor-container")
+APP_ARMOR_PROFILE: Final = row("V8.ObjectMeta.annotations.apparmor-profile")
+NAME_IGNORED: Final = row("X13.pod-name")
+
+_PERCENT: Final = re.compile(r"[+-]?[0-9]+%*")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def validate_pod_metadata(metadata: Object, spec: Object, path: Path, report: Report) -> None:
+    """Validate the labels and annotations of a pod template."""
+    labels = metadata.get("labels")
+    if labels:
+        validate_labels(labels, path.child("labels"), report)
+    annotations = metadata.get("annotations")
+    if annotations:
+        at = path.child("annotations")
+        validate_annotations(annotations, at, report)
+        _validate_budget(annotations, at, report)
+        _validate_known(annotations, spec, at, report)
+    for name in ("name", "generateName"):
+        if metadata.get(name):
+            report.warn(NAME_IGNORED, path.child(name))
+
+
+def _validate_budget(annotations: Object, path: Path, report: Report) -> None:
+    for key in (MIN_AVAILABLE, MAX_UNAVAILABLE):
+        value = annotations.get(key)
+        if value is not None and not _is_budget(value):
+            report.add(BUDGET_NUMBER, path.key(key), value)
+    if MIN_AVAILABLE in annotations and MAX_UNAVAILABLE in annotations:
+        report.add(BUDGET_TWICE, path.key(MAX_UNAVAILABLE))
+
+
+def _is_budget(value: str) -> bool:
+    if len(value) > 20:
+        return False
+    if _INTEGER.fullmatch(value):
+        return int(value) > 0
+    return bool(_PERCENT.fullmatch(value)) and 0 < int(value.rstrip("%")) < 100
+
+
+def _validate_known(annotations: Object, spec: Object, path: Path, report: Report) -> None:
+    cost = annotations.get(DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        report.add(DELETION_COST_NUMBER, path.key(DELETION_COST), cost)
+    keys = sorted(key for key in annotations if key.startswith(APP_ARMOR))
+    names = _container_names(spec) if keys else set()
+    for key in keys:
+        container, profile = key[len(APP_ARMOR) :], annotations[key]
+        if container not in names:
+            report.add(APP_ARMOR_CONTAINER, path.key(key), container)
+        known = profile in {"", "runtime/default", "unconfined"}
+        if not known and not profile.startswith("localhost/"):
+            report.add(APP_ARMOR_PROFILE, path.key(key), profile, profile=profile)
+
+
+def _container_names(spec: Object) -> set[str]:
+    lists = (spec.get("initContainers") or (), spec.get("containers") or ())
+    return {container.get("name") or "" for containers in lists for container in containers}
+
+
+def _is_int32(text: str) -> bool:
+    if len(text) > 11 or not re.fullmatch(r"0|-?[1-9][0-9]*", text):
+        return False
+    return -(2**31) <= int(text) < 2**31
+
+
+MAX_SERVERS: Final = 3
+MAX_SEARCHES: Final = 32
+MAX_SEARCH_LENGTH: Final = 2048
+
+NO_CONFIG: Final = row("V8.PodSpec.dnsConfig.required")
+NO_SERVERS: Final = row("V8.PodDNSConfig.nameservers.required")
+OPTION: Final = row("V8.PodDNSConfigOption.name.required")
+SEARCH_LENGTH: Final = row("V8.PodDNSConfig.searches.length")
+ADDRESS: Final = row("V8.address.form")
+
+
+def _is_no_address(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return True
+    return "%" in value
+
+
+ADDRESS_FORM: Final = held((ADDRESS, _is_no_address))
+
+
+def at_most(count: int, what: str) -> Maker:
+    """Limit the length of a list, with Kubernetes' message for it."""
+
+    def make(cell: Cell) -> Check:
+        too_many = cell.rule(
+            "max",
+            INVALID,
+            f"must not have more than {count} {what}",
+            f"{cell.noun} has more {what} than a resolver reads",
+            "remove some",
+        )
+
+        def validate(value: list[str], _o: object, path: Path, _p: Pod, report: Report) -> None:
+            if len(value) > count:
+                report.add(too_many, path.child(cell.field), value)
+
+        return validate
+
+    return make
+
+
+def _search(
+    value: str, _o: object, path: Path, _p: Pod, report: Report, step: str | int = "searches"
+) -> None:
+    # Unlike names of objects, search domains may have underscores anywhere.
+    name = value.removesuffix(".")
+    if value != "." and formats.dns1123_subdomain(name.replace("_", "a")):
+        check(formats.dns1123_subdomain, name, path, report, step)
+
+
+def _option(option: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if not option.get("name"):
+        report.add(OPTION, path)
+
+
+def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that a pod with dnsPolicy None names a server."""
+    if policy == "None":
+        config = spec.get("dnsConfig")
+        if config is None:
+            report.add(NO_CONFIG, path.child("dnsConfig"))
+        elif not config.get("nameservers"):
+            report.add(NO_SERVERS, path.child("dnsConfig", "nameservers"))
+
+
+DNS_CONFIG: Final = Type(
+    "PodDNSConfig",
+    "a DNS configuration",
+    optional("nameservers", at_most(MAX_SERVERS, "nameservers"), each(ADDRESS_FORM)),
+    optional(
+        "searches",
+        at_most(MAX_SEARCHES, "search paths"),
+        held((SEARCH_LENGTH, lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH)),
+        each(code(_search)),
+    ),
+    optional("options", items(Type("PodDNSConfigOption", "a DNS option", together=(_option,)))),
+)
+HOST_ALIAS: Final = Type(
+    "HostAlias",
+    "a host alias",
+    always("ip", ADDRESS_FORM),
+    optional("hostnames", each(form(formats.dns1123_subdomain))),
+)
+
 
 RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")

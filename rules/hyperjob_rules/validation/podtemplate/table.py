@@ -8,14 +8,31 @@ labels, and paths inside volumes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 from typing import Any, Final, NamedTuple, Self
 
 from hyperjob_core.api.field import ErrorType, Path, Step
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck, validate_labels
-from hyperjob_rules.validation.podtemplate.rows import row
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, Report, Rule, rule
+
+
+def row(name: str) -> Rule:
+    """Declare the rule of an id; raises KeyError if `rules.md` has no such row."""
+    kind, form, cause, remedy = rows()[name]
+    type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
+    return rule(name, type_, form, cause, remedy)
+
+
+@cache
+def rows() -> dict[str, list[str]]:
+    """Return type, message, cause and remedy of each rule by its id."""
+    text = resources.files(__package__).joinpath("rules.md").read_text(encoding="utf-8")
+    table = text.partition("|---|---|---|---|---|\n")[2]
+    cells = (line[2:-2].split(" | ") for line in table.splitlines())
+    return {name: words for name, *words in cells}
+
 
 DEFAULT_GRACE: Final = 30
 

@@ -1,6 +1,6 @@
 """What the API server checks in a custom resource beside its shape: text formats, unique items.
 
-Hooks for the compiler of `hyperjob_core.api.shape`; each adds findings to those of the node itself.
+Hooks for the compiler of `hyperjob_core.api.shapeerrors`; each adds findings to those of the node.
 """
 
 import re

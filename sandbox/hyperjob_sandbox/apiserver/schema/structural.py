@@ -13,8 +13,7 @@ from pydantic_core import ErrorDetails, SchemaValidator, ValidationError
 from hyperjob_core.api import field
 from hyperjob_core.api.field import ROOT, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.shape import compile_schema
-from hyperjob_core.api.shapeerrors import explain, is_harmless
+from hyperjob_core.api.shapeerrors import compile_schema, explain, is_harmless
 from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.schema.celrules import Rules
