@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from hyperjob_core.hints import nearest
-
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map
 from hyperjob_core.kube.resources import QUEUES
-from hyperjob_core.text import listed
+from hyperjob_core.text import listed, nearest
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.resources import Resources, parse_resources
 
