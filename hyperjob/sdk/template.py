@@ -233,21 +233,27 @@ def clusters_of(clusters: int | Sequence[str], replicas: int) -> int:
 
 def bounds_of(
     clusters: int | Sequence[str], replicas: int | Sequence[int]
-) -> tuple[int | None, int, int]:
-    """Return the fewest clusters, if their number may change, their number, and that of all pods.
+) -> tuple[Object, int, int]:
+    """Return the bounds of the number of clusters, if it may change, it, and that of all pods.
 
     Raise ValueError.
     """
     if isinstance(replicas, int):
-        return None, clusters_of(clusters, replicas), replicas
-    if len(replicas) != 2:
-        raise ValueError(f"replicas={replicas!r}: expected a number of pods, or (least, most)")
-    least, most = replicas
-    number = clusters_of(clusters, most)
-    each = most // number
-    if not 0 < least <= most or least % each:
+        return {}, clusters_of(clusters, replicas), replicas
+    if len(replicas) not in (2, 3):
         raise ValueError(
-            f"replicas: the least number ({least}) must be a multiple of the pods of a cluster"
-            f" ({each}), and at most {most}"
+            f"replicas={replicas!r}: expected a number of pods, (least, wanted) or"
+            " (least, wanted, most)"
         )
-    return least // each, number, most
+    least, wanted, most = (*replicas, replicas[1])[:3]
+    number = clusters_of(clusters, wanted)
+    each = wanted // number
+    if not 0 < least <= wanted <= most or least % each or most % each:
+        raise ValueError(
+            f"replicas={tuple(replicas)}: the numbers must grow, and be multiples of the pods of a"
+            f" cluster ({each})"
+        )
+    bounds: Object = {"minReplicas": least // each}
+    if len(replicas) > 2:
+        bounds["maxReplicas"] = most // each
+    return bounds, number, wanted

@@ -132,8 +132,9 @@ def trainer(
     - `name`, `namespace`, `labels`: metadata of the HyperJob; the default name is that of the
       program with six random digits.
     - `clusters`: a number of clusters, or the names of the clusters that the HyperJob may use.
-    - `replicas`: pods in all clusters together, the same number in each. (4, 16): it starts with as
-      many as have room, at least 4 and at most 16, and goes on with fewer after it lost a cluster.
+    - `replicas`: pods in all clusters together, the same number in each. (4, 16): it runs with
+      as many as have room, at least 4. (4, 16, 32): also with more, where no
+      other HyperJob can start.
     - `gpus`, `accelerator`, `cpu`, `memory`: requests and limits of each pod, as in memory="16Gi".
     - `framework`: how the processes find each other: "python" (variables HYPERJOB_*), "torchrun"
       or "jax".
@@ -167,7 +168,7 @@ def trainer(
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
     require_types(_TYPES, locals())
-    fewest, number, replicas = bounds_of(clusters, replicas)
+    bounds, number, replicas = bounds_of(clusters, replicas)
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
@@ -209,7 +210,7 @@ def trainer(
         "maxDomains": most,
         "plugins": _plugins(framework, _machine),
         "failurePolicy": {"maxRestarts": max_restarts},
-        "replicatedJobs": [_group(template, number, clusters, shapes, fewest)],
+        "replicatedJobs": [_group(template, number, clusters, shapes, bounds)],
         **_given(quorum=quorum),
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
@@ -254,13 +255,13 @@ def _group(
     number: int,
     clusters: int | Sequence[str],
     alternatives: list[Object],
-    fewest: int | None,
+    bounds: Object,
 ) -> Object:
     """Return the replicatedJob with a sub-job for each cluster, on named clusters alone if any."""
     group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
     if not isinstance(clusters, int):
         group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
-    return group | _given(alternatives=alternatives, minReplicas=fewest)
+    return group | bounds | _given(alternatives=alternatives)
 
 
 def _sub_job(

@@ -2,7 +2,8 @@
 
 An alternative changes a few fields of the template as its author wrote it, before any default: a
 number of pods that is left out then follows from the changed one. A size is the number of sub-jobs
-of a replicatedJob with `minReplicas`, and an alternative that changes nothing else.
+of a replicatedJob with `minReplicas` or `maxReplicas`, and an alternative that changes nothing
+else.
 """
 
 from typing import Final
@@ -14,7 +15,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import AlternativeStatus
 from hyperjob_core.api.wire import integer, mapping, objects
 
-_CHOICES: Final = frozenset({"alternatives", "minReplicas"})
+BOUNDS: Final = ("maxReplicas", "minReplicas")
+"""The fields that leave the number of sub-jobs open: the larger one first."""
+_CHOICES: Final = frozenset({"alternatives", *BOUNDS})
 _OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
 _NAMED: Final = frozenset({"tasks", "containers"})
 """Lists whose items an alternative changes by name."""
@@ -41,24 +44,34 @@ def taken(status: Object) -> dict[str, AlternativeStatus]:
     return {each.replicated_job: each for each in found}
 
 
-def sizes_of(job: Object) -> list[int]:
-    """Return the sizes of a replicatedJob, the largest first; empty without `minReplicas`.
+def wanted_of(job: Object) -> int:
+    """Return the number of sub-jobs that a replicatedJob would like."""
+    wanted = integer(job.get("replicas"))
+    return 1 if wanted is None else wanted
 
-    Of many sizes it has those in equal steps from the largest, and the smallest.
+
+def sizes_of(job: Object) -> list[int]:
+    """Return the sizes of a replicatedJob, the largest first; empty if its number is not open.
+
+    Of many sizes it has those in equal steps from the largest, the smallest and the wanted one.
     """
-    most, least = integer(job.get("replicas")), integer(job.get("minReplicas"))
-    most = 1 if most is None else most
-    if least is None or not 0 < least <= most or job.get("alternatives"):
+    wanted = wanted_of(job)
+    most, least = (
+        wanted if (given := integer(job.get(each))) is None else given for each in BOUNDS
+    )
+    fixed = all(job.get(each) is None for each in BOUNDS)
+    if fixed or not 0 < least <= wanted <= most or job.get("alternatives"):
         return []
-    step = max(1, -(-(most - least) // (MAX_COMBINATIONS - 1)))
-    return [*range(most, least, -step), least]
+    steps = MAX_COMBINATIONS - 1 - (most > wanted)
+    step = max(1, -(-(most - least) // steps))
+    return sorted({*range(most, least, -step), wanted, least}, reverse=True)
 
 
 def with_alternative(job: Object, name: str | None) -> Object:
     """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
     found = objects(job.get("alternatives"))
-    found = found or [{"name": str(size), "replicas": size} for size in sizes_of(job)]
-    named = next((each for each in found if each.get("name") == name), None)
+    sizes = found or [{"name": str(size), "replicas": size} for size in sizes_of(job)]
+    named = next((each for each in sizes if each.get("name") == name), None)
     alternative = named if named is not None else next(iter(found), None)
     return job if alternative is None else applied(job, alternative)
 

@@ -416,7 +416,7 @@ class HyperJobStatus(Table):
     )
     alternatives: tuple[AlternativeStatus, ...] = described(
         "The alternative of each replicated job that has some, or its number of sub-jobs if it has"
-        " minReplicas.",
+        " minReplicas or maxReplicas.",
         keyed("replicatedJob"),
         default=(),
     )

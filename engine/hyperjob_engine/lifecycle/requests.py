@@ -163,13 +163,14 @@ def _resized(
 ) -> Restart | None:
     """Return a restart with all sub-jobs that hold a share; None if there are none.
 
-    With a quorum and another size none of them starts again.
+    With a quorum and another size none of them starts again. A HyperJob that goes on with another
+    size has not had its turn: when it waits again it is in its old place.
     """
     verdict = observed.verdict
     if verdict is None or (restart.size and observed.hyperjob.quorum is not None):
         return restart
     again = tuple(
-        Recreation(name=child.name, reason=reason, why=why)
+        Recreation(name=child.name, reason=Reason.RESIZED if restart.size else reason, why=why)
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )

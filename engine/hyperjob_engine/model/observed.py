@@ -125,8 +125,8 @@ class Checkpoint:
 class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
 
-    `options` are its alternatives in order of preference, and `alternative` names its own. With
-    `least`, its fewest sub-jobs, they are its sizes, the largest first.
+    `options` are its alternatives in order of preference, and `alternative` names its own. If it
+    leaves their number open, they are its sizes, the largest first; `wish` is what it would like.
     """
 
     name: str
@@ -140,7 +140,7 @@ class ReplicatedJob:
     depends_on: tuple[Dependency, ...] = ()
     alternative: str = ""
     options: tuple["ReplicatedJob", ...] = ()
-    least: int | None = None
+    wish: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class HyperJob:
     @property
     def elastic(self) -> ReplicatedJob | None:
         """Return the replicatedJob whose number of sub-jobs may change; None without one."""
-        return next((each for each in self.replicated_jobs if each.least is not None), None)
+        return next((each for each in self.replicated_jobs if each.wish is not None), None)
 
     @property
     def is_finished(self) -> bool:

@@ -307,12 +307,14 @@ def _chosen(raw: Object, had: Mapping[str, AlternativeStatus]) -> ReplicatedJob:
         whole, sizes = _replicated_job(raw), sizes_of(raw)
         if not sizes:
             return whole
+        wish = whole.replicas
         options = tuple(
-            replace(whole, replicas=size, alternative=str(size), least=sizes[-1]) for size in sizes
+            replace(whole, replicas=size, alternative=str(size), wish=wish) for size in sizes
         )
     before = had.get(options[0].name)
     wanted = before.name if before is not None else ""
-    chosen = next((each for each in options if each.alternative == wanted), options[0])
+    usual = next((each for each in options if each.replicas == each.wish), options[0])
+    chosen = next((each for each in options if each.alternative == wanted), usual)
     return replace(chosen, options=options)
 
 

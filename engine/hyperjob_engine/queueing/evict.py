@@ -4,9 +4,10 @@ Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources 
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
 priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
 more urgent and lose little: each once, and only where all of them together lose little beside what
-the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs.
-All others stop as a whole, and only if the head can then start. The choice is tried on copies of
-the usage and of the room.
+the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs,
+and before these all that are beyond `replicas`: for any head, whatever its queue and priority. All
+others stop as a whole, and only if the head can then start. The choice is tried on copies of the
+usage and of the room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -84,6 +85,8 @@ def preempted_since(state: QueueState, key: str) -> str:
     head, known = evicted_for(state, key), state.eviction
     if not head or known is None:
         return ""
+    if _is_surplus(state.entries[key], known.victims[key]):
+        return "waits for the room that this one has beyond its replicas"
     if known.for_late:
         return "has waited long for its room"
     preempts = may_preempt(state.entries[head], state.entries[key], state.usage.tree)
@@ -121,12 +124,15 @@ class _Candidate(NamedTuple):
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
+    Those of `surplus` have more sub-jobs than they would like.
+
     `room` is that after the end of all pods about to end, `emptiest` that with all that the
     summaries may count too much; None if they do not. A round makes it once for all heads of lines:
     a search of all HyperJobs or clusters for each costs too much.
     """
 
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
+    surplus: Sequence[Entry]
     usage: QueueUsage
     room: Room
     emptiest: Room | None
@@ -138,7 +144,8 @@ def holders_of(state: QueueState) -> Holders:
     for entry in map(state.entries.__getitem__, state.index.holders):
         found.setdefault(entry.queues, []).append(entry)
     room = after_ends(state.last.open)
-    return Holders(found, state.usage.copy(), room, without_doubts(room))
+    beyond = [each for entries in found.values() for each in entries if each.unit.surplus]
+    return Holders(found, beyond, state.usage.copy(), room, without_doubts(room))
 
 
 def victims_for(
@@ -192,20 +199,24 @@ def _victims(
     for queues, entries in holders.by_queues.items():
         if queues <= lenders:
             known += entries
-    if not known and evicted_head(state) != head.unit.key:
+    if not (known or holders.surplus) and evicted_head(state) != head.unit.key:
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())
-    if not known:
+    if not (known or holders.surplus):
         return None if not trial.is_enough() else {}
     taken: list[_Candidate] = []
     # A HyperJob with a grant of this round is not stopped in the same round.
-    ordered = _in_order([e for e in known if e is not head and not e.granted], now=now)
-    for each in _candidates(ordered):
+    beyond, ordered = (
+        _in_order([each for each in some if each is not head and not each.granted], now=now)
+        for some in (holders.surplus, known)
+    )
+    for each in _candidates(beyond, ordered):
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
         held = total(demand for _, demand in each.entry.frees)
-        if may_preempt(head, each.entry, tree) or all(
+        mine = may_preempt(head, each.entry, tree) or _is_surplus(each.entry, each.size)
+        if mine or all(
             trial.usage.has_borrowed_from(name, queue, demand, held=held)
             for name in each.entry.queues
         ):
@@ -214,14 +225,25 @@ def _victims(
     return _sizes(_fewest(taken, trial)) if trial.is_enough() else None
 
 
-def _candidates(ordered: Sequence[Entry]) -> Iterator[_Candidate]:
-    """Yield what may stop: the sub-jobs that HyperJobs can spare, then the HyperJobs."""
+def _candidates(beyond: Sequence[Entry], ordered: Sequence[Entry]) -> Iterator[_Candidate]:
+    """Yield what may stop: the sub-jobs beyond what HyperJobs would like, for any that waits.
+
+    Then come the sub-jobs that those in order can spare, then these as a whole.
+    """
+    for entry in beyond:
+        for size, names in entry.unit.spare[: entry.unit.surplus]:
+            yield _Candidate(entry, names, size)
     for entry in ordered:
-        for size, names in entry.unit.spare:
+        for size, names in entry.unit.spare[entry.unit.surplus :]:
             yield _Candidate(entry, names, size)
     for entry in ordered:
         spare = {name for _, names in entry.unit.spare for name in names}
         yield _Candidate(entry, frozenset(entry.holding.keys() - spare))
+
+
+def _is_surplus(entry: Entry, size: Choice) -> bool:
+    """Return whether a HyperJob still has all that it would like with a smaller size."""
+    return size in [each for each, _ in entry.unit.spare[: entry.unit.surplus]]
 
 
 def _sizes(needed: Sequence[_Candidate]) -> Victims:
@@ -267,13 +289,14 @@ def _that_lose_little(
         return None  # a trial costs a copy of all sums
     trial = _Trial(waiting, usage.copy(), room.copy())
     able.sort(key=lambda entry: (-_width(entry), loss_of(entry, now=now), entry.unit.key))
-    taken = [_Candidate(entry, frozenset(entry.holding)) for entry in able[:_MOST]]
+    taken = list(_candidates(able, able))[:_MOST]
     for each in taken:
         trial.stop(each)
     if not trial.is_enough():
         return None
     found = _fewest(taken, trial)
-    lost = sum(loss_of(each.entry, now=now) for each in found)
+    stopped = {each.entry.unit.key: each.entry for each in found}
+    lost = sum(loss_of(each, now=now) for each in stopped.values())
     asked = floor.get(measure, NANO)
     waits = (now - created) // _MICROSECOND * asked // 10**6
     found.sort(key=lambda each: each.entry.unit.key)

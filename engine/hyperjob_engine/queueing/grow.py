@@ -3,7 +3,8 @@
 A round asks after all that can start have started. One world starts again as a whole to grow: it
 does so only if it gains more than twice what the restart costs, and at most once in `grows_after`.
 What a HyperJob gave up for another one it takes back `grows_after` later at the earliest. While
-another queue waits for room, a HyperJob grows only within the share of its own.
+another queue waits for room, a HyperJob grows only within the share of its own, and one world not
+beyond what it would like while any other waits: what it takes there others take back at any time.
 
 The state has a granted size until the status has it, which is seconds: a process that ends in
 between grants it again.
@@ -66,7 +67,7 @@ def _largest(
     """Take the room of the largest size that a HyperJob may have now; return it."""
     left = None if entry.unit.restart is None else _left(state, entry, now=now)
     for each in entry.unit.more:
-        if not _is_within_share(state, each, wait):
+        if not _is_within_share(state, each, wait) or (wait and left is not None and each.beyond):
             continue
         if left is not None and not is_worth(entry, each, left=left, now=now):
             _look_again(state, later(now, state.settings.grows_after))

@@ -54,7 +54,7 @@ from hyperjob_engine.model.subjobs import (
 )
 from hyperjob_engine.placement.share import Wish
 from hyperjob_engine.queueing.queues import estimate
-from hyperjob_engine.queueing.sizes import with_larger
+from hyperjob_engine.queueing.sizes import is_beyond, with_sizes
 from hyperjob_engine.queueing.workload import (
     NONE,
     QueuedHyperJob,
@@ -78,14 +78,18 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     """
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is not None and unit.elastic and unit.held:
-        return with_larger(unit, observed)
+        return with_sizes(unit, observed)
     if unit is None or not unit.choice or unit.held or unit.ended:
         return unit
     if any(record.admitted for record in hyperjob.records.values()):
         return unit
-    others = (replace(observed, hyperjob=choosing(hyperjob, each)) for each in choices(hyperjob))
-    units = (_unit_of(each, took) for each in others)
-    variants = tuple(each for each in units if each is not None and each.parts)
+    others = [replace(observed, hyperjob=choosing(hyperjob, each)) for each in choices(hyperjob)]
+    units = [(each.hyperjob, _unit_of(each, took)) for each in others]
+    variants = tuple(
+        replace(each, beyond=is_beyond(of)) if each.elastic else each
+        for of, each in units
+        if each is not None and each.parts
+    )
     return replace(unit, variants=variants) if len(variants) > 1 else unit
 
 

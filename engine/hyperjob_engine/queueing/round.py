@@ -267,7 +267,13 @@ class _Round:
         """Let a HyperJob that holds nothing wait with the best of its alternatives or sizes."""
         state, key, queue = self.state, waiting.order.key, waiting.queue
         unit = state.entries[key].unit
-        variants = [replace(each, variants=unit.variants) for each in unit.variants]
+        lines = map(state.lines.line, state.lines.queues())
+        alone = not state.index.resting and sum(map(len, lines)) <= 1
+        variants = [
+            replace(each, variants=unit.variants)
+            for each in unit.variants
+            if alone or not each.beyond
+        ]
         trials = [state.shapes.pending(each) for each in variants]
         timed = all(each.remaining is not None for each in variants)
         if unit.elastic:

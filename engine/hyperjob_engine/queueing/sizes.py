@@ -1,5 +1,6 @@
 """The larger sizes of a HyperJob that runs, and what a change to one of them costs it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
 from hyperjob_engine.model.subjobs import (
+    Choice,
     child_of,
     choice_of,
     choice_text,
@@ -24,7 +26,20 @@ from hyperjob_engine.queueing.workload import Larger, QueuedHyperJob, QueuedSubJ
 from hyperjob_engine.status.goodput import LOST
 
 
-def with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
+def is_beyond(hyperjob: HyperJob) -> bool:
+    """Return whether a HyperJob has more sub-jobs than it would like."""
+    group = hyperjob.elastic
+    return group is not None and group.replicas > (group.wish or 0)
+
+
+def with_sizes(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
+    """Return a HyperJob with the steps that are beyond its wish, and with its larger sizes."""
+    if is_beyond(observed.hyperjob):
+        unit = replace(unit, surplus=_surplus(observed.hyperjob, unit.spare))
+    return _with_larger(unit, observed)
+
+
+def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
     """Return a HyperJob with the larger sizes that it may take; it has none before all run.
 
     One world needs a checkpoint for that: a saved step, or an interval.
@@ -44,6 +59,15 @@ def with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
         resized=_resized(hyperjob),
         restart=None if hyperjob.quorum is not None else _restart_time(hyperjob),
     )
+
+
+def _surplus(hyperjob: HyperJob, spare: Sequence[tuple[Choice, frozenset[str]]]) -> int:
+    """Return how many of the first steps down are beyond what a HyperJob would like."""
+    group = hyperjob.elastic
+    if group is None:
+        return 0
+    left = {option.alternative: option.replicas for option in group.options}
+    return sum(left[dict(size)[group.name]] >= (group.wish or 0) for size, _ in spare)
 
 
 def _all_run(observed: Observed, group: ReplicatedJob) -> bool:
@@ -76,7 +100,9 @@ def _larger(observed: Observed, group: ReplicatedJob) -> tuple[Larger, ...]:
         after = speeds.get(choice_text(size))
         pace = after / before if after and before else option.replicas / group.replicas
         if option.replicas > group.replicas:
-            found.append(Larger(size, tuple(parts[: option.replicas - group.replicas]), pace))
+            added = tuple(parts[: option.replicas - group.replicas])
+            beyond = option.replicas > (group.wish or 0)
+            found.append(Larger(size, added, pace, beyond=beyond))
     return tuple(found)
 
 

@@ -60,12 +60,14 @@ class QueuedSubJob:
 class Larger(NamedTuple):
     """A larger size of a HyperJob that runs, the sub-jobs that it adds, and how much faster it is.
 
-    The program makes `pace` times as many steps in a second as it does now.
+    The program makes `pace` times as many steps in a second as it does now. `beyond`: it is more
+    than the HyperJob would like.
     """
 
     size: Choice
     parts: tuple[QueuedSubJob, ...]
     pace: float
+    beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ class QueuedHyperJob:
     of an `elastic` one they are its sizes, the largest first. `spare` are the smaller sizes that it
     can take while it runs, the next one first, each with the sub-jobs that the step to it ends.
     `more` are its larger sizes, the largest first, of which it may take one a time after `resized`.
+    The first `surplus` steps of `spare` are beyond what it would like, as is all of it if `beyond`.
     `restart` is how long a restart took so far, which it needs for that; None: it needs none.
     """
 
@@ -115,6 +118,8 @@ class QueuedHyperJob:
     variants: tuple["QueuedHyperJob", ...] = ()
     elastic: bool = False
     spare: tuple[tuple[Choice, frozenset[str]], ...] = ()
+    surplus: int = 0
+    beyond: bool = False
     more: tuple["Larger", ...] = ()
     resized: str = ""
     restart: timedelta | None = None

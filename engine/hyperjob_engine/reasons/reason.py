@@ -77,7 +77,7 @@ class Reason(enum.StrEnum):
     MIGRATE_REQUESTED = "MigrateRequested"
     RECLAIMED = "Reclaimed"
     PREEMPTED = "Preempted"
-    RESIZED = "Resized"  # to a larger number of sub-jobs
+    RESIZED = "Resized"  # to another number of sub-jobs
 
 
 NEVER_RUNS: Final = frozenset(

@@ -1,8 +1,8 @@
 """Validation of the alternatives of replicatedJobs: each by the rules of the HyperJob that has it.
 
 What such a HyperJob lacks is reported at the alternative. The HyperJob as it is written has no
-error: without its alternatives each error would be reported again for each of them. The smallest
-size of a replicatedJob with minReplicas is looked at like an alternative.
+error: without its alternatives each error would be reported again for each of them. minReplicas and
+maxReplicas are looked at like alternatives.
 """
 
 import re
@@ -17,7 +17,7 @@ from hyperjob_core.api.defaults import completed, with_names
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.overlay import applied, sizes_of
+from hyperjob_core.api.overlay import BOUNDS, applied, sizes_of, wanted_of
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
     DUPLICATE,
@@ -30,6 +30,7 @@ from hyperjob_rules.validation.rules import (
     Violation,
     rule,
 )
+from hyperjob_rules.validation.split import is_elastic
 
 NAME_TWICE = rule(
     "X22.name-twice",
@@ -66,6 +67,13 @@ TOO_FEW = rule(
     "a replicatedJob asks for fewer sub-jobs than it needs at least",
     "lower minReplicas, or raise replicas",
 )
+TOO_SMALL = rule(
+    "X23.too-small",
+    INVALID,
+    "must be greater than or equal to `replicas` ({count})",
+    "a replicatedJob may use fewer sub-jobs than it asks for",
+    "raise maxReplicas, or lower replicas",
+)
 ONE_CHOICE = rule(
     "X23.one-choice",
     FORBIDDEN,
@@ -81,21 +89,28 @@ Judge = Callable[[Object, Report], None]
 
 
 def validate_sizes(jobs: list[Object], report: Report) -> None:
-    """Validate minReplicas of replicatedJobs against their other fields and each other."""
-    elastic = [index for index, job in enumerate(jobs) if job.get("minReplicas") is not None]
+    """Validate minReplicas and maxReplicas of replicatedJobs against their other fields."""
+    elastic = [index for index, job in enumerate(jobs) if is_elastic(job)]
     varied = [f"{_JOBS.index(i)}.alternatives" for i, job in enumerate(jobs) if _choices(job)]
     for index in elastic:
-        job, path = jobs[index], _JOBS.index(index).child("minReplicas")
-        most, least = job.get("replicas") or 1, job["minReplicas"]
-        if least > most:
-            report.add(TOO_FEW, path, least, count=most)
+        job, path = jobs[index], _JOBS.index(index)
+        wanted, (most, least) = wanted_of(job), (job.get(each) for each in BOUNDS)
+        if least is not None and least > wanted:
+            report.add(TOO_FEW, path.child("minReplicas"), least, count=wanted)
+        if most is not None and most < wanted:
+            report.add(TOO_SMALL, path.child("maxReplicas"), most, count=wanted)
         others = [*varied]
         if job.get("splitPolicy"):
             others.append("splitPolicy")
         if index != elastic[0]:
-            others.append(f"{_JOBS.index(elastic[0])}.minReplicas")
+            others.append(f"{_JOBS.index(elastic[0])}.{_bound(jobs[elastic[0]])}")
         if others:
-            report.add(ONE_CHOICE, path, other=others[0])
+            report.add(ONE_CHOICE, path.child(_bound(job)), other=others[0])
+
+
+def _bound(job: Object) -> str:
+    """Return the field by which a replicatedJob leaves its number of sub-jobs open."""
+    return BOUNDS[job.get(BOUNDS[1]) is not None]
 
 
 def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge: Judge) -> None:
@@ -114,7 +129,7 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
         seen: set[str] = set()
         for place, alternative in enumerate(_alternatives(job)):
             path, name = _path(job, index, place), string(alternative.get("name"))
-            if name in seen:
+            if name and name in seen:
                 report.add(NAME_TWICE, path.child("name"), name)
             seen.add(name)
             _validate_names(job, alternative, path.child("templateSpec", "tasks"), report)
@@ -156,13 +171,21 @@ def _choices(job: Object) -> list[Object]:
 
 
 def _alternatives(job: Object) -> list[Object]:
-    """Return the alternatives of a replicatedJob; with minReplicas its smallest size."""
-    return _choices(job) or [{"replicas": size} for size in sizes_of(job)[-1:]]
+    """Return the alternatives of a replicatedJob, or the bounds of its number of sub-jobs."""
+    return _choices(job) or [{"replicas": job[each]} for each in _bounds(job)]
+
+
+def _bounds(job: Object) -> list[str]:
+    return [each for each in BOUNDS if sizes_of(job) and job.get(each) is not None]
 
 
 def _path(job: Object, index: int, place: int) -> Path:
     path = _JOBS.index(index)
-    return path.child("alternatives").index(place) if _choices(job) else path.child("minReplicas")
+    return (
+        path.child("alternatives").index(place)
+        if _choices(job)
+        else path.child(_bounds(job)[place])
+    )
 
 
 def _job_of(text: str) -> str:

@@ -22,6 +22,7 @@ from hyperjob_rules.validation.hyperjob import validate_hyperjob
 from hyperjob_rules.validation.names import warn_references
 from hyperjob_rules.validation.rules import Decision, EnoughError, Report
 from hyperjob_rules.validation.schema import hyperjob_shape
+from hyperjob_rules.validation.split import is_elastic
 
 MAX_ERRORS: Final = 500
 
@@ -90,7 +91,7 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
         judge(shape.checked, found)
         jobs = (shape.checked.get("spec") or {}).get("replicatedJobs") or ()
         whole = not shape.broken and not found.refusals
-        if whole and any(job.get("alternatives") or job.get("minReplicas") for job in jobs):
+        if whole and any(job.get("alternatives") or is_elastic(job) for job in jobs):
             validate_alternatives(shape.written, found, report, judge)
     if found.refusals or found.remarks:
         report.take(

@@ -53,7 +53,13 @@ from hyperjob_rules.validation.rules import (
     Report,
     rule,
 )
-from hyperjob_rules.validation.split import JobSize, size_of, sub_jobs, validate_split
+from hyperjob_rules.validation.split import (
+    JobSize,
+    is_elastic,
+    size_of,
+    sub_jobs,
+    validate_split,
+)
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 
@@ -300,7 +306,7 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
         validate_replicated_job(job, at, report, max_domains=spec.get("maxDomains"))
         validate_depends_on(job, names, at, report)
         names.setdefault(name, index)
-    if any(job.get("minReplicas") is not None for job in jobs):
+    if any(map(is_elastic, jobs)):
         validate_sizes(jobs, report)
     sizes = [size_of(job) for job in jobs]
     _validate_numbers(spec, sizes, path, report)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import BOUNDS
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
 from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, Report, rule
@@ -101,6 +102,11 @@ def sub_jobs(job: Object) -> int | None:
         return max(replicas, 0)
     sizes = sizes_of(job, kind)
     return -(-accelerators // sizes.total) if sizes is not None else 1
+
+
+def is_elastic(job: Object) -> bool:
+    """Return whether a replicatedJob leaves the number of its sub-jobs open."""
+    return any(job.get(each) is not None for each in BOUNDS)
 
 
 def size_of(job: Object) -> JobSize:

@@ -23,6 +23,7 @@ from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
 from hyperjob_rules.validation.hyperjob import validate_requests
 from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Decision, Report, rule
+from hyperjob_rules.validation.split import is_elastic
 
 Steps = tuple[str | int, ...]
 
@@ -339,7 +340,7 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
         case ("replicas",):
             if _is_sized(pair[1]):
                 report.add(SPLIT_SIZE, _path(step))
-            elif any(job.get("minReplicas") is not None for job in pair):
+            elif any(map(is_elastic, pair)):
                 report.add(FIXED, _path(step))
         case ("clusterNames" | "clusterPolicy", *_):
             if phase not in UNPLACED:

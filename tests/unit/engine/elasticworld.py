@@ -27,9 +27,12 @@ from tests.unit.engine.queueworld import QueueWorld, world
 NAMES = [f"hj-trainer-{index}" for index in range(9)]
 
 
-def elastic(least: int, most: int, *, status: Object | None = None, **spec: Any) -> Object:
-    """Make a HyperJob of at most so many sub-jobs of 8 GPUs."""
-    return hyperjob(group(replicas=most, minReplicas=least), status=status, **spec)
+def elastic(
+    least: int, most: int, *, wish: int | None = None, status: Object | None = None, **spec: Any
+) -> Object:
+    """Make a HyperJob of at most so many sub-jobs of 8 GPUs; it would like `wish` of them."""
+    bounds = {"minReplicas": least} | ({} if wish is None else {"maxReplicas": most})
+    return hyperjob(group(replicas=wish or most, **bounds), status=status, **spec)
 
 
 def size(number: int, reason: str = "LargestWithRoom") -> list[Object]:
@@ -57,6 +60,7 @@ def running(
     *,
     least: int = 1,
     most: int | None = None,
+    wish: int | None = None,
     reason: str = "LargestWithRoom",
     resized: float = 0,
     step: int | None = None,
@@ -87,7 +91,7 @@ def running(
     sized = [each | {"lastTransitionTime": since} for each in size(number, reason)]
     status = {"alternatives": sized, "jobs": records, "state": {"phase": "Running"}}
     clusters = tuple(cluster(name, 0, total=16) for name in sorted(set(PLACES[:number])))
-    raw = elastic(least, most or number, status=status, **spec)
+    raw = elastic(least, most or number, wish=wish, status=status, **spec)
     seen = observed(raw, *running_objects(number), clusters=clusters)
     return replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES[:number])))
 

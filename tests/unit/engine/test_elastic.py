@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.overlay import sizes_of
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
@@ -66,6 +67,16 @@ from tests.unit.engine.queueworld import LAG, queue, unit, world
             [40, 37, 34, 31, 28, 25, 22, 19, 16, 13, 10, 8],
             id="equal steps where there are more than 16",
         ),
+        pytest.param({"replicas": 2, "maxReplicas": 4}, [4, 3, 2], id="more than it would like"),
+        pytest.param(
+            {"replicas": 3, "minReplicas": 1, "maxReplicas": 4}, [4, 3, 2, 1], id="both ways"
+        ),
+        pytest.param({"replicas": 3, "maxReplicas": 2}, [], id="refused too"),
+        pytest.param(
+            {"replicas": 19, "minReplicas": 8, "maxReplicas": 40},
+            [40, 37, 34, 31, 28, 25, 22, 19, 16, 13, 10, 8],
+            id="what it would like is among them",
+        ),
         pytest.param(
             {"replicas": 4, "minReplicas": 2, "alternatives": [{"name": "a"}]},
             [],
@@ -80,11 +91,12 @@ def test_the_sizes_of_a_replicated_job(fields: Object, sizes: list[int]) -> None
         assert [each.replicas for each in made.replicated_jobs[0].options] == sizes
 
 
-@given(st.integers(1, 300), st.integers(1, 300))
-def test_there_are_at_most_16_sizes_and_both_ends_are_among_them(one: int, other: int) -> None:
-    least, most = sorted((one, other))
-    found = sizes_of({"replicas": most, "minReplicas": least})
+@given(st.lists(st.integers(1, 300), min_size=3, max_size=3).map(sorted))
+def test_there_are_at_most_16_sizes_and_all_that_it_names_are_among_them(named: list[int]) -> None:
+    least, wanted, most = named
+    found = sizes_of({"replicas": wanted, "minReplicas": least, "maxReplicas": most})
     assert (found[0], found[-1]) == (most, least)
+    assert wanted in found
     assert len(found) <= 16
     assert sorted(set(found), reverse=True) == found
 
@@ -146,6 +158,21 @@ def test_it_waits_as_the_smallest_size_and_grows_with_the_room_until_it_starts()
     schedule(state, [cluster("a", 24, total=32)], now=NOW)
     assert choice_in(state, waiting.key) == (("trainer", "3"),)
     assert len(state.entries[waiting.key].holding) == 3
+
+
+@pytest.mark.parametrize(("others", "taken"), [((), 4), ((64,), 2)], ids=["alone", "others wait"])
+def test_it_starts_beyond_what_it_would_like_only_if_nobody_else_waits(
+    others: tuple[int, ...], taken: int
+) -> None:
+    state = new_state(Settings(lag=LAG))
+    set_queues(state, [queue("default")])
+    waiting = unit_of(observed(elastic(1, 4, wish=2)))
+    assert waiting is not None
+    assert waiting.choice == (("trainer", "2"),)
+    for each in (waiting, *(unit("o", gpus) for gpus in others)):
+        update(state, each.key, each, now=NOW)
+    schedule(state, [cluster("a", 32, total=64)], now=NOW)
+    assert choice_in(state, waiting.key) == (("trainer", str(taken)),)
 
 
 def test_the_status_has_the_size_before_a_sub_job_exists() -> None:
@@ -305,6 +332,9 @@ def test_a_lost_cluster_restarts_all_that_are_one_world(
     assert (len(decided.again), decided.spent) == (again, spent)
 
 
+SAVES: Object = {"checkpoint": {"directory": "/c"}}
+
+
 def urgent(*gpus: int, age: int = 50, **fields: Any) -> QueuedHyperJob:
     return unit("urgent", *gpus, priority=1000, age=age, **fields)
 
@@ -340,6 +370,72 @@ def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
     assert made.state.eviction.victims == {"default/hj": (("trainer", "1"),)}
 
 
+@pytest.mark.parametrize(
+    ("head", "victims"),
+    [
+        pytest.param(unit("o", 8), {"default/hj": (("trainer", "3"),)}, id="any other"),
+        pytest.param(
+            unit("o", 8, 8, priority=-9),
+            {"default/hj": (("trainer", "2"),)},
+            id="not urgent",
+        ),
+        pytest.param(unit("o", 8, 8, 8), None, id="but nothing that it would like"),
+        pytest.param(
+            unit("o", 8, 8, 8, priority=9), {"default/hj": (("trainer", "1"),)}, id="an urgent one"
+        ),
+        pytest.param(
+            unit("o", 8, queue="other"), {"default/hj": (("trainer", "3"),)}, id="another queue"
+        ),
+    ],
+)
+def test_what_is_beyond_its_wish_is_for_any_that_waits(
+    head: QueuedHyperJob, victims: dict[str, Any] | None
+) -> None:
+    queues = (queue("default"), queue("other"))
+    made = contest(running(4, least=1, wish=2), head, queues=queues, a=16, b=16)
+    schedule(made.state, made.clusters(), now=made.now)
+    assert (made.state.eviction.victims if made.state.eviction else None) == victims
+    if victims and head.priority <= 0:
+        verdict = verdict_of(made.state, "default/hj")
+        assert verdict.preempted == "waits for the room that this one has beyond its replicas"
+
+
+def test_surplus_goes_before_what_others_can_spare() -> None:
+    made = contest(running(4, least=1), urgent(8), a=16, b=16, c=16)
+    names = [f"more-{index}" for index in range(2)]
+    spare = (((("t", "1"),), frozenset({names[1]})),)
+    held = frozenset(names)
+    more = replace(unit("more", 8, 8, priority=500), held=held, made=held, elastic=True)
+    where = dict.fromkeys(names, "c")
+    made.submit(
+        replace(
+            more, clusters=where, choice=(("t", "2"),), spare=spare, surplus=1, since=rfc3339(NOW)
+        )
+    )
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == {"ns/more": (("t", "1"),)}
+
+
+def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
+    made = contest(running(4, least=1, step=70, **SAVES), unit("o", 8), a=16, b=16)
+    made.now += timedelta(hours=49)
+    entry = made.state.entries["default/hj"]
+    later_kept = micro_time(made.now - timedelta(minutes=1))
+    made.submit(replace(entry.unit, kept=later_kept, since=rfc3339(NOW)))
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+
+
+def test_one_that_made_way_with_a_part_keeps_its_place_in_the_line() -> None:
+    decided = plan(asked(running(4, step=70, **SAVES), 2))
+    assert decided.status is not None
+    again = unit_of(observed(elastic(1, 4, status=decided.status, **SAVES)))
+    assert again is not None
+    assert not again.again
+
+
 def test_a_queue_takes_back_no_more_than_was_lent_and_spares_the_rest() -> None:
     lender = unit("lender", 8, queue="own", age=9)
     queues = (queue("default", weight=1, reclaimable=True), queue("own", weight=1))
@@ -368,7 +464,7 @@ def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> 
     found = first.status["jobs"]
     assert [(each["name"], each["attempt"]) for each in found] == [(n, 1) for n in NAMES[:2]]
     assert all(each["admitted"] for each in found)
-    assert first.status["stop"]["cause"] == "Preempted"
+    assert first.status["stop"]["cause"] == "Resized"
     assert sorted(first.status["stop"]["jobs"]) == NAMES[:4], "all save their step"
     assert first.status["checkpoint"]["resumeStep"] == 70
     assert not first.status.get("restarts"), "no program has failed"

@@ -59,6 +59,13 @@ def other(name: str, *gpus: int, **fields: Any) -> QueuedHyperJob:
             id="another waits that this room does not help",
         ),
         pytest.param(
+            running(1, most=4, wish=1, quorum=1),
+            (other("o", 64),),
+            {"a": 32},
+            4,
+            id="beyond what it would like",
+        ),
+        pytest.param(
             running(2, most=4, quorum=1, reason="MadeWay", resized=9),
             (),
             {"a": 32},
@@ -137,6 +144,15 @@ def test_one_world_grows_only_if_that_is_worth_its_restart(
         wait = next_change(made.state, now=made.now)
         assert wait is not None
         assert timedelta() < wait <= timedelta(minutes=10), "it looks again, and not all the time"
+
+
+@pytest.mark.parametrize(("wish", "grows"), [(4, 4), (3, 3), (2, None)])
+def test_one_world_takes_no_surplus_while_another_waits(wish: int, grows: int | None) -> None:
+    made = contest(running(2, most=4), other("o", 64), a=64)
+    queued = unit_of(running(2, most=4, wish=wish, step=70, resized=99, **SAVES))
+    assert queued is not None
+    made.submit(replace(queued, since=rfc3339(NOW - HOUR), restart=timedelta(minutes=1)))
+    assert granted(made) == grows
 
 
 def test_measured_speeds_say_what_a_larger_size_gains() -> None:

@@ -257,10 +257,10 @@ def test_pods_are_spread_evenly_over_the_clusters() -> None:
 
 
 def test_the_least_number_of_pods_is_that_of_whole_clusters() -> None:
-    made = trainer(trains, args={"steps": 1}, clusters=4, replicas=(4, 8))
+    made = trainer(trains, args={"steps": 1}, clusters=4, replicas=(4, 8, 12))
     assert validate_create(made).errors == ()
     (group,) = made["spec"]["replicatedJobs"]
-    assert (group["minReplicas"], group["replicas"]) == (2, 4)
+    assert (group["minReplicas"], group["replicas"], group["maxReplicas"]) == (2, 4, 6)
     assert group["templateSpec"]["tasks"][0]["replicas"] == 2
 
 
@@ -313,9 +313,10 @@ def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
         ({"framework": "torchrun"}, "needs torch, and the default image has only Python"),
         ({"framework": "jax", "image": "python:3.13"}, "needs jax, and image 'python:3.13' has"),
         ({"volumes": {"data": "claim"}}, "the mount path 'data' must be absolute"),
-        ({"clusters": 2, "replicas": (3, 8)}, r"the least number \(3\) must be a multiple"),
-        ({"replicas": (2, 1)}, r"the least number \(2\) must be .* at most 1"),
-        ({"replicas": (1, 2, 3)}, r"expected a number of pods, or \(least, most\)"),
+        ({"clusters": 2, "replicas": (3, 8)}, r"be multiples of the pods of a cluster \(4\)"),
+        ({"replicas": (2, 1)}, r"replicas=\(2, 1\): the numbers must grow"),
+        ({"replicas": (1, 2, 3, 4)}, r"expected a number of pods, \(least, wanted\)"),
+        ({"clusters": 2, "replicas": (2, 4, 5)}, "the numbers must grow, and be multiples"),
         ({"alternatives": [{"gpus": 1}]}, "it has no name; an alternative has a name, and may"),
         ({"alternatives": [{"name": "a", "gpu": 1}]}, "it has gpu; an alternative has a name"),
         ({"alternatives": [{"name": "a", "clusters": 2}]}, "multiple of the clusters"),
