@@ -67,6 +67,7 @@ NETWORK: Final = re.compile(
 
 _LONGEST: Final = 4096
 _SPOKEN: Final = re.compile(r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE)
+_PART: Final = re.compile(r"(memory|mem|cores?|percentage)$", re.IGNORECASE)
 
 
 class _Table:
@@ -120,7 +121,7 @@ def is_device(name: str) -> bool:
     """Return whether a resource counts accelerators: by its row, or by its own word for one."""
     if _TABLE.counted.fullmatch(name) is not None:
         return not is_companion(name)
-    if is_companion(name) or NETWORK.fullmatch(name) is not None:
+    if is_companion(name) or NETWORK.fullmatch(name) or _PART.search(name):
         return False
     return _SPOKEN.search(name) is not None
 

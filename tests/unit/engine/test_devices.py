@@ -31,6 +31,7 @@ from hyperjob_engine.resources import (
          "cambricon.com/vmlu"),
         ({"volcano.sh/gpu-memory": "1024", "volcano.sh/gpu-number": "1"}, "volcano.sh/gpu-number"),
         ({"ascend910c": "16"}, "ascend910c"),
+        ({"example.com/npu": "1", "example.com/npu-memory": "16000"}, "example.com/npu"),
         ({"vpc.amazonaws.com/efa": "32", "aws.amazon.com/neuron": "16"}, "aws.amazon.com/neuron"),
         ({"example.com/fpga": "2", "example.com/lens": "1"}, "example.com/fpga"),
         ({"volcano.sh/gpu-memory": "1024"}, "volcano.sh/gpu-memory"),
