@@ -79,7 +79,7 @@ class Reconciler:
             self._forget(key)
             return None
         observed, decided = found
-        self._meter.passed(decided)
+        self._meter.placed(decided)
         result = await self._apply(observed, decided)
         if result.failures or result.stale:
             self._note(observed, result)
@@ -106,7 +106,7 @@ class Reconciler:
                 raise failure.error
         # An outage is no failure of the HyperJob: the queue does not let it rest.
         if not result.stale and not self._memory.refusals.is_unjudged(key):
-            self._memory.admission.passed(observed, lambda: self._updater.update(key))
+            self._memory.admission.after_pass(observed, lambda: self._updater.update(key))
         if result.stale or written is Written.STALE:
             return timedelta()
         again = PRUNED_RECHECK if written in {Written.PRUNED, Written.IGNORED} else delay

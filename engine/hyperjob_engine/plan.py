@@ -40,7 +40,7 @@ from hyperjob_engine.status.jobs import Outlook, Outlooks
 from hyperjob_engine.status.training import with_last_lines
 from hyperjob_engine.status.transitions import refusal_events, restart_events, status_events
 from hyperjob_engine.steps.draft import Draft, no_target
-from hyperjob_engine.steps.requeue import passed, requeue_after, stopping, with_deadline
+from hyperjob_engine.steps.requeue import overdue, requeue_after, stopping, with_deadline
 from hyperjob_engine.steps.settle import (
     apply_plugins,
     give_back,
@@ -167,7 +167,7 @@ def _record(draft: Draft) -> Plan | None:
     late = stopping(observed, children)
     if late is not None:
         return _end(draft, late) if isinstance(late, End) else _stop(draft, late)
-    if draft.actions or passed(observed):
+    if draft.actions or overdue(observed):
         return None
     asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
@@ -247,7 +247,7 @@ def _finished_plan(draft: Draft) -> Plan:
         never=draft.never,
         verdict=observed.verdict,
         suspended=observed.hyperjob.suspend,
-        late=passed(observed),
+        late=overdue(observed),
         gang=draft.back_off.record,
     )
     status = derive(observed, outlooks)

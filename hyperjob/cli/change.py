@@ -7,7 +7,7 @@ import click
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument, names_argument
-from hyperjob.cli.kubectl.changing import Done, each, waiting
+from hyperjob.cli.kubectl.changing import Done, each, wait_options
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client import requests
 from hyperjob.client.waiting import Progress
@@ -59,7 +59,7 @@ def resume(names: Sequence[str], access: Access, form: str) -> None:
     multiple=True,
     help="Only this sub-job or replicated job; may be given more than once.",
 )
-@waiting(_WAIT)
+@wait_options(_WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)
 def restart(
     names: Sequence[str],
@@ -84,7 +84,7 @@ def restart(
 @click.option(
     "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs on this cluster."
 )
-@waiting(_WAIT)
+@wait_options(_WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)
 def migrate(
     name: str,

@@ -225,7 +225,7 @@ class Admission:
         """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
         return reserved(self._state, but=key)
 
-    def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
+    def after_pass(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
         """Revoke the admissions for which the pass of a HyperJob has created no sub-job."""
         verdict, key = observed.verdict, observed.hyperjob.key
         entry = self._state.entries.get(key)

@@ -147,7 +147,7 @@ class Meter:
         self.job_phases: Numbers[str] = Numbers()
         self.reporting = 0
 
-    def passed(self, decided: Plan) -> None:
+    def placed(self, decided: Plan) -> None:
         """Count whether a pass found places."""
         found = placed(decided)
         if found is not None:

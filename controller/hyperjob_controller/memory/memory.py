@@ -38,7 +38,7 @@ _KEPT: Final = timedelta(seconds=10)
 
 @dataclass(slots=True)
 class _Outage:
-    """The shared wait of the HyperJobs `waiting`; the first of them tries first, at `until`.
+    """The shared wait of the HyperJobs `keys`; the first of them tries first, at `until`.
 
     The outage began at `since`. A success resets `since` and keeps `wait`, for a failure that
     follows soon. The last failure came `took` after its try: a webhook may not answer at all.
@@ -48,12 +48,12 @@ class _Outage:
     until: datetime
     wait: timedelta
     took: timedelta
-    waiting: dict[str, None] = field(default_factory=dict)
+    keys: dict[str, None] = field(default_factory=dict)
 
     @property
     def probe(self) -> str:
         """Return the HyperJob that tries first; empty if none waits."""
-        return next(iter(self.waiting), "")
+        return next(iter(self.keys), "")
 
     def retry_at(self, key: str) -> datetime:
         """Return when a HyperJob tries again; the others wait for the answer to the first one."""
@@ -90,10 +90,10 @@ class Refusals:
             for name, refusal in sorted(memory.refusals.items())
         ]
         found += [
-            f"outage{scope and ' in namespace '}{scope}: {len(outage.waiting)} HyperJobs wait,"
+            f"outage{scope and ' in namespace '}{scope}: {len(outage.keys)} HyperJobs wait,"
             f" {outage.probe} tries at {outage.until:%H:%M:%S}"
             for scope, outage in sorted(self._outages.items())
-            if outage.waiting
+            if outage.keys
         ]
         return "; ".join(found) or "none"
 
@@ -169,12 +169,12 @@ class Refusals:
             self._outages[scope] = outage
         elif now >= outage.until:
             outage.took = now - tried
-            outage.since = outage.since if outage.waiting else now
+            outage.since = outage.since if outage.keys else now
             outage.wait = min(_LONGEST_OUTAGE, 2 * outage.wait)
             outage.until = now + outage.wait
             if scope:
-                outage.waiting.pop(key, None)
-        outage.waiting[key] = None
+                outage.keys.pop(key, None)
+        outage.keys[key] = None
         memory.outage = scope
         memory.refusals.pop(name, None)
         memory.unjudged[name] = (reason, message)
@@ -229,11 +229,11 @@ class Refusals:
         memory.outage = None
         memory.unjudged.clear()
         if outage is not None:
-            outage.waiting.pop(key, None)
+            outage.keys.pop(key, None)
 
     def _end(self, outage: _Outage) -> list[str]:
         """Let all HyperJobs leave an outage; return their keys."""
-        freed = list(outage.waiting)
+        freed = list(outage.keys)
         for key in freed:
             self._leave(key, self._memories[key])
         return freed

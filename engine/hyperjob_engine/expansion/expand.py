@@ -23,7 +23,7 @@ from hyperjob_engine.expansion.split import (
 )
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.request import PodGroup, partitioned, tier_of, together
+from hyperjob_engine.model.request import PodGroup, in_one_domain, partitioned, tier_of
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
@@ -128,7 +128,7 @@ def demand_of(template: Object, *, existing: int = 0) -> dict[str, int]:
     return total(
         scale(_with_pod(task), number)
         for task, number in zip(
-            objects(template.get("tasks")), together_of(template, existing), strict=True
+            objects(template.get("tasks")), fewest_of(template, existing), strict=True
         )
     )
 
@@ -139,7 +139,7 @@ def demand_of_all(template: Object) -> dict[str, int]:
     return total(scale(_with_pod(task), count(task.get("replicas"))) for task in tasks)
 
 
-def together_of(template: Object, existing: int = 0) -> tuple[int, ...]:
+def fewest_of(template: Object, existing: int = 0) -> tuple[int, ...]:
     """Return the pods of each task that start together, or `existing` pods, if these are more.
 
     They are those of Volcano's PodGroup: `minAvailable` of each task, all its pods by default, and
@@ -184,9 +184,9 @@ def pod_groups(template: Object, *, all_pods: bool = False) -> tuple[PodGroup, .
         partitioned(
             PodGroup(_with_pod(task), number, wants_of(mapping(task.get("template")))), task
         )
-        for task, number in zip(tasks, numbers if all_pods else together_of(template), strict=True)
+        for task, number in zip(tasks, numbers if all_pods else fewest_of(template), strict=True)
     ]
-    return together(groups, tier_of(template))
+    return in_one_domain(groups, tier_of(template))
 
 
 def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:

@@ -222,7 +222,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     if cluster is None or cluster.not_ready_since is not None:
         return None
     due = _unschedulable_due(observed, sub_job, child, cluster)
-    complete = report.pods.pending >= sub_job.size.together
+    complete = report.pods.pending >= sub_job.size.fewest
     if not observed.start_timeout or (complete and _on_nodes(sub_job.size.demand, cluster)):
         return due
     late = binding.applied_since + observed.start_timeout

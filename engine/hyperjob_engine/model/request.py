@@ -75,7 +75,7 @@ def partitioned(group: PodGroup, task: Object) -> PodGroup:
     return replace(group, domains=(Domain(tier.number, tier.name, size, key),))
 
 
-def together(groups: Sequence[PodGroup], tier: Tier | None) -> tuple[PodGroup, ...]:
+def in_one_domain(groups: Sequence[PodGroup], tier: Tier | None) -> tuple[PodGroup, ...]:
     """Return the pods of a vcjob, all in one domain of `tier`; None: without such a domain.
 
     The new domain is the outermost: domains of partitions stay inside it. Its key is equal for two

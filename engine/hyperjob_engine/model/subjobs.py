@@ -58,7 +58,7 @@ class Size:
     pod_groups: tuple[PodGroup, ...] = ()
 
     @property
-    def together(self) -> int:
+    def fewest(self) -> int:
         """Return the number of pods that start together."""
         return self.demand.get(PODS, 0) // NANO
 

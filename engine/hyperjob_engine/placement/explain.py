@@ -14,7 +14,7 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.placement.share import SplitShare, Wish, capacities, most_together
+from hyperjob_engine.placement.share import SplitShare, Wish, capacities, largest_clusters
 from hyperjob_engine.reasons.reason import closed_text, trouble_text
 from hyperjob_engine.resources import (
     PODS,
@@ -252,7 +252,7 @@ def _may_have_node(cluster: Cluster, name: str, amount: int) -> bool:
 def explain_shortfall(wish: Wish, room: Room, *, max_domains: int | None) -> str:
     """Return the wanted accelerators, how many fit on how many clusters, and what each offers."""
     capacity = capacities(wish, room)
-    together = most_together(capacity, room, max_domains=max_domains)
+    together = largest_clusters(capacity, room, max_domains=max_domains)
     others = () if wish.required else room.clusters
     names = sorted(
         dict.fromkeys([*wish.preferred, *others]), key=lambda name: (-capacity.get(name, 0), name)

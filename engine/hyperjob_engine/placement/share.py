@@ -15,7 +15,13 @@ from math import comb
 from typing import Final, NamedTuple
 
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup, Tier, together
+from hyperjob_engine.model.request import (
+    ClosedQueue,
+    PlacementRequest,
+    PodGroup,
+    Tier,
+    in_one_domain,
+)
 from hyperjob_engine.placement.room import Room, whereabouts
 from hyperjob_engine.resources import Resources, scale, subtract, times, total
 
@@ -63,7 +69,7 @@ class Wish:
 
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
-        groups = together((*self.others, PodGroup(self.pod, pods, self.wants)), self.tier)
+        groups = in_one_domain((*self.others, PodGroup(self.pod, pods, self.wants)), self.tier)
         return PlacementRequest(
             name=name,
             group=self.group,
@@ -115,7 +121,9 @@ def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[SplitShar
     return ()
 
 
-def most_together(capacity: Mapping[str, int], room: Room, *, max_domains: int | None) -> list[str]:
+def largest_clusters(
+    capacity: Mapping[str, int], room: Room, *, max_domains: int | None
+) -> list[str]:
     """Return the clusters, at most `max_domains`, that together hold most; the largest first."""
     slots = _slots(room, max_domains)
     chosen = []
@@ -142,7 +150,7 @@ class _Chooser:
         self._room = room
         self._capacity = capacity
         self._slots = _slots(room, max_domains)
-        self._largest = most_together(capacity, room, max_domains=max_domains)
+        self._largest = largest_clusters(capacity, room, max_domains=max_domains)
         self._used = [whereabouts(room.clusters[n]) for n in room.domains if n in room.free]
         self._where = {name: whereabouts(room.clusters[name]) for name in capacity}
 

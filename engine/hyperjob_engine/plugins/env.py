@@ -20,15 +20,15 @@ class Env:
         self, place: PluginContext, task_pods: TaskPods, container: Object
     ) -> Sequence[Object]:
         """Return variables with HyperJob, sub-job, attempt, cluster and rank offset."""
-        world, member = place.world, place.member
+        world, sub_job = place.world, place.sub_job
         return (
             variable("HYPERJOB_NAME", world.hyperjob),
-            variable("HYPERJOB_JOB_NAME", member.name),
-            variable("HYPERJOB_REPLICATED_JOB", member.group),
-            variable("HYPERJOB_JOB_INDEX", member.index),
-            variable("HYPERJOB_JOB_COUNT", len(world.members)),
-            variable("HYPERJOB_ATTEMPT", member.attempt),
-            variable("HYPERJOB_CLUSTER", member.cluster),
+            variable("HYPERJOB_JOB_NAME", sub_job.name),
+            variable("HYPERJOB_REPLICATED_JOB", sub_job.group),
+            variable("HYPERJOB_JOB_INDEX", sub_job.index),
+            variable("HYPERJOB_JOB_COUNT", len(world.sub_jobs)),
+            variable("HYPERJOB_ATTEMPT", sub_job.attempt),
+            variable("HYPERJOB_CLUSTER", sub_job.cluster),
             *ranks(place, task_pods),
             *_checkpoint_variables(world),
         )

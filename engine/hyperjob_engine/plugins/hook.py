@@ -32,7 +32,7 @@ from hyperjob_engine.plugins.world import (
     TaskPods,
     UnknownHostError,
     World,
-    WorldMember,
+    WorldSubJob,
     hosts_of,
     with_service,
     with_variables,
@@ -65,7 +65,7 @@ class Equipped:
     digest: str
 
 
-def equip(hyperjob: HyperJob, template: Object, member: WorldMember, world: World) -> Equipped:
+def equip(hyperjob: HyperJob, template: Object, sub_job: WorldSubJob, world: World) -> Equipped:
     """Return a vcjob's template with the changes of its plugins.
 
     Raises UnknownHostError if a pod that a variable must name has no cluster yet, and TooLongError.
@@ -73,10 +73,10 @@ def equip(hyperjob: HyperJob, template: Object, member: WorldMember, world: Worl
     if have_hosts(hyperjob.plugins):
         template = with_service(template)
     written: list[Object] = []
-    tasks = {task_pods.task: task_pods for task_pods in member.tasks}
+    tasks = {task_pods.task: task_pods for task_pods in sub_job.tasks}
 
     def variables(task: str, container: Object) -> Sequence[Object]:
-        found = list(_variables(hyperjob, world, member, tasks[task], container))
+        found = list(_variables(hyperjob, world, sub_job, tasks[task], container))
         written.extend(found)
         return found
 
@@ -101,7 +101,7 @@ def export_of(hyperjob: HyperJob, name: str) -> Object | None:
 
 
 def _variables(
-    hyperjob: HyperJob, world: World, member: WorldMember, task_pods: TaskPods, container: Object
+    hyperjob: HyperJob, world: World, sub_job: WorldSubJob, task_pods: TaskPods, container: Object
 ) -> Iterator[Object]:
     """Yield the variables that the plugins set in one container, each name once."""
     hosts = hosts_of(hyperjob.plugins)
@@ -110,7 +110,7 @@ def _variables(
         if name not in hyperjob.plugins:
             continue
         arguments = values_of(hyperjob.plugins[name], PLUGINS[name].flags)
-        place = PluginContext(world=world, member=member, hosts=hosts, arguments=arguments)
+        place = PluginContext(world=world, sub_job=sub_job, hosts=hosts, arguments=arguments)
         for variable in plugin.variables(place, task_pods, container):
             if len(variable.get("value", "")) > LONGEST_VALUE:
                 raise TooLongError(

@@ -49,6 +49,6 @@ def _every_pod_can_be_told(world: World) -> bool:
     """Return whether each task has one pod, or is the first: its index is then the number."""
     return all(
         task_pods.pods <= 1 or task_pods.offset == 0
-        for member in world.members
-        for task_pods in member.tasks
+        for sub_job in world.sub_jobs
+        for task_pods in sub_job.tasks
     )

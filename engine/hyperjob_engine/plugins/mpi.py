@@ -19,13 +19,13 @@ class Mpi:
     ) -> Sequence[Object]:
         """Return MPI_HOST for the launcher task; raises UnknownHostError."""
         launcher = place.world.first(place.arguments.get("master") or MPI_MASTER)
-        if launcher != (place.member, task_pods):
+        if launcher != (place.sub_job, task_pods):
             return ()
         worker = place.arguments.get("worker") or MPI_WORKER
         hosts = [
-            place.host(member, other, index)
-            for member in place.world.members
-            for other in member.tasks
+            place.host(sub_job, other, index)
+            for sub_job in place.world.sub_jobs
+            for other in sub_job.tasks
             if other.task == worker
             for index in range(other.pods)
         ]

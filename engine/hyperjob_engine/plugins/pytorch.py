@@ -15,7 +15,7 @@ from hyperjob_engine.plugins.world import (
     PluginContext,
     TaskPods,
     World,
-    WorldMember,
+    WorldSubJob,
     from_field,
     variable,
 )
@@ -55,11 +55,11 @@ class PyTorch:
 
 
 @lru_cache(maxsize=16)
-def _agents(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
+def _agents(world: World, chosen: frozenset[str], holder: WorldSubJob) -> str:
     """Return the number of agents; a range if fewer than all sub-jobs may start."""
     counts = {
-        member.name: sum(each.pods for each in member.tasks if not chosen or each.task in chosen)
-        for member in world.members
+        sub_job.name: sum(each.pods for each in sub_job.tasks if not chosen or each.task in chosen)
+        for sub_job in world.sub_jobs
     }
     total = sum(counts.values())
     others = sorted(count for name, count in counts.items() if name != holder.name)
@@ -77,7 +77,7 @@ def _process_variables(place: PluginContext, container: Object) -> Sequence[Obje
 
 
 def _configuration(
-    place: PluginContext, task_pods: TaskPods, holder: tuple[WorldMember, TaskPods]
+    place: PluginContext, task_pods: TaskPods, holder: tuple[WorldSubJob, TaskPods]
 ) -> str:
     """Return torchrun's rendezvous configuration: which pod has the store, and the time limits.
 
@@ -85,6 +85,6 @@ def _configuration(
     """
     seconds = place.number("timeout", TIMEOUT_SECONDS)
     waits = f"join_timeout={seconds},read_timeout={seconds}"
-    if (place.member, task_pods) != holder:
+    if (place.sub_job, task_pods) != holder:
         return f"is_host=0,{waits}"
     return f"is_host=1,{waits}" if task_pods.pods == 1 else waits

@@ -16,7 +16,7 @@ from hyperjob_engine.plugins.world import (
     PluginContext,
     TaskPods,
     World,
-    WorldMember,
+    WorldSubJob,
     from_field,
     variable,
 )
@@ -43,34 +43,34 @@ class TorchFT:
         ]
         if task_pods.task == task:
             return shared
-        groups = [member for member in world.members if _training_tasks(member, task)]
-        if place.member not in groups:
+        groups = [sub_job for sub_job in world.sub_jobs if _training_tasks(sub_job, task)]
+        if place.sub_job not in groups:
             return shared  # a sub-job whose tasks have no pods
         address = place.arguments.get("address") or _lighthouse(place, task)
         return (
             *shared,
             variable("TORCHFT_LIGHTHOUSE", address),
             variable("TORCHFT_QUORUM_RETRIES", RETRIES),
-            variable("REPLICA_GROUP_ID", _group_number(groups, place.member)),
+            variable("REPLICA_GROUP_ID", _group_number(groups, place.sub_job)),
             variable("NUM_REPLICA_GROUPS", len(groups)),
             *_TORCHRUN.variables(_own_world(place, task), task_pods, container),
         )
 
 
-def _training_tasks(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
+def _training_tasks(sub_job: WorldSubJob, lighthouse: str) -> tuple[TaskPods, ...]:
     """Return the tasks of a sub-job that have pods and are not the lighthouse."""
     return tuple(
         task_pods
-        for task_pods in member.tasks
+        for task_pods in sub_job.tasks
         if task_pods.task != lighthouse and task_pods.pods > 0
     )
 
 
-def _group_number(groups: Sequence[WorldMember], member: WorldMember) -> int:
+def _group_number(groups: Sequence[WorldSubJob], sub_job: WorldSubJob) -> int:
     """Return the number of a replica group, stable in scaling with one replicatedJob."""
     if len({each.group for each in groups}) == 1:
-        return member.number
-    return [each.name for each in groups].index(member.name)
+        return sub_job.number
+    return [each.name for each in groups].index(sub_job.name)
 
 
 def _lighthouse(place: PluginContext, task: str) -> str:
@@ -79,19 +79,23 @@ def _lighthouse(place: PluginContext, task: str) -> str:
     port = place.number("port", PORT)
     if found is None:
         return f"http://localhost:{port}"
-    member, task_pods = found
-    return f"http://{place.hosts.service(place.world, place.member, member, task_pods)}:{port}"
+    sub_job, task_pods = found
+    return f"http://{place.hosts.service(place.world, place.sub_job, sub_job, task_pods)}:{port}"
 
 
 def _own_world(place: PluginContext, lighthouse: str) -> PluginContext:
     """Return the context of a sub-job as a world of its own, for its torchrun."""
-    member = replace(place.member, tasks=_training_tasks(place.member, lighthouse))
+    sub_job = replace(place.sub_job, tasks=_training_tasks(place.sub_job, lighthouse))
     world: World = replace(
-        place.world, members=(member,), by_name={member.name: member}, minimum=1, size=member.pods
+        place.world,
+        sub_jobs=(sub_job,),
+        by_name={sub_job.name: sub_job},
+        minimum=1,
+        size=sub_job.pods,
     )
     given = {
         name: text
         for name, text in place.arguments.items()
         if name in ("nproc-per-node", "timeout")
     }
-    return replace(place, world=world, member=member, arguments=given)
+    return replace(place, world=world, sub_job=sub_job, arguments=given)

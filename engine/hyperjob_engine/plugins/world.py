@@ -38,7 +38,7 @@ class TaskPods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldMember:
+class WorldSubJob:
     """One sub-job in the world; `cluster` is empty if it has none yet.
 
     `number` is its index in its replicatedJob, which scaling does not change.
@@ -73,18 +73,18 @@ class World:
     generation: int
     minimum: int
     size: int
-    members: tuple[WorldMember, ...]
-    by_name: Mapping[str, WorldMember]
+    sub_jobs: tuple[WorldSubJob, ...]
+    by_name: Mapping[str, WorldSubJob]
     quorum: int | None = None
     checkpoint_dir: str = ""
     resume_step: int | None = None
 
-    def first(self, task: str = "") -> tuple[WorldMember, TaskPods] | None:
+    def first(self, task: str = "") -> tuple[WorldSubJob, TaskPods] | None:
         """Return the first task with pods, or the first with pods and this name."""
         wanted = (
-            (member, task_pods)
-            for member in self.members
-            for task_pods in member.tasks
+            (sub_job, task_pods)
+            for sub_job in self.sub_jobs
+            for task_pods in sub_job.tasks
             if task_pods.pods > 0 and task in ("", task_pods.task)
         )
         return next(wanted, None)
@@ -100,21 +100,21 @@ def world_of(
     minimum: int,
 ) -> World:
     """Return the world of all sub-jobs, which are in the order of the spec."""
-    members: list[WorldMember] = []
+    made: list[WorldSubJob] = []
     offset = 0
     for index, sub_job in enumerate(sub_jobs):
-        tasks = tuple(_tasks_from(sub_job.size.template, offset))
-        member = WorldMember(
-            name=sub_job.name,
-            group=sub_job.group.name,
-            index=index,
-            attempt=attempts.get(sub_job.name, 0),
-            cluster=clusters.get(sub_job.name, ""),
-            tasks=tasks,
-            number=sub_job.index,
+        made.append(
+            WorldSubJob(
+                name=sub_job.name,
+                group=sub_job.group.name,
+                index=index,
+                attempt=attempts.get(sub_job.name, 0),
+                cluster=clusters.get(sub_job.name, ""),
+                tasks=tuple(_tasks_from(sub_job.size.template, offset)),
+                number=sub_job.index,
+            )
         )
-        members.append(member)
-        offset += member.pods
+        offset += made[-1].pods
     return World(
         hyperjob=hyperjob.name,
         uid=hyperjob.uid,
@@ -122,8 +122,8 @@ def world_of(
         generation=generation,
         minimum=minimum,
         size=offset,
-        members=tuple(members),
-        by_name={member.name: member for member in members},
+        sub_jobs=tuple(made),
+        by_name={each.name: each for each in made},
         quorum=hyperjob.quorum,
         checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
         resume_step=hyperjob.resume_step,
@@ -219,8 +219,8 @@ class Hosts:
     def name(
         self,
         world: World,
-        seen_from: WorldMember,
-        member: WorldMember,
+        seen_from: WorldSubJob,
+        sub_job: WorldSubJob,
         task_pods: TaskPods,
         index: int,
     ) -> str:
@@ -229,39 +229,39 @@ class Hosts:
         Within a sub-job it is a name of Volcano's headless Service, which needs no DNS across
         clusters.
         """
-        pod = f"{member.name}-{task_pods.task}-{index}"
-        if member.name == seen_from.name:
-            return f"{pod}.{member.name}"
-        if not member.cluster and self.names_clusters:
+        pod = f"{sub_job.name}-{task_pods.task}-{index}"
+        if sub_job.name == seen_from.name:
+            return f"{pod}.{sub_job.name}"
+        if not sub_job.cluster and self.names_clusters:
             raise UnknownHostError(
-                f"waits for the cluster of {member.name}, whose pods it looks up"
+                f"waits for the cluster of {sub_job.name}, whose pods it looks up"
             )
         return fill(
             self.pattern,
             {
                 "pod": pod,
-                "service": member.name,
+                "service": sub_job.name,
                 "namespace": world.namespace,
-                "cluster": member.cluster,
+                "cluster": sub_job.cluster,
             },
         )
 
     def service(
-        self, world: World, seen_from: WorldMember, member: WorldMember, task_pods: TaskPods
+        self, world: World, seen_from: WorldSubJob, sub_job: WorldSubJob, task_pods: TaskPods
     ) -> str:
         """Return a name for the only pod of a sub-job that does not depend on its cluster.
 
         It is the name of its Service, without pod and cluster; the name of the pod if the pattern
         has no Service.
         """
-        if member.name == seen_from.name or len(member.tasks) > 1 or task_pods.pods > 1:
-            return self.name(world, seen_from, member, task_pods, 0)
+        if sub_job.name == seen_from.name or len(sub_job.tasks) > 1 or task_pods.pods > 1:
+            return self.name(world, seen_from, sub_job, task_pods, 0)
         labels = self.pattern.split(".")
         rest = [label for label in labels if label not in ("{pod}", "{cluster}")]
         glued = any("{pod}" in label or "{cluster}" in label for label in rest)
         if glued or "{service}" not in rest:
-            return self.name(world, seen_from, member, task_pods, 0)
-        return fill(".".join(rest), {"service": member.name, "namespace": world.namespace})
+            return self.name(world, seen_from, sub_job, task_pods, 0)
+        return fill(".".join(rest), {"service": sub_job.name, "namespace": world.namespace})
 
     @property
     def names_clusters(self) -> bool:
@@ -283,13 +283,13 @@ class PluginContext:
     """The sub-job for which a plugin is called, its world and the plugin's arguments."""
 
     world: World
-    member: WorldMember
+    sub_job: WorldSubJob
     hosts: Hosts
     arguments: Mapping[str, str]
 
-    def host(self, member: WorldMember, task_pods: TaskPods, index: int = 0) -> str:
+    def host(self, sub_job: WorldSubJob, task_pods: TaskPods, index: int = 0) -> str:
         """Return the name by which this sub-job's pods look up a pod; raises UnknownHostError."""
-        return self.hosts.name(self.world, self.member, member, task_pods, index)
+        return self.hosts.name(self.world, self.sub_job, sub_job, task_pods, index)
 
     def number(self, name: str, default: int) -> int:
         """Return the number of an argument `--name=number`, else the default."""

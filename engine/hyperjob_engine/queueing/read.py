@@ -478,7 +478,7 @@ def _request(
     if child.job is None:
         return request
     existing = child.report.pods.pending + child.report.pods.running if child.report else 0
-    if grows or existing > sub_job.size.together:
+    if grows or existing > sub_job.size.fewest:
         spec = child.job.spec
         demand, everything = demand_of(spec, existing=existing), demand_of_all(spec)
         return replace(request, demand=demand, everything=everything)

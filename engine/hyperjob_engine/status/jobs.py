@@ -137,7 +137,7 @@ def told_by_pods(
             return None
         if _is_enough(template, trouble, found.pods, report):
             return report.reason, text
-    elif report.pods.running >= outlook.sub_job.size.together and (
+    elif report.pods.running >= outlook.sub_job.size.fewest and (
         part := part_text(outlook.sub_job, report)
     ):
         return report.reason, f"{part}; {text}"
@@ -391,7 +391,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
 def part_text(sub_job: SubJob, report: ReportedStatus | None) -> str:
     """Return with how many pods a sub-job runs that may run with fewer than all; empty with all."""
     size = sub_job.size
-    if report is None or report.phase is not JobPhase.RUNNING or size.together >= size.pods:
+    if report is None or report.phase is not JobPhase.RUNNING or size.fewest >= size.pods:
         return ""
     number = report.pods.running + report.pods.succeeded
     return f"runs with {number} of {size.pods} pods" if number < size.pods else ""

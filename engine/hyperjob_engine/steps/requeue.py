@@ -125,12 +125,12 @@ _NO_RUN_TIME: Final[Collection[TimeUse | None]] = frozenset(
 
 def with_deadline(observed: Observed) -> Observed:
     """Return the observation; after the deadline its sub-jobs count as suspended."""
-    if not passed(observed):
+    if not overdue(observed):
         return observed
     return replace(observed, hyperjob=replace(observed.hyperjob, suspend=True))
 
 
-def passed(observed: Observed) -> str:
+def overdue(observed: Observed) -> str:
     """Return which deadline has passed; empty before it, and without one."""
     deadline, left = observed.hyperjob.deadline, _time_left(observed)
     if deadline is None or left is None or left > timedelta():
@@ -155,7 +155,7 @@ def stopping(observed: Observed, members: Sequence[Member]) -> End | Object | No
 
     None while the planned stop goes on, and before the deadline.
     """
-    late = passed(observed)
+    late = overdue(observed)
     if not late:
         return None
     end = End(completed=False, reason=Reason.DEADLINE_EXCEEDED, why=late)

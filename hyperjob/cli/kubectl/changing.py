@@ -20,7 +20,7 @@ from hyperjob_core.kube.errors import KubeError, NotFound
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def waiting(default: str) -> Callable[[_F], _F]:
+def wait_options(default: str) -> Callable[[_F], _F]:
     """Return a decorator that adds `--wait` and `--timeout` to a command."""
 
     def decorate(function: _F) -> _F:

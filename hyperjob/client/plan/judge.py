@@ -118,7 +118,7 @@ def pieces(
                 accelerator=accelerator,
                 accelerators=item.size.accelerators or 0,
                 pods=item.size.pods,
-                fewest=item.size.together,
+                fewest=item.size.fewest,
                 phase=string(record.get("phase")),
                 message=overflow or ("" if cluster else message),
                 elsewhere=_elsewhere(

@@ -56,6 +56,6 @@ def failed(message: str, *, remedy: str) -> CheckResult:
     return CheckResult(Status.FAILED, message, remedy)
 
 
-def go_together(one: str, other: str) -> bool:
+def are_compatible(one: str, other: str) -> bool:
     """Return whether two releases are compatible: they differ at most in the patch number."""
     return one.split(".")[:2] == other.split(".")[:2]

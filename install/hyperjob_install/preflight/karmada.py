@@ -30,8 +30,8 @@ from hyperjob_install.interpreters import (
 from hyperjob_install.preflight.finding import (
     ONE_RELEASE,
     CheckResult,
+    are_compatible,
     failed,
-    go_together,
     ok,
     warning,
 )
@@ -212,7 +212,7 @@ def leads(observed: ObservedPlane) -> CheckResult:
             remedy=_START,
         )
     version = leader.version or "unknown"
-    if not go_together(leader.version, __version__):
+    if not are_compatible(leader.version, __version__):
         return warning(
             f"{leader.holder} leads: its release is {version}, and this is {__version__}",
             remedy=ONE_RELEASE,

@@ -17,8 +17,8 @@ from hyperjob_core.kube.errors import KubeError
 from hyperjob_install.preflight.finding import (
     ONE_RELEASE,
     CheckResult,
+    are_compatible,
     failed,
-    go_together,
     ok,
     warning,
 )
@@ -138,7 +138,7 @@ def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
     apart = [
         f"{who} is {version}"
         for who, version in others.items()
-        if not go_together(version, release)
+        if not are_compatible(version, release)
     ]
     if apart:
         return warning(

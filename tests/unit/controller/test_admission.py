@@ -290,7 +290,7 @@ async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_al
         looks.append(waits)
         return waits
 
-    admission.passed(replace(waits, verdict=verdict), look)
+    admission.after_pass(replace(waits, verdict=verdict), look)
     assert (looks, entry.rests) == ([], 3)
 
 

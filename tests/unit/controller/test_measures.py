@@ -171,7 +171,7 @@ def test_what_was_written_and_done_arrives_in_the_series() -> None:
     for old, new, _ in CHANGES.values():
         meter.written(observed(hyperjob(status=old)).hyperjob, new, now=NOW)
     meter.carried_out(observed(hyperjob()).hyperjob, [GATE], now=NOW)
-    meter.passed(plan(observed(hyperjob(), clusters=(cluster("a", 0),))))
+    meter.placed(plan(observed(hyperjob(), clusters=(cluster("a", 0),))))
     meter.refused("Invalid")
     assert counts("hyperjob_queue_wait_seconds_sum", queue="") == 245
     assert counts("hyperjob_gang_wait_seconds_count", outcome="gave_back") == 1

@@ -9,6 +9,12 @@ from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| ([a-z-]+) \| (.+) \| ([a-z, ]*)\|$", re.MULTILINE)
+ONE_MEANING = {
+    "passed": {"passed", "passed_over"},
+    "together": {"together"},
+    "waiting": {"Waiting", "waiting", "waiting_kind"},
+}
+"""Words that once had four to seven meanings each, and the public names that have them now."""
 DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -37,6 +43,19 @@ def test_the_glossary_has_at_most_forty_words_in_use_and_none_that_is_to_be_avoi
     avoided = {word for _, _, never in rows() for word in never.replace(",", " ").split()}
     assert avoided
     assert (unused, avoided & names) == (set(), set())
+
+
+def test_a_word_that_had_many_meanings_is_in_no_other_name() -> None:
+    names = {
+        node.name
+        for package in PACKAGES.values()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, DEFINED) and not node.name.startswith("_")
+    }
+    assert {
+        word: {name for name in names if word in name.lower().split("_")} for word in ONE_MEANING
+    } == ONE_MEANING
 
 
 def test_the_words_of_a_name_are_told_apart() -> None:

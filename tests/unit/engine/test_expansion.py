@@ -1,7 +1,7 @@
 import pytest
 
 from hyperjob_core.api.defaults import complete_template
-from hyperjob_engine.expansion.expand import expand, sub_jobs, together_of
+from hyperjob_engine.expansion.expand import expand, fewest_of, sub_jobs
 from hyperjob_engine.expansion.members import adoptions, conflict, members_of, resize
 from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
@@ -328,7 +328,7 @@ def test_the_pods_that_start_together_are_those_of_volcanos_pod_group(
         for replicas, least in tasks
     ]
     job: Object = {"tasks": made, **({} if wanted is None else {"minAvailable": wanted})}
-    assert together_of(job, existing) == together
+    assert fewest_of(job, existing) == together
 
 
 def test_a_sub_job_asks_for_the_pods_that_start_together_and_counts_all_its_accelerators() -> None:
@@ -336,4 +336,4 @@ def test_a_sub_job_asks_for_the_pods_that_start_together_and_counts_all_its_acce
     (found,) = expand(parse_hyperjob(hyperjob(group(replicas=1, templateSpec=elastic))))
     made = found.sizes[0]
     assert made.demand["nvidia.com/gpu"] == whole(1)
-    assert (made.together, made.pods, made.accelerators) == (1, 200, 200)
+    assert (made.fewest, made.pods, made.accelerators) == (1, 200, 200)

@@ -186,7 +186,7 @@ def test_pods_of_other_sub_jobs_are_let_in(own: list[str] | None, wanted: list[s
     fields = {} if own is None else {"plugins": {"svc": own}}
     found, (first, *_) = parsed(group(templateSpec=template(**fields)), plugins={"svc": []})
     whole = world(found, [first])
-    made = equip(found, first.size.template, whole.members[0], whole)
+    made = equip(found, first.size.template, whole.sub_jobs[0], whole)
     assert made.template["plugins"]["svc"] == wanted
 
 
@@ -207,7 +207,7 @@ def test_init_containers_are_told_too() -> None:
     spec["tasks"][0]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "i"}]
     found, (first,) = parsed(group(replicas=1, templateSpec=spec), plugins={"env": []})
     whole = world(found, [first])
-    made = equip(found, first.size.template, whole.members[0], whole)
+    made = equip(found, first.size.template, whole.sub_jobs[0], whole)
     pod = made.template["tasks"][0]["template"]["spec"]
     assert pod["initContainers"][0]["env"] == pod["containers"][0]["env"]
 

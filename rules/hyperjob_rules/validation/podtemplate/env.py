@@ -170,7 +170,7 @@ FIELD: Final = Type(
     "ObjectFieldSelector", "a reference to a field of the pod", required("fieldPath")
 )
 RESOURCE_OF_FILE: Final = Type(
-    "ResourceFieldSelector", "a reference to a resource", together=(_resource_of_file,)
+    "ResourceFieldSelector", "a reference to a resource", across=(_resource_of_file,)
 )
 KEY: Final = Type(
     "KeySelector",
@@ -184,7 +184,7 @@ SOURCE: Final = Type(
     pointer("fieldRef", struct(FIELD, field_ref(POD_FIELDS))),
     pointer(
         "resourceFieldRef",
-        struct(Type("ResourceFieldSelector", "a resource", together=(_resource_of_env,))),
+        struct(Type("ResourceFieldSelector", "a resource", across=(_resource_of_env,))),
     ),
     pointer("configMapKeyRef", struct(KEY)),
     pointer("secretKeyRef", struct(KEY)),
@@ -206,7 +206,7 @@ ENV_VAR: Final = Type(
     "a variable",
     required("name", form(formats.relaxed_env_var_name)),
     optional("valueFrom", struct(SOURCE)),
-    together=(_one_source,),
+    across=(_one_source,),
 )
 REFERENCE: Final = Type(
     "EnvFromReference",
@@ -219,5 +219,5 @@ ENV_FROM_SOURCE: Final = Type(
     optional("prefix", form(formats.relaxed_env_var_name)),
     pointer("configMapRef", struct(REFERENCE)),
     pointer("secretRef", struct(REFERENCE)),
-    together=(_one_source_of_all,),
+    across=(_one_source_of_all,),
 )

@@ -10,11 +10,11 @@ from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Pod,
 from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, rule
 
 
-def struct(kind: Type, *together: Check) -> Maker:
+def struct(kind: Type, *across: Check) -> Maker:
     """Walk the object in the field; `together` is called after that walk."""
 
     def make(cell: Cell) -> Check:
-        walk, name = kind.walk_then(*together), cell.field
+        walk, name = kind.walk_then(*across), cell.field
 
         def check(value: Object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
             walk(value, obj, Path((name, path)), pod, report)
@@ -60,11 +60,11 @@ class Unique(NamedTuple):
         return cell.rule(what, self.kind, self.text, cause, f"change {self.field} of {noun}")
 
 
-def items(kind: Type, *unique: Unique, together: Collection[Check] = ()) -> Maker:
+def items(kind: Type, *unique: Unique, across: Collection[Check] = ()) -> Maker:
     """Walk every object of a list; `together` is called with each item after its own walk."""
 
     def make(cell: Cell) -> Check:
-        walk, name = kind.walk_then(*together), cell.field
+        walk, name = kind.walk_then(*across), cell.field
         fixed = any(key.taken for key in unique)
         keys = [(key, key.declare(cell, kind.noun)) for key in unique]
 

@@ -140,7 +140,7 @@ POD_SECURITY: Final = Type(
                 required("name", held((SYSCTL_NAME, _is_no_sysctl), regex=SYSCTL)),
             ),
             Unique("name"),
-            together=(_sysctl_of_host,),
+            across=(_sysctl_of_host,),
         ),
     ),
     pointer("fsGroupChangePolicy", enum("Always", "OnRootMismatch")),
@@ -148,7 +148,7 @@ POD_SECURITY: Final = Type(
     pointer("seLinuxChangePolicy", enum("MountOption", "Recursive")),
     pointer("seccompProfile", code(_seccomp)),
     pointer("appArmorProfile", code(_app_armor)),
-    together=(_windows,),
+    across=(_windows,),
 )
 CONTAINER_SECURITY: Final = Type(
     "SecurityContext",
@@ -158,7 +158,7 @@ CONTAINER_SECURITY: Final = Type(
     pointer("procMount", enum("Default", "Unmasked"), code(_proc_mount)),
     pointer("seccompProfile", code(_seccomp)),
     pointer("appArmorProfile", code(_app_armor)),
-    together=(_escalation,),
+    across=(_escalation,),
 )
 
 
@@ -202,7 +202,7 @@ HTTP: Final = Type(
 )
 TCP: Final = Type("TCPSocketAction", "a TCP probe or hook", always("port", code(_port), default=0))
 GRPC: Final = Type("GRPCAction", "a gRPC probe", always("port", code(_port), default=0))
-SLEEP_ACTION: Final = Type("SleepAction", "a hook that sleeps", together=(_sleep,))
+SLEEP_ACTION: Final = Type("SleepAction", "a hook that sleeps", across=(_sleep,))
 
 HANDLER: Final = one_of(
     "Handler",
@@ -217,7 +217,7 @@ HANDLER: Final = one_of(
     none=("must specify a handler type", "add exec, httpGet, tcpSocket or grpc"),
     twice=("may not specify more than 1 handler type", "keep one of them"),
 )
-HOOK: Final = Type("LifecycleHandler", "a hook", together=(HANDLER,))
+HOOK: Final = Type("LifecycleHandler", "a hook", across=(HANDLER,))
 LIFECYCLE: Final = Type(
     "Lifecycle",
     "a lifecycle",
@@ -234,7 +234,7 @@ PROBE: Final = Type(
     optional("successThreshold", NOT_NEGATIVE),
     optional("failureThreshold", NOT_NEGATIVE),
     pointer("terminationGracePeriodSeconds", at_least(1, text="must be greater than 0")),
-    together=(HANDLER,),
+    across=(HANDLER,),
 )
 
 

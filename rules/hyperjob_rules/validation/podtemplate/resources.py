@@ -235,7 +235,7 @@ def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: 
 
 
 def _of_containers(spec: Object, name: str) -> Quantity:
-    """Return what the containers of a pod request together, as the Kubernetes scheduler counts.
+    """Return what the containers of a pod request across, as the Kubernetes scheduler counts.
 
     It is the larger of the sum over containers and sidecars and of the largest init container,
     which runs beside the sidecars before it.
@@ -264,5 +264,5 @@ REQUIREMENTS: Final = Type(
     "ResourceRequirements",
     "the resources of a container",
     optional("claims", code(_claims)),
-    together=(_of_container,),
+    across=(_of_container,),
 )

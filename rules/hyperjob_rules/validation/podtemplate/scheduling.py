@@ -178,7 +178,7 @@ def _term(name: str, *values: Maker) -> Type:
                 )
             ),
         ),
-        optional("matchFields", items(Type("", "", together=(_field,)))),
+        optional("matchFields", items(Type("", "", across=(_field,)))),
     )
 
 
@@ -231,7 +231,7 @@ POD_TERM: Final = Type(
         detail="can not be empty",
         remedy="set topologyKey, such as kubernetes.io/hostname",
     ),
-    together=(clashing_keys,),
+    across=(clashing_keys,),
 )
 NEAR: Final = Type(
     "PodAffinity",
@@ -318,7 +318,7 @@ SPREAD: Final = Type(
     pointer("nodeTaintsPolicy", enum("Honor", "Ignore")),
     optional("matchLabelKeys", code(_needs_selector), each(form(formats.qualified_name))),
     optional("labelSelector", struct(SELECTOR)),
-    together=(clashing_keys,),
+    across=(clashing_keys,),
 )
 
 

@@ -114,7 +114,7 @@ DOWNWARD_FILE: Final = Type(
     required("path", file),
     pointer("fieldRef", struct(FIELD, field_ref(FILE_FIELDS))),
     pointer("mode", MODE),
-    together=(_references,),
+    across=(_references,),
 )
 DOWNWARD: Final = Type(
     "DownwardAPIVolumeSource",
@@ -141,7 +141,7 @@ BUNDLE_SOURCE: Final = Type(
     "ClusterTrustBundleProjection",
     "a trust bundle",
     required("path", file),
-    together=(exactly_one("name", "signerName", none=BUNDLE, twice=BUNDLE_TWICE),),
+    across=(exactly_one("name", "signerName", none=BUNDLE, twice=BUNDLE_TWICE),),
 )
 PROJECTED: Final = Type(
     "ProjectedVolumeSource",
@@ -161,7 +161,7 @@ PROJECTED: Final = Type(
             )
         ),
     ),
-    together=(_projected,),
+    across=(_projected,),
 )
 
 
@@ -300,7 +300,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
             required("iqn", TARGET),
             optional("initiatorName", TARGET),
             optional("lun", between(0, 255)),
-            together=(_iscsi,),
+            across=(_iscsi,),
         )
     ),
     "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
@@ -308,7 +308,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
         Type(
             "FlockerVolumeSource",
             "a flocker volume",
-            together=(
+            across=(
                 exactly_one(
                     "datasetName",
                     "datasetUUID",
@@ -342,7 +342,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
             "FCVolumeSource",
             "a fibre channel volume",
             pointer("lun", between(0, 255)),
-            together=(
+            across=(
                 exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
                 _unit,
             ),
@@ -378,7 +378,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
     "projected": struct(PROJECTED),
     "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),
     "csi": _only("CSIVolumeSource", "a csi volume", "driver"),
-    "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", together=(_claim,))),
+    "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", across=(_claim,))),
     "image": struct(
         Type(
             "ImageVolumeSource",
@@ -393,7 +393,7 @@ VOLUME: Final = Type(
     "Volume",
     "a volume",
     required("name", form(formats.dns1123_label)),
-    together=(
+    across=(
         one_of(
             "Volume",
             "a volume",

@@ -208,7 +208,7 @@ DNS_CONFIG: Final = Type(
         held((SEARCH_LENGTH, lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH)),
         each(code(_search)),
     ),
-    optional("options", items(Type("PodDNSConfigOption", "a DNS option", together=(_option,)))),
+    optional("options", items(Type("PodDNSConfigOption", "a DNS option", across=(_option,)))),
 )
 HOST_ALIAS: Final = Type(
     "HostAlias",
@@ -268,7 +268,7 @@ CONTAINER: Final = Type(
         items(
             VOLUME_MOUNT,
             Unique("mountPath", INVALID, "must be unique"),
-            together=(mount_rules,),
+            across=(mount_rules,),
         ),
         code(clashes),
     ),
@@ -284,7 +284,7 @@ CONTAINER: Final = Type(
     optional(
         "resizePolicy",
         items(
-            Type("ContainerResizePolicy", "a resizePolicy", together=(_resize,)),
+            Type("ContainerResizePolicy", "a resizePolicy", across=(_resize,)),
             Unique("resourceName", of_item=True),
         ),
     ),
@@ -366,7 +366,7 @@ CLAIM: Final = Type(
     required("name", form(formats.dns1123_label)),
     optional("resourceClaimName", form(formats.dns1123_subdomain)),
     optional("resourceClaimTemplateName", form(formats.dns1123_subdomain)),
-    together=(
+    across=(
         exactly_one(
             "resourceClaimName", "resourceClaimTemplateName", none=CLAIM_ONE, twice=CLAIM_BOTH
         ),
@@ -377,7 +377,7 @@ POD_SPEC: Final = Type(
     "a pod",
     required(
         "containers",
-        items(CONTAINER, Unique("name"), together=(main_container,)),
+        items(CONTAINER, Unique("name"), across=(main_container,)),
         code(host_ports),
         remedy="add a container",
     ),
@@ -386,7 +386,7 @@ POD_SPEC: Final = Type(
         items(
             CONTAINER,
             Unique("name", taken=lambda pod: pod.containers),
-            together=(init_container,),
+            across=(init_container,),
         ),
     ),
     optional(

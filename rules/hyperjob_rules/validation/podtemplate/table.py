@@ -109,12 +109,12 @@ class Type:
     """The fields of one API type, in the order in which they are checked."""
 
     def __init__(
-        self, name: str, noun: str, *fields: Field, together: Collection[Check] = ()
+        self, name: str, noun: str, *fields: Field, across: Collection[Check] = ()
     ) -> None:
         self.name = name
         self.noun = noun
         self._rows = tuple(field(self) for field in fields)
-        self._together = tuple(together)
+        self._together = tuple(across)
         self.walk = self.walk_then()
 
     def walk_then(self, *checks: Check) -> Check:
@@ -122,7 +122,7 @@ class Type:
         return _walk(self._rows, (*self._together, *checks))
 
 
-def _walk(rows: tuple[FieldRow, ...], together: tuple[Check, ...]) -> Check:
+def _walk(rows: tuple[FieldRow, ...], across: tuple[Check, ...]) -> Check:
     """Compile rows to the walk of an object; `together` are called after all rows."""
     position = {row.name: number for number, row in enumerate(rows)}
     needed = frozenset(number for number, row in enumerate(rows) if row.absent is not None)
@@ -142,7 +142,7 @@ def _walk(rows: tuple[FieldRow, ...], together: tuple[Check, ...]) -> Check:
                     absent(value, obj, path, pod, report)
             elif zero is not None:
                 zero(value, obj, path, pod, report)
-        for check in together:
+        for check in across:
             check(obj, holder, path, pod, report)
 
     return walk
