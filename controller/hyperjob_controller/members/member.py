@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from hyperjob_controller.watchdog import InTurn
 from hyperjob_core.api.meta import Object
@@ -52,22 +52,14 @@ While members are listed again, what was kept of them before takes as much once 
 """
 
 
-class Keeper(Protocol):
-    """The reader of a member."""
-
-    def exceed(self, why: str) -> None:
-        """Keep nothing of the member."""
-        ...
-
-
 class Budget:
     """Counts the bytes that are kept of each member."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
-        self._kept: Counter[Keeper] = Counter()
+        self._kept: Counter[Member] = Counter()
 
-    def charge(self, keeper: Keeper, size: int) -> None:
+    def charge(self, keeper: "Member", size: int) -> None:
         """Count more bytes of a member, or fewer; beyond the most, nothing is kept of the largest.
 
         A member that sends without end thus takes the memory from itself, and from no other.
@@ -79,7 +71,7 @@ class Budget:
             of = f"{self._kept.pop(largest)} of {total} bytes"
             largest.exceed(f"{of} of all members are of this one, and {self._most} are the most")
 
-    def clear(self, keeper: Keeper) -> None:
+    def clear(self, keeper: "Member") -> None:
         """Count nothing of a member any more."""
         self._kept.pop(keeper, None)
 

@@ -81,28 +81,11 @@ class LoopClock:
 
 
 K = TypeVar("K", bound=Hashable)
-K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 _BASE = 0.005
 _CAP = 1000.0
 _QPS = 10.0
 _BURST = 100
-
-
-class RateLimiter(Protocol[K_contra]):
-    """Computes how long an item waits before its next try."""
-
-    def when(self, item: K_contra) -> float:
-        """Count one more failure and give the wait in seconds."""
-        ...
-
-    def forget(self, item: K_contra) -> None:
-        """Reset the failures of an item."""
-        ...
-
-    def failures(self, item: K_contra) -> int:
-        """Count the item's failures since it was forgotten last."""
-        ...
 
 
 class ItemBackoff(Generic[K]):
@@ -164,7 +147,7 @@ class TokenBucket:
         self._filled = now
 
 
-class DefaultLimiter(Generic[K]):
+class DefaultLimiter(ItemBackoff[K]):
     """The longer of the item's own back-off and the bucket for all items."""
 
     def __init__(
@@ -176,17 +159,9 @@ class DefaultLimiter(Generic[K]):
         burst: int = _BURST,
         clock: Clock | None = None,
     ) -> None:
-        self._items: ItemBackoff[K] = ItemBackoff(base=base, cap=cap)
+        super().__init__(base=base, cap=cap)
         self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
 
     def when(self, item: K) -> float:
         """Count one more failure and give the wait in seconds."""
-        return max(self._items.when(item), self._bucket.reserve())
-
-    def forget(self, item: K) -> None:
-        """Reset the failures of an item."""
-        self._items.forget(item)
-
-    def failures(self, item: K) -> int:
-        """Count the item's failures since it was forgotten last."""
-        return self._items.failures(item)
+        return max(super().when(item), self._bucket.reserve())

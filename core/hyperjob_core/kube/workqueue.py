@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge, Histogram
 
-from hyperjob_core.kube.ratelimit import Cancellable, Clock, DefaultLimiter, LoopClock, RateLimiter
+from hyperjob_core.kube.ratelimit import Cancellable, Clock, DefaultLimiter, ItemBackoff, LoopClock
 from hyperjob_core.registry import REGISTRY
 
 T = TypeVar("T", bound=Hashable)
@@ -144,7 +144,7 @@ class WorkQueue(Generic[K]):
         self,
         name: str = "",
         *,
-        limiter: RateLimiter[K] | None = None,
+        limiter: ItemBackoff[K] | None = None,
         clock: Clock | None = None,
         namespace: Callable[[K], str] = lambda _: "",
         most: int | None = None,
@@ -155,7 +155,7 @@ class WorkQueue(Generic[K]):
         """
         self.name = name
         self._clock = clock or LoopClock()
-        self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
+        self._limiter: ItemBackoff[K] = limiter or DefaultLimiter(clock=self._clock)
         self._namespace = namespace
         # A dirty item waits in one of the two queues, or is in processing and waits after that.
         self._dirty: set[K] = set()
