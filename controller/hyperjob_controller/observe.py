@@ -27,6 +27,7 @@ from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
+from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.claimcopies import Claim, parse_claim
 from hyperjob_engine.model.observed import (
     Binding,
@@ -209,9 +210,11 @@ class Observer:
         return replace(
             seen,
             pods_left=members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout),
-            pods_refused=members.refused(*recorded),
-            unschedulable=members.unschedulable(*recorded, seen.now),
-            pod_troubles=members.troubles(*recorded, seen.now),
+            pods_refused=members.told(MemberFold.refused, *recorded),
+            unschedulable=members.told(MemberFold.unschedulable, *recorded, now=seen.now),
+            pod_troubles=members.told(
+                lambda fold, job: fold.trouble(job, seen.now), *recorded, now=seen.now
+            ),
         )
 
     def observe(self, seen: Observed) -> Observed:

@@ -21,6 +21,7 @@ from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERNODES, NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
+from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
 from hyperjob_engine.model.observed import Observed
 from hyperjob_sandbox.apiserver import ApiServer, errors
@@ -321,7 +322,7 @@ async def test_the_words_of_a_member_that_refuses_pods_are_known(world: World) -
     record = JobStatus(name="hj-g-0", replicated_job="g", index=0, cluster="east")
 
     def told() -> list[str]:
-        found = world.reader.refused("default", {"hj-g-0": record})
+        found = world.reader.told(MemberFold.refused, "default", {"hj-g-0": record})
         return [each.message for each in found.values()]
 
     await until(lambda: told() == [words])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from hyperjob_controller.members.member import MOST_BYTES, Budget, Member
 from hyperjob_controller.place import Place
@@ -32,14 +32,14 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.tasks import apart, cancel
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY
-from hyperjob_engine.members.fold import News
+from hyperjob_engine.members.fold import MemberFold, News
 from hyperjob_engine.model.members import MemberView, PodHeld
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.placement.capacity import not_ready_since
-from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _PAGES: Final = 8
 _CALL_SECONDS: Final = 15.0
@@ -239,44 +239,26 @@ class Members:
         member = self._members.get(cluster)
         return None if member is None else member.fold.failure(job)
 
-    def refused(self, namespace: str, records: Mapping[str, JobStatus]) -> dict[str, PodsRefused]:
-        """Return why the members of sub-jobs refuse their pods, by the name of the sub-job."""
+    def told(
+        self,
+        ask: Callable[[MemberFold, str], T | None],
+        namespace: str,
+        records: Mapping[str, JobStatus],
+        *,
+        now: datetime | None = None,
+    ) -> dict[str, T]:
+        """Return what the members say of sub-jobs, by name, where they say something.
+
+        With `now` only those do that are known at that time.
+        """
         found = {}
         for name, record in records.items():
             member = self._members.get(record.cluster)
-            why = None if member is None else member.fold.refused(f"{namespace}/{name}")
-            if why is not None:
-                found[name] = why
+            if member is not None and (now is None or member.is_known(now)):
+                answer = ask(member.fold, f"{namespace}/{name}")
+                if answer is not None:
+                    found[name] = answer
         return found
-
-    def troubles(
-        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
-    ) -> dict[str, PodsTrouble]:
-        """Return what troubles the pods of sub-jobs, by name, on the members that are known."""
-        known = self._known(records, now)
-        told = {
-            name: member.fold.trouble(f"{namespace}/{name}", now) for name, member in known.items()
-        }
-        return {name: trouble for name, trouble in told.items() if trouble is not None}
-
-    def unschedulable(
-        self, namespace: str, records: Mapping[str, JobStatus], now: datetime
-    ) -> dict[str, Unschedulable]:
-        """Return why Volcano finds no nodes for sub-jobs, by name, on members that are known."""
-        known = self._known(records, now)
-        told = {
-            name: member.fold.unschedulable(f"{namespace}/{name}") for name, member in known.items()
-        }
-        return {name: words for name, words in told.items() if words is not None}
-
-    def _known(self, records: Mapping[str, JobStatus], now: datetime) -> dict[str, Member]:
-        """Return the members of sub-jobs by the name of the sub-job, those that are known."""
-        found = {name: self._members.get(record.cluster) for name, record in records.items()}
-        return {
-            name: member
-            for name, member in found.items()
-            if member is not None and member.is_known(now)
-        }
 
     def state(self, now: datetime) -> dict[str, Object]:
         """Return what is known of each member, for the debug page."""
