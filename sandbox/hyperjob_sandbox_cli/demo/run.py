@@ -213,14 +213,15 @@ class Demo:
         """Print the trees, logs of processes, the table of HyperJobs, and what to try next."""
         if self._options.output == "json":
             return
+        width = self._console.width if self._console.is_terminal else sys.maxsize
         for each in result.hyperjobs:
             for line in tree.tree_lines(each, {}, {}):
+                line.truncate(width, overflow="ellipsis")
                 self._console.print(line, soft_wrap=True)
             if self._options.logs:
                 await self._logs(each)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
         table = await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")
-        width = self._console.width if self._console.is_terminal else None
         self._say("\n".join(line[:width].rstrip() for line in table.rstrip().splitlines()))
         unfinished = [each.key for each in result.hyperjobs if not each.has_ended]
         if unfinished:
