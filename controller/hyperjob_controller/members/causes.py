@@ -24,8 +24,7 @@ from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
-from hyperjob_engine.reasons.launchers import diagnosed, is_of_launcher
-from hyperjob_engine.reasons.pods import is_same
+from hyperjob_engine.reasons.pods import diagnosed, is_of_launcher, is_same
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from hyperjob_core.api.wire import (
     string,
     string_map,
 )
-from hyperjob_engine.reasons.launchers import diagnosed
-from hyperjob_engine.reasons.pods import follows, lost_a_peer
+from hyperjob_engine.reasons.pods import diagnosed, follows, lost_a_peer
 
 _TASK: Final = "volcano.sh/task-spec"
 _INDEX: Final = "volcano.sh/task-index"

@@ -14,7 +14,7 @@ import pytest
 
 from hyperjob.sdk import progress
 from hyperjob_core.api.status import ContainerFailure
-from hyperjob_engine.reasons.launchers import diagnosed
+from hyperjob_engine.reasons.pods import diagnosed
 
 FILE = Path(sys.modules[progress.__module__].__file__ or "")
 
