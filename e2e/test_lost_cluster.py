@@ -66,11 +66,26 @@ def one_or_two(world):
     return {**more_than_half(world, "trainer", *world.pair, replicas=2), "minReplicas": 1}
 
 
-async def test_an_elastic_hyperjob_goes_on_at_once_with_what_a_lost_cluster_leaves(scenario):
+def runs(number, reason):
+    """Whether a HyperJob runs with so many sub-jobs for a reason."""
+
+    def holds(found):
+        status = (found or {}).get("status") or {}
+        size = (status.get("alternatives") or [{}])[0]
+        return status.get("jobsReady") == f"{number}/{number}" and size.get("reason") == reason
+
+    return holds
+
+
+async def test_an_elastic_hyperjob_goes_on_with_what_a_lost_cluster_leaves_until_it_is_back(
+    scenario,
+):
     world = scenario.world
     lost, other = world.pair
-    checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1}
-    await scenario.apply(hyperjob("elastic", one_or_two(world), checkpoint=checkpoint))
+    checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
+    trainer = one_or_two(world)
+    trainer["templateSpec"]["runningEstimate"] = "10h"  # else it grows once it has run for longer
+    await scenario.apply(hyperjob("elastic", trainer, checkpoint=checkpoint))
     started = await scenario.until_phase("elastic", "Running")
     assert {job["cluster"] for job in started["status"]["jobs"]} == {lost, other}
     assert started["status"]["alternatives"][0]["name"] == "2"
@@ -87,22 +102,29 @@ async def test_an_elastic_hyperjob_goes_on_at_once_with_what_a_lost_cluster_leav
         (size,) = left["status"]["alternatives"]
         assert (size["name"], size["reason"]) == ("1", "LargestThatIsLeft")
         assert not left["status"].get("restarts"), "no program has failed"
+    grown = await scenario.until(HYPERJOBS, "elastic", runs(2, "Grew"), what="Running with both")
+    assert {job["cluster"] for job in grown["status"]["jobs"]} == {lost, other}
+    assert sorted(job.get("attempt", 0) for job in grown["status"]["jobs"]) == [0, 2]
+    assert not grown["status"].get("restarts"), "no program has failed"
     await scenario.kubectl("delete", "hyperjob", "elastic")
     await scenario.until_members_have(0)
     await scenario.until_free()
 
 
-async def test_an_elastic_hyperjob_starts_in_the_room_that_there_is(scenario):
+async def test_an_elastic_hyperjob_starts_in_the_room_that_there_is_and_takes_more_later(scenario):
     world = scenario.world
     one, other = world.pair
     await scenario.apply(hyperjob("filler", more_than_half(world, "filler", one)))
     await scenario.until_phase("filler", "Running")
-    await scenario.apply(hyperjob("elastic", one_or_two(world)))
+    await scenario.apply(hyperjob("elastic", one_or_two(world), quorum=1))
     started = await scenario.until_phase("elastic", "Running")
     (entry,) = started["status"]["jobs"]
     assert entry["cluster"] == other
     (size,) = started["status"]["alternatives"]
     assert (size["name"], size["reason"]) == ("1", "LargestWithRoom")
-    for name in ("elastic", "filler"):
-        await scenario.kubectl("delete", "hyperjob", name)
+    await scenario.kubectl("delete", "hyperjob", "filler")
+    grown = await scenario.until(HYPERJOBS, "elastic", runs(2, "Grew"), what="Running with both")
+    assert {job["cluster"] for job in grown["status"]["jobs"]} == {one, other}
+    assert {job.get("attempt", 0) for job in grown["status"]["jobs"]} == {0}, "none starts again"
+    await scenario.kubectl("delete", "hyperjob", "elastic")
     await scenario.until_free()

@@ -18,7 +18,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
     directory = tmp_path_factory.mktemp("processes")
-    reading = ["--members=logs", "--progress-interval=1", "--growth-interval=2"]
+    reading = ["--members=logs", "--progress-interval=1"]
     with training.open_process_world(settings, directory, controller=reading) as opened:
         yield opened
 

@@ -22,9 +22,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
-    grows = ["--members=logs", "--growth-interval=2"]
     directory = tmp_path_factory.mktemp("quorum")
-    with training.open_process_world(settings, directory, controller=grows) as opened:
+    with training.open_process_world(settings, directory, controller=["--members=logs"]) as opened:
         yield opened
 
 

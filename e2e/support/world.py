@@ -107,7 +107,7 @@ def open_world(
                     gang_timeout=gang_timeout,
                     cluster_lost_timeout=LOST_TIMEOUT,
                     address=settings.address,
-                    controller=controller,
+                    controller=["--growth-interval=2", *controller],
                     trainjobs=trainjobs,
                 )
             )

@@ -72,6 +72,8 @@ class Demand:
     estimates: Estimates = field(default_factory=Estimates)
     recurring: float = 0.0
     """Share of jobs that run the template of an earlier one of their size again."""
+    elastic: float = 0.0
+    """Share of jobs that take any number of sub-jobs between a quarter and four times their own."""
 
 
 def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[JobNumbers]:
@@ -92,7 +94,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     _check_load(demand, whole=whole, asked=sum(chosen), longest=longest)
     durations = _scaled(raw, chosen, demand.load * whole, longest)
     arrivals = sorted(_arrival(draw, demand.days) for _ in chosen)
-    digits = len(str(demand.jobs))
+    digits, any_size = len(str(demand.jobs)), random.Random(f"elastic {seed}")
     names, shares = list(demand.queues), list(demand.queues.values())
     return [
         JobNumbers(
@@ -104,6 +106,7 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
             queue=draw.choices(names, shares)[0],
             priority="urgent" if draw.random() < demand.urgent else "",
             estimate=_estimate(draw, duration, demand.estimates),
+            elastic=any_size.random() < demand.elastic,
         )
         for number, (arrival, duration, gpus, template) in enumerate(
             zip(arrivals, durations, chosen, templates, strict=True), start=1

@@ -11,6 +11,8 @@ _UNUSUAL = re.compile(r"[^a-z0-9-]+")
 _NAME_LIMIT = 40
 _ACCELERATOR = "nvidia.com/gpu"
 _PER_POD = 8
+_PARTS = 4
+"""An elastic job has about so many sub-jobs, can train with one and use so many times more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +32,19 @@ class JobNumbers:
     priority: str = ""
     estimate: float | None = None
     template: str = ""
+    elastic: bool = False
 
 
 def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 1800.0) -> Submission:
     """Return a job as a HyperJob with its times, which saves every `checkpoint` seconds; 0: never.
 
     A job of several pods is an automatic split over at most `max_domains` clusters. A sub-job that
-    fails or loses its cluster restarts the HyperJob.
+    fails or loses its cluster restarts the HyperJob. An `elastic` one has sub-jobs of one pod, of
+    which a quarter can train, and four times as many.
     """
     pods, each = divide(job.gpus, _PER_POD)
+    if job.elastic:
+        pods, each = divide(job.gpus, max(1, min(_PER_POD, job.gpus // _PARTS)))
     request = {_ACCELERATOR: str(each)} if each else {"cpu": "1"}
     container: Object = {
         "name": "main",
@@ -69,13 +75,7 @@ def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 180
     if checkpoint:
         every = max(1, round(checkpoint))
         spec["checkpoint"] = {"directory": "simulated", "intervalSeconds": every}
-    if pods > 1:
-        group["splitPolicy"] = {
-            "mode": "auto",
-            "accelerators": job.gpus,
-            "acceleratorType": _ACCELERATOR,
-        }
-        spec["maxDomains"] = max_domains
+    _spread(spec, job, pods, max_domains)
     return Submission(
         arrival=job.arrival,
         duration=max(1.0, job.duration),
@@ -88,6 +88,24 @@ def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 180
             "spec": spec,
         },
     )
+
+
+def _spread(spec: Object, job: JobNumbers, pods: int, max_domains: int) -> None:
+    """Let a job be several sub-jobs: of any number if it is elastic, else of an automatic split."""
+    (group,) = spec["replicatedJobs"]
+    if job.elastic:
+        template = group["templateSpec"]
+        template["minAvailable"] = template["tasks"][0]["replicas"] = 1
+        group |= {"minReplicas": max(1, pods // _PARTS), "replicas": pods}
+        group["maxReplicas"] = _PARTS * pods
+        spec["quorum"] = group["minReplicas"]
+    elif pods > 1:
+        group["splitPolicy"] = {
+            "mode": "auto",
+            "accelerators": job.gpus,
+            "acceleratorType": _ACCELERATOR,
+        }
+        spec["maxDomains"] = max_domains
 
 
 def divide(gpus: int, per_pod: int) -> tuple[int, int]:

@@ -23,14 +23,16 @@ class Run:
     """The progress of a job.
 
     `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: the
-    speed of its slowest cluster with all sub-jobs. It works while at least `minimum` of them run,
-    None for all of them; `expected` is their number in the status. `timer` ends the work at the
+    speed of its slowest cluster with all sub-jobs, of which `whole` are the usual number. It works
+    while at least `minimum` of them run, None for all of them; `expected` is their number in the
+    status. `timer` ends the work at the
     present rate. `broken` has the causes of the sub-jobs, by vcjob, that failed and do not run
     again yet.
     """
 
     life: Life
     minimum: int | None
+    whole: int | None = None
     expected: int = 0
     done: float = 0.0
     since: float = 0.0
@@ -66,9 +68,9 @@ class Runs:
         """Return whether any job progresses."""
         return any(run.rate for run in self._runs.values())
 
-    def begin(self, life: Life, *, minimum: int | None) -> None:
-        """Add a job."""
-        self._runs[life.job.key] = Run(life, minimum)
+    def begin(self, life: Life, *, minimum: int | None, whole: int | None = None) -> None:
+        """Add a job; `whole` is its usual number of sub-jobs, None: as many as it has."""
+        self._runs[life.job.key] = Run(life, minimum, whole)
 
     def get(self, key: str) -> Run | None:
         """Return the run of a job; None after its end."""
@@ -93,7 +95,7 @@ class Runs:
         running = len(speeds)
         wanted = max(run.expected, len(jobs))
         least = wanted if run.minimum is None else min(run.minimum, wanted)
-        rate = min(speeds) * running / wanted if running >= max(1, least) else 0.0
+        rate = min(speeds) * running / (run.whole or wanted) if running >= max(1, least) else 0.0
         was = run.rate
         self._set_rate(run, rate)
         if was and not rate:

@@ -249,7 +249,11 @@ class Simulation:
         self._coming -= 1
         life = self.history.lives[job.key] = Life(job)
         self._asked(job, job.gpus)
-        self.runs.begin(life, minimum=integer(at(job.hyperjob, "spec", "minAvailable")))
+        spec, whole = job.hyperjob["spec"], None
+        if spec["replicatedJobs"][0].get("minReplicas") is not None:
+            whole = spec["replicatedJobs"][0]["replicas"]
+        minimum = integer(spec.get("minAvailable")) or integer(spec.get("quorum"))
+        self.runs.begin(life, minimum=minimum, whole=whole)
         self.plane.create(HYPERJOBS, job.hyperjob)
 
     def _asked(self, job: Submission, change: int) -> None:

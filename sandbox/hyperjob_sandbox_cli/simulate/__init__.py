@@ -224,6 +224,7 @@ def _generated(scenario: Scenario, given: ScenarioFile, size: GeneratedSize) -> 
         urgent=given.urgent,
         estimates=given.estimates,
         recurring=given.recurring,
+        elastic=given.elastic,
     )
     largest = sum(sorted(sizes.values())[-given.max_domains :])
     jobs = generate(demand, accelerators=sum(sizes.values()), largest=largest, seed=size.seed)

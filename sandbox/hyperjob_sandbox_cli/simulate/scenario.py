@@ -24,8 +24,9 @@ class ScenarioFile(ScenarioPart):
     """A scenario file; without a file every field has its default.
 
     `queues` has the share of the generated jobs that go to each queue, `urgent` the share with a
-    high priority, `recurring` that of runs of an earlier one's template, `max_domains` the most
-    clusters of a generated or traced job, and `checkpoint_minutes` the time between checkpoints.
+    high priority, `recurring` that of runs of an earlier one's template, `elastic` that of
+    jobs with any number of sub-jobs, `max_domains` the most clusters of a generated or traced job,
+    and `checkpoint_minutes` the time between checkpoints.
     """
 
     shape: Literal["philly", "helios", "llm"] = "llm"
@@ -34,6 +35,7 @@ class ScenarioFile(ScenarioPart):
     )
     urgent: Share = 0.0
     recurring: Share = 0.0
+    elastic: Share = 0.0
     estimates: Estimates = Estimates()
     max_domains: Annotated[int, Field(ge=1)] = 4
     checkpoint_minutes: Amount = 30.0

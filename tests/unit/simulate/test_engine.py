@@ -60,6 +60,21 @@ def test_earlier_runs_of_a_template_say_which_alternative_ends_first() -> None:
     assert [life.waited for life in lives][-1] == pytest.approx(0.2 * HOUR, abs=90)
 
 
+def test_an_elastic_job_takes_what_no_other_can_start_with_and_gives_it_back() -> None:
+    elastic = jobs((0.0, 0.0, 0), (60.0, HOUR, 8), elastic=True)[1:]
+    (first, _, second) = jobs((0.0, HOUR / 2, 8), (0.0, 0.0, 0), (0.6 * HOUR, HOUR, 8))
+    history = simulate(scenario(clusters(2), [first, *elastic, second]))
+    life = history.lives["default/j1"]
+    sizes = [sum(segment.devices.values()) for segment in life.segments]
+    assert (max(sizes), sizes[-1]) == (16, 8)
+    assert life.stops == {}, "the others train on"
+    waited = history.lives["default/j2"].waited
+    assert waited is not None
+    assert waited < 2 * MINUTE
+    assert life.ended is not None
+    assert life.ended == pytest.approx(60 + 0.9 * HOUR, abs=3 * MINUTE)
+
+
 def test_a_job_larger_than_a_cluster_is_split_and_starts_together() -> None:
     history = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))))
     (segment,) = history.lives["default/j0"].segments
