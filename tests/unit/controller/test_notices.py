@@ -16,10 +16,7 @@ NEVER = 10_000.0
 
 
 class Training:
-    """The logs of two pods of two ranks; from second `fault` on a step takes `after` seconds.
-
-    The others wait for the last rank. `behind` are the seconds by which the clocks are behind.
-    """
+    """The logs of two pods of two ranks that wait for the last one, slow from second `fault` on."""
 
     def __init__(self, step: float, after: float, *, fault: float, behind: float = 0.0) -> None:
         self._step, self._after, self._fault, self._behind = step, after, fault, behind
