@@ -20,7 +20,7 @@ from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.lifecycle.failures import CAUSE_TIME_LIMIT
 
 if TYPE_CHECKING:
-    from hyperjob_controller.splitting.client import Splitter
+    from hyperjob_controller.splitting import Splitter
 
 
 def splitter_of(
@@ -29,7 +29,7 @@ def splitter_of(
     """Return the client of the external splitter; None without `--splitter-url`."""
     if options.splitter_url is None:
         return None
-    from hyperjob_controller.splitting.client import Splitter  # aiohttp: a slow import
+    from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
 
     return Splitter(
         options.splitter_url,

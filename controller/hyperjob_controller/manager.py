@@ -17,13 +17,13 @@ from hyperjob_controller.admission.recorder import ConsumptionRecorder
 from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.insight.usage import Usage
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.memory.memory import (
+from hyperjob_controller.memory import (
     ClosedQueues,
     Memory,
     Priorities,

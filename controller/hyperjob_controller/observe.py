@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.memory.memory import Memory
-from hyperjob_controller.splitting.client import Splitter
+from hyperjob_controller.memory import Memory
+from hyperjob_controller.splitting import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name

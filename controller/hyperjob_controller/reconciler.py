@@ -11,9 +11,9 @@ from functools import partial
 from typing import Protocol
 
 from hyperjob_controller.apply.applier import Applier, FailedAction, Result
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.memory import Memory
 from hyperjob_controller.observe import Observer, Updater
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.memory import Memory
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER, binding_name
 from hyperjob_core.api.phases import Phase

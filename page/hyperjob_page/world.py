@@ -14,7 +14,7 @@ from typing import Final
 
 from hyperjob.client import usage
 from hyperjob.client.usage import Tally
-from hyperjob_controller.caches.informers import slim_queue_binding
+from hyperjob_controller.caches import slim_queue_binding
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE

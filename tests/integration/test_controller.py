@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.memory.memory import MESSAGE_SECONDS
+from hyperjob_controller.memory import MESSAGE_SECONDS
 from hyperjob_controller.options import Tuning
 from hyperjob_core.api.names import LEASE_NAME
 from hyperjob_core.kube.client import Kube, PatchType

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from hyperjob_controller.caches.informers import Shared, job_key_of_binding, slim_binding
+from hyperjob_controller.caches import Shared, job_key_of_binding, slim_binding
 from hyperjob_core.api.lines import LogLine, Splitter
 from hyperjob_core.kube.resources import (
     CLUSTERS,

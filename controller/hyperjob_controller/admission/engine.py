@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from hyperjob_controller.admission.releases import Releases, count_evicted, culprit, held_only
-from hyperjob_controller.caches.informers import Caches, hyperjob_keys
+from hyperjob_controller.caches import Caches, hyperjob_keys
 from hyperjob_controller.place import Place
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wall import Wall, first_error, void

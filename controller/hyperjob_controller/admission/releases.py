@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from hyperjob_controller.caches.informers import Caches, hyperjob_keys, workload_of_binding
+from hyperjob_controller.caches import Caches, hyperjob_keys, workload_of_binding
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import VCJOB_KIND, binding_name
 from hyperjob_core.api.volcano_global import queues_bindings

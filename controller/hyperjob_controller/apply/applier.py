@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from hyperjob_controller.apply.claims import Claims, Exports
 from hyperjob_controller.apply.slots import FairSlots
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     ASKED_AGAIN,

@@ -6,7 +6,7 @@ the copies and the policy with the claim. The policy of a user stays as it is: t
 of the claim then names the clusters, as it names those of dependent workloads.
 """
 
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER, KEEPS_CLAIM, LABEL_KEEPS_CLAIM
 from hyperjob_core.api.wire import at, mapping, objects, string, string_map

@@ -20,7 +20,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.memory import Memory
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from hyperjob_controller.caches.informers import Caches
-from hyperjob_controller.memory.memory import SETTLE_SECONDS
+from hyperjob_controller.caches import Caches
+from hyperjob_controller.memory import SETTLE_SECONDS
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Incident, Wall
 from hyperjob_controller.write import Events

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from hyperjob_controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.caches import Caches, hyperjob_keys, job_key_of_binding
+from hyperjob_controller.memory import Memory
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object

@@ -43,7 +43,7 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import scale as multiply
-from hyperjob_engine.splitting.protocol import consult
+from hyperjob_engine.splitting import consult
 
 _PIECES: Final = 128  # the queue engine judges an automatic split in at most so many
 

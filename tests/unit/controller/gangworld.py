@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import jsonpatch
 
-from hyperjob_controller.memory.memory import SETTLE_SECONDS, Unplaced
+from hyperjob_controller.memory import SETTLE_SECONDS, Unplaced
 from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.expansion.expand import demand_of

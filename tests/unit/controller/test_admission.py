@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from hyperjob_controller.admission.engine import Admission
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission

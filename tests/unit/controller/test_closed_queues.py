@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.caches.informers import Caches, slim_queue_binding
-from hyperjob_controller.memory.memory import ClosedQueues
+from hyperjob_controller.caches import Caches, slim_queue_binding
+from hyperjob_controller.memory import ClosedQueues
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Handler

@@ -4,7 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.memory import Memory
 from hyperjob_controller.observe import Limits, Observer
 from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
-from hyperjob_controller.memory.memory import Memory, Unplaced
+from hyperjob_controller.caches import hyperjob_keys, job_key_of_binding, slim_binding
+from hyperjob_controller.memory import Memory, Unplaced
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_core.api.names import GATE, GATE_OPEN

@@ -13,9 +13,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from prometheus_client.metrics import MetricWrapperBase
 
+from hyperjob_controller import memory
 from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.memory import memory
 from hyperjob_controller.observe import Parsed
 from hyperjob_controller.options import Options
 from hyperjob_controller.reservations import Reservations

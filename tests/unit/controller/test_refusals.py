@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from hyperjob_controller.memory.memory import Refusals
+from hyperjob_controller.memory import Refusals
 from hyperjob_engine.model.observed import Refusal
 from tests.unit.engine.builders import NOW
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.admission.releases import Releases
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.informer import Informer

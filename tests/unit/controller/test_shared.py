@@ -9,7 +9,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_controller.caches.informers import Shared
+from hyperjob_controller.caches import Shared
 from hyperjob_core.kube.informer import strip_managed_fields
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, "", "a"])

@@ -12,7 +12,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob_controller.splitting.client import Splitter
+from hyperjob_controller.splitting import Splitter
 from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
 from tests.support.splitters import application

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hyperjob_controller.memory.memory import WINDOW, Tombstones
+from hyperjob_controller.memory import WINDOW, Tombstones
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
 from tests.unit.engine.builders import NOW

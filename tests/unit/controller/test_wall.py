@@ -15,7 +15,7 @@ import pytest
 from hyperjob_controller import reconciler
 from hyperjob_controller.admission import engine
 from hyperjob_controller.apply.applier import Applier
-from hyperjob_controller.memory.memory import Memory
+from hyperjob_controller.memory import Memory
 from hyperjob_controller.observe import Observer
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers

@@ -14,7 +14,7 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import parse_resources
-from hyperjob_engine.splitting.protocol import AnswerError, question, read_answer, usable
+from hyperjob_engine.splitting import AnswerError, question, read_answer, usable
 from tests.support.splitters import answer
 from tests.unit.engine.builders import (
     GPU,

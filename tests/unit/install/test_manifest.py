@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_controller.caches.informers import Caches
+from hyperjob_controller.caches import Caches
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_install import rbac
 from hyperjob_install.execute import targets

@@ -1,7 +1,7 @@
 """The HTTP client of an external splitter, with the last answer about each automatic split.
 
 Time, size and number of concurrent calls are bounded, and failed calls have a back-off. The plan
-checks the answers (`outside`).
+checks the answers (`hyperjob_engine.splitting`).
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from hyperjob_controller.place import Place
 from hyperjob_core.kube.http import read_body
 from hyperjob_engine.model.observed import Observed, SplitAnswer
 from hyperjob_engine.model.planned import Plan, SplitQuestion
-from hyperjob_engine.splitting.protocol import AnswerError, RawAnswer, read_answer
+from hyperjob_engine.splitting import AnswerError, RawAnswer, read_answer
 
 log = logging.getLogger(__name__)
 

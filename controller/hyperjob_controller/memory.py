@@ -1,7 +1,9 @@
 """The controller's memory: what passes leave for later passes, and what a restart may lose.
 
 One value holds all of it; `str` prints it. The step `update` of a pass writes it, and so do the
-event handlers of Clusters and vcjobs. Its small parts are here.
+event handlers of Clusters and vcjobs. Priorities and reservations are built again from the caches
+after a restart; after it refused objects are tried at once, and no name was deleted recently. All
+else is in the status of a HyperJob or on its objects before the controller acts on it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

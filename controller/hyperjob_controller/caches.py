@@ -1,10 +1,8 @@
-"""All informers of the controller, each with the controller's own writes on top.
+"""The informer caches: copies of the API server's objects, which a pass reads without a request.
 
-The caches hold raw objects; `hyperjob_controller.observe` parses them.
-
-One copy in memory of equal parts of informer objects: sub-jobs of a template differ little.
-
-This is safe because readers of a cache never change its objects.
+Each has the controller's own writes on top, until its informer has seen them. The caches hold raw
+objects; `hyperjob_controller.observe` parses them. Equal parts of objects are in memory once, since
+sub-jobs of a template differ little: readers of a cache never change its objects.
 """
 
 import asyncio

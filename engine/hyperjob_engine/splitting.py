@@ -1,4 +1,4 @@
-"""The JSON of the request to an external splitter, the check of its response, the shares. Pure.
+"""The question to an external splitter in JSON, the check of its answer, and the shares. Pure.
 
 `examples/splitter.py` is the other side.
 """

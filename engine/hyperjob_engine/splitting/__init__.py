@@ -1,1 +1,0 @@
-"""The question to an external splitter, and the checks of its answer."""
