@@ -176,13 +176,15 @@ class Scenario:
         await self.until(resource, name, lambda found: found is None, what="gone")
 
     @contextlib.asynccontextmanager
-    async def queue(self, suffix: str = "", **spec: object) -> AsyncIterator[str]:
+    async def queue(
+        self, suffix: str = "", *, annotations: Mapping[str, str] | None = None, **spec: object
+    ) -> AsyncIterator[str]:
         """Yield a new Queue named after the namespace; delete HyperJobs, then the Queue."""
         name = f"{self.namespace}{suffix}"
         queue: Object = {
             "apiVersion": QUEUES.api_version,
             "kind": QUEUES.kind,
-            "metadata": {"name": name},
+            "metadata": {"name": name, "annotations": annotations or {}},
             "spec": {"weight": 1, **spec},
         }
         await self.kube.create(QUEUES, queue)
