@@ -12,7 +12,7 @@ _NAME_LIMIT = 40
 _ACCELERATOR = "nvidia.com/gpu"
 _PER_POD = 8
 _PARTS = 4
-"""An elastic job has about so many sub-jobs, can train with one and use so many times more."""
+"""An elastic job can train with one of so many sub-jobs, and use so many times more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,6 @@ def submission(job: JobNumbers, *, max_domains: int = 4, checkpoint: float = 180
     which a quarter can train, and four times as many.
     """
     pods, each = divide(job.gpus, _PER_POD)
-    if job.elastic:
-        pods, each = divide(job.gpus, max(1, min(_PER_POD, job.gpus // _PARTS)))
     request = {_ACCELERATOR: str(each)} if each else {"cpu": "1"}
     container: Object = {
         "name": "main",
