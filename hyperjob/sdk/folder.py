@@ -124,7 +124,7 @@ class Folder:
             names = [_escaped(path.relative_to(self.path)) for path in self.others]
             _remark(
                 f"{_count(self.others)} of other kinds stay here: {listed(names, shown=_NAMED)};"
-                f" include={[names[0]]} sends one"
+                f" include={[names[0]]}, or --include of `hyperjob run`, sends one"
             )
 
     @property

@@ -178,8 +178,8 @@ def test_what_is_sent_and_what_stays_is_listed_before_it_is_sent(
     )
     assert first.endswith(" and 4 more")
     assert second == (
-        "hyperjob: 2 files of other kinds stay here: notes.md, prod.env; include=['notes.md'] sends"
-        " one"
+        "hyperjob: 2 files of other kinds stay here: notes.md, prod.env; include=['notes.md'], or"
+        " --include of `hyperjob run`, sends one"
     )
 
 
