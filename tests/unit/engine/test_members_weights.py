@@ -16,7 +16,7 @@ from tests.support.hostile import GROWING, grown, ordinary
 
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-COUNT = 40
+COUNT = 20
 FOLDED: Final = (PODS, NODES, HYPERNODES)
 SAME = frozenset({"effect", "operator", "phase", "restartPolicy", "status", "type"})
 

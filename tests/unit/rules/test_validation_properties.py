@@ -121,7 +121,11 @@ anything = settings(
 
 @anything
 @given(documents(junk=True))
-def test_validation_answers_whatever_it_is_asked(raw: dict[str, Any]):
+def test_validation_answers_whatever_it_is_asked_and_what_is_stored_can_be_stored_again(
+    raw: dict[str, Any],
+):
+    again = validate_update(copy.deepcopy(raw), raw, context=CONTEXT)
+    assert (again.errors, again.warnings) == ((), ())
     for strict in (False, True):
         outcome = validate_create(raw, context=CONTEXT, strict=strict)
         texts = [str(error) for error in outcome.errors]
@@ -139,22 +143,6 @@ def test_validation_of_a_change_answers_whatever_it_is_asked(
     validate_update(new, old, context=CONTEXT)
 
 
-@anything
-@given(documents(junk=True))
-def test_what_is_stored_can_always_be_stored_again(raw: dict[str, Any]):
-    outcome = validate_update(copy.deepcopy(raw), raw, context=CONTEXT)
-    assert (outcome.errors, outcome.warnings) == ((), ())
-
-
-@anything
-@given(documents(junk=True))
-def test_defaulting_twice_is_defaulting_once(raw: dict[str, Any]):
-    kept = copy.deepcopy(raw)
-    once = completed(raw)
-    assert raw == kept
-    assert completed(once) is once
-
-
 def with_limit(amount: float) -> dict[str, Any]:
     """Build a HyperJob whose container has a limit that is no text."""
     container = {"resources": {"limits": {"a": amount}}}
@@ -166,8 +154,12 @@ def with_limit(amount: float) -> dict[str, Any]:
 @given(documents(junk=True))
 @example(raw=with_limit(1.0))
 @example(raw=with_limit(0.5))
-def test_defaulting_only_adds(raw: dict[str, Any]):
-    for operation in diff(raw, completed(raw)):
+def test_defaulting_only_adds_and_twice_is_once(raw: dict[str, Any]):
+    kept = copy.deepcopy(raw)
+    once = completed(raw)
+    assert raw == kept
+    assert completed(once) is once
+    for operation in diff(raw, once):
         note(operation)
         assert operation["op"] in {"add", "replace"}
         if operation["op"] == "replace":

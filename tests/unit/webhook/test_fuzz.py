@@ -26,7 +26,7 @@ from hyperjob_webhook.admission import admit
 from tests.support.largereviews import large_reviews
 from tests.support.reviewfuzz import mutated
 
-COUNT = int(os.environ.get("HYPERJOB_FUZZ_COUNT", "20000"))
+COUNT = int(os.environ.get("HYPERJOB_FUZZ_COUNT", "5000"))
 SEED = int(os.environ.get("HYPERJOB_FUZZ_SEED", "20261121"))
 CPU_LIMIT = 2.0  # seconds of one review: a hang, on any machine
 
