@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ import yaml
 from hyperjob.sdk import (
     Client,
     HyperJobWarning,
-    InvalidError,
     Job,
     NeverReachedError,
     NotFoundError,
@@ -223,13 +221,6 @@ def test_admission_warns_once_with_its_text(client: Client) -> None:
         ended(job)
 
 
-def test_a_dead_rank_fails_the_training_while_the_other_runs_on(client: Client) -> None:
-    job = client.train(one_of_two_dies, replicas=2)
-    with pytest.raises(NeverReachedError, match="is Failed"):
-        job.wait("Completed", timeout=60)
-    ended(job)
-
-
 def test_a_dead_rank_restarts_all_ranks(client: Client) -> None:
     job = client.train(one_of_two_dies, clusters=2, replicas=4, max_restarts=1)
     job.wait("Completed", timeout=60)
@@ -252,27 +243,6 @@ def test_it_is_suspended_resumed_restarted_and_deleted(client: Client) -> None:
     job.delete(timeout=60)
     with pytest.raises(NotFoundError, match="not found"):
         job.refresh()
-
-
-def test_what_admission_refuses_is_an_exception_with_every_field(client: Client) -> None:
-    hyperjob = {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": "wrong"},
-        "spec": {"replicatedJobs": [{"name": "A_b", "replicas": 1, "templateSpec": {"tasks": []}}]},
-    }
-    with pytest.raises(InvalidError) as caught:
-        client.submit(hyperjob)
-    assert "spec.replicatedJobs[0].name" in {each.field for each in caught.value.fields}
-
-
-@pytest.mark.parametrize("example", ["examples/training.yaml"])
-def test_a_file_is_submitted_as_kubectl_would(client: Client, example: str) -> None:
-    job = client.submit(Path(__file__).parents[2] / example)
-    lines = [line.text for line in job.logs(follow=True)]
-    assert job.wait("Completed", timeout=60).phase == "Completed"
-    assert any("found y = " in line for line in lines)
-    ended(job)
 
 
 def test_a_plan_says_where_it_would_go_and_why_it_would_not(client: Client) -> None:
@@ -320,40 +290,10 @@ def test_waiting_and_following_survive_a_broken_connection(client: Client, tmp_p
                 waiting.result()
 
 
-def test_ctrl_c_leaves_the_training_running_and_says_how_to_stop_it(client: Client) -> None:
-    job = client.train(counts, args={"until": 10_000, "pause": 0.05})
-    job.wait("Running", timeout=60)
-    # The interrupt comes while the main thread runs nothing but the iterator of the SDK.
-    program = f"""
-        import collections, os, signal, threading, time
-        from hyperjob.sdk import Client
-        client = Client(kubeconfig={str(client.kubeconfig)!r})
-        job = client.get({job.name!r}, namespace={job.namespace!r})
-        seen = []
-        def interrupt():
-            while len(seen) < 3:
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
-        threading.Thread(target=interrupt).start()
-        collections.deque(map(seen.append, job.logs(follow=True)), maxlen=0)
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert f"HyperJob {job.namespace}/{job.name} keeps running" in errors
-    assert job.refresh().phase == "Running"
-    ended(job)
-
-
 def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
     client: Client,
 ) -> None:
-    count = int(os.environ.get("HYPERJOB_FAILING", "2"))
+    count = int(os.environ.get("HYPERJOB_FAILING", "1"))
     jobs = [
         client.train(fails_three_times, args={"number": number}, max_restarts=3)
         for number in range(count)

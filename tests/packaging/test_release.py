@@ -32,18 +32,6 @@ def steps(jobs: dict[str, Any]) -> list[dict[str, Any]]:
     return [step for job in jobs.values() for step in job.get("steps", [])]
 
 
-def test_every_action_is_one_commit_whose_release_is_named_and_the_same_in_all_workflows() -> None:
-    text = "".join((ROOT / ".github/workflows" / name).read_text() for name in WORKFLOWS)
-    used = re.findall(r"uses: (?!\./)(\S+)(.*)", text)
-    assert used
-    pins = {}
-    for action, comment in used:
-        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), action
-        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
-        name, _, commit = action.partition("@")
-        assert pins.setdefault(name, commit) == commit
-
-
 def test_a_job_has_the_rights_of_its_steps_alone() -> None:
     top = {name: workflow["permissions"] for name, workflow in WORKFLOWS.items()}
     reading = {"contents": "read"}

@@ -7,7 +7,6 @@ depend on the machine.
 import ast
 import importlib
 import random
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,13 +179,3 @@ def test_a_pattern_reads_any_text_in_linear_time(use: Use) -> None:
 )
 def test_a_pattern_that_backtracks_is_found(pattern: str, method: str) -> None:
     assert worst(Use("", pattern, 0, method)) is not None
-
-
-@pytest.mark.parametrize("use", USES, ids=lambda use: use.where)
-def test_the_counting_matcher_decides_as_python_does(use: Use) -> None:
-    matcher = Matcher(use.pattern, use.flags)
-    method = use.method if use.method in {"match", "fullmatch"} else "search"
-    compiled = getattr(re.compile(use.pattern, use.flags), method)
-    for attack in list(attacks(matcher.tree, random.Random(7)))[:200]:
-        text = attack.text(6)
-        assert matcher.run(text, method) is bool(compiled(text)), text

@@ -15,7 +15,6 @@ from hyperjob.sdk.errors import (
     NeverReachedError,
     NotFoundError,
     NotReachedError,
-    SourceError,
 )
 from hyperjob.sdk.job import AsyncJob, row_of
 from hyperjob_core.api.lines import LogLine as Line
@@ -115,36 +114,6 @@ async def test_a_document_is_submitted_into_its_namespace(
     with pytest.raises(KeyError):  # the server in memory makes no names
         await client.submit(path)
     assert len(fleet.calls) == 1, "a document without a name may have a prefix"
-
-
-WRONG = {
-    "a number": (3, "the HyperJob: expected a mapping, found int"),
-    "another kind": ({"kind": "Job", "metadata": {"name": "x"}}, "expected kind HyperJob, found"),
-    "no metadata": ({}, "the HyperJob has no metadata.name: `trainer` returns a whole HyperJob"),
-    "an empty name": ({"metadata": {"name": ""}}, "has no metadata.name"),
-    "two documents": ("two.yaml", r"two.yaml: expected one HyperJob, found 2 documents"),
-    "no document": ("none.yaml", r"none.yaml: expected one HyperJob, found 0 documents"),
-    "no YAML": ("bad.yaml", r"bad.yaml: not YAML: "),
-    "a deep list": ("deep.yaml", r"deep.yaml: not YAML: "),
-    "no text": ("bytes.yaml", r"bytes.yaml: not YAML: "),
-    "no file": ("gone.yaml", r"gone.yaml: No such file"),
-    "a list in a file": ("list.yaml", r"list.yaml: expected a mapping, found list"),
-}
-
-
-@pytest.mark.parametrize(("given", "text"), WRONG.values(), ids=WRONG.keys())
-async def test_what_is_no_hyperjob_is_refused_before_any_request(
-    client: AsyncClient, fleet: Fleet, given: Any, text: str, tmp_path: Path
-) -> None:
-    (tmp_path / "two.yaml").write_text("a: 1\n---\nb: 2\n")
-    (tmp_path / "none.yaml").write_text("---\n")
-    (tmp_path / "bad.yaml").write_text("{")
-    (tmp_path / "deep.yaml").write_text("[" * 5_000)
-    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
-    (tmp_path / "list.yaml").write_text("[1]")
-    with pytest.raises(SourceError, match=text):
-        await client.submit(tmp_path / given if isinstance(given, str) else given)
-    assert fleet.calls == []
 
 
 def test_the_clusters_of_a_local_installation_are_a_number_names_or_a_file(tmp_path: Path) -> None:

@@ -169,23 +169,6 @@ def test_a_folder_of_an_installation_that_cannot_be_made_is_named(tmp_path: Path
         Client.local(directory=tmp_path / "file" / "folder")
 
 
-def test_a_closed_client_says_what_to_do() -> None:
-    client = Client.__new__(Client)
-    asked = pytest.raises(Exception, match="the client is closed: open another one")
-
-    class Opening:
-        async def __aenter__(self) -> AsyncClient:
-            return AsyncClient()
-
-        async def __aexit__(self, *_: object) -> None:
-            pass
-
-    client._open(Opening(), local=False)
-    client.close()
-    with asked:
-        client.list()
-
-
 def test_a_warning_of_the_api_server_is_its_text() -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

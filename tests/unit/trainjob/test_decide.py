@@ -120,23 +120,6 @@ def test_suspend_and_resume_reach_the_hyperjob_and_the_condition() -> None:
     assert again == NOTHING
 
 
-def test_the_numbers_of_sub_jobs_are_those_of_the_child_jobs() -> None:
-    jobs = [sub_job("Running", 1), sub_job("Pending"), sub_job("Completed"), sub_job("Queued")]
-    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), jobs=jobs)))
-    assert decided.status == {
-        "jobsStatus": [
-            {
-                "name": "node",
-                "ready": 1,
-                "succeeded": 1,
-                "failed": 0,
-                "active": 2,
-                "suspended": 0,
-            }
-        ]
-    }
-
-
 JOBS = [
     sub_job("Running", 2, pods=2),
     sub_job("Running", 1, pods=2),
