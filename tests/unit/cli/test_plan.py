@@ -287,6 +287,30 @@ def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     assert "uses 64 of its capability of 64" in two["message"]
 
 
+@pytest.mark.parametrize("admission", ["builtin", "none"])
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (job(gpus=800), "too large for all usable clusters, even empty: "),
+        (job(gpus=72, replicas=4), " and too little even on empty clusters: "),
+        (job(split={"accelerators": 280}), "too large for all usable clusters, even empty: "),
+        (
+            job(gpus=144, clusterNames=["gpu-east"], clusterPolicy="Required"),
+            "clusters, even empty: ",
+        ),
+    ],
+    ids=["sub-job", "gang", "automatic split", "required cluster"],
+)
+def test_what_is_larger_than_empty_clusters_cannot_run(
+    tmp_path: Path, admission: str, made: Object, told: str
+):
+    result = run(tmp_path, job("one", gpus=128), made, admission=admission)
+    assert result.exit_code == 4
+    one, large = judged(result)
+    assert (one["verdict"], large["verdict"]) == ("Fits", "CannotRun")
+    assert told in large["message"]
+
+
 def live(
     *,
     existing: Object | None = None,
