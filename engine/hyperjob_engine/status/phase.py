@@ -281,8 +281,7 @@ def _each(jobs: Sequence[JobState]) -> str:
 
 def _restarting_text(job: JobState) -> str:
     again = f"; starts again at {job.starts_again}" if job.starts_again else ""
-    failed = job.message.split(" ", 1)[0] == job.name  # the failure for which it is recreated
-    return f"{job.message if failed else f'{job.name}: {job.message}'}{again}"
+    return f"{_named(job.name, job.message)}{again}"
 
 
 def _predicate(job: JobState) -> str:
@@ -291,6 +290,11 @@ def _predicate(job: JobState) -> str:
         return job.said
     where = f" on {job.cluster}" if job.cluster else ""
     return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
+
+
+def _named(name: str, failure: str) -> str:
+    """Return the name of a sub-job, with the failure for which the controller recreates it."""
+    return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
 
 
 def _cluster_names(jobs: Iterable[JobState]) -> str:
