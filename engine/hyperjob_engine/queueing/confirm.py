@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import PODS, Resources, total
 
 IMPLICIT: Final = ""
@@ -25,6 +25,11 @@ Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
 
 def _none(_holds: Holds) -> Mapping[str, Resources]:
     return {}
+
+
+def _moved(parts: Iterable[QueuedSubJob]) -> tuple[QueuedSubJob, ...]:
+    """Return sub-jobs in the implicit queue."""
+    return tuple(replace(part, queue=IMPLICIT) for part in parts)
 
 
 class Confirmer(Protocol):
@@ -57,7 +62,8 @@ class NoConfirmation:
 
     def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
         """Move every sub-job to the implicit queue."""
-        return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
+        more = (each._replace(parts=_moved(each.parts)) for each in unit.more)
+        return replace(unit, parts=_moved(unit.parts), more=tuple(more))
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
         """Return nothing: the Clusters' status shows what other workloads use."""

@@ -13,16 +13,17 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.confirm import NoConfirmation
 from hyperjob_engine.queueing.evict import next_change
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, NOW, Object, cluster, observed
 from tests.unit.engine.elasticworld import NAMES, contest, elastic, running, running_objects
-from tests.unit.engine.queueworld import QueueWorld, queue, unit
+from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit
 
 KEY = "default/hj"
 SAVES = {"checkpoint": {"directory": "/c"}}
@@ -96,6 +97,16 @@ def test_a_hyperjob_that_runs_takes_the_room_that_no_other_could_start_with(
     seen: Observed, others: tuple[QueuedHyperJob, ...], room: dict[str, int], grows: int | None
 ) -> None:
     assert granted(contest(seen, *others, **room)) == grows
+
+
+def test_without_queue_admission_it_grows_too() -> None:
+    queued = unit_of(running(1, most=4, quorum=1))
+    assert queued is not None
+    state = new_state(Settings(lag=LAG), NoConfirmation())
+    set_queues(state, [])
+    update(state, KEY, queued, now=NOW)
+    schedule(state, [cluster("a", 24, total=32)], now=NOW)
+    assert dict(verdict_of(state, KEY).grows_to) == {"trainer": "4"}
 
 
 def one_world(*, ran: timedelta, start: timedelta, resized: float = 99) -> QueuedHyperJob:
