@@ -344,6 +344,7 @@ FACTS: Final[Mapping[Resource, Callable[[Object], Fact | None]]] = {
 def _held(
     metadata: Object, spec: Object, labels: Mapping[str, str], *, namespace: str, job: str
 ) -> PodHeld:
+    """Return what a pod holds; only of a pod of a vcjob the annotation about its devices counts."""
     node = intern(_name(spec.get("nodeName")))
     wants = (
         {} if node else {"wants": _shared(parse_wants({**spec, "affinity": _of_node(spec)}, {}))}

@@ -153,7 +153,7 @@ class MemberFold:
                 self._publishes(resource)
 
     def put(self, resource: Resource, fact: Fact | None) -> None:
-        """Take over an object; no effect if it is as before. None says nothing of a sub-job."""
+        """Take over an object; an unchanged node may change `latest`. None says nothing."""
         if fact is None:
             return
         if isinstance(fact, NodeFact):

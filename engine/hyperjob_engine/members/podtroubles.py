@@ -101,7 +101,7 @@ def trouble_of(pod: Object) -> SeenTrouble | None:
     if found is None:
         return None
     since = found.since
-    if found.trouble.kind > TroubleKind.CRASH_LOOP:
+    if found.trouble.kind > TroubleKind.CRASH_LOOP:  # it has not started
         since = None if created is None else created + PATIENCE
     return replace(found, trouble=replace(found.trouble, task=task), since=since)
 

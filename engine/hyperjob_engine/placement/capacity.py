@@ -70,9 +70,9 @@ def reservation(
     """Return the reservation of a sub-job; None after its end, or if the summary counts its pods.
 
     The summary counts the pods (as allocated or allocating) after all of them have existed in the
-    member for `lag`, the longest refresh period. They exist since the vcjob is Running, or since
-    `complete_since`, when a report first had all pods. A summary that changed after that, at
-    `summarised`, counts them earlier.
+    member for `lag`, the longest refresh period. They exist since the vcjob is Running, by the
+    clock of the member, or since `complete_since`, when a report first had all pods. A summary that
+    changed after `complete_since`, at `summarised`, counts them earlier.
     """
     if report is not None and report.phase.is_terminal:
         return None

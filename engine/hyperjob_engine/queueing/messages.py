@@ -80,7 +80,10 @@ def code_of(state: QueueState, waiting: Pending, code: WaitCode, *, asked: bool 
 
 
 def _exceeds_clusters(state: QueueState, waiting: Pending, *, asked: bool) -> bool:
-    """Return whether not even empty clusters have room for a gang that is incomplete."""
+    """Return whether not even empty clusters have room for what a gang still needs.
+
+    Unless `asked`, only an answer that is known already counts: to find one takes long.
+    """
     needs, never = waiting.shape.needs, state.answers.never
     known = never.get(needs) if needs.needed else False
     if known is None and asked:

@@ -73,10 +73,10 @@ def begin(
 
 
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
-    """Return the sub-jobs of other HyperJobs that have a reservation, by cluster.
+    """Return the sub-jobs with a reservation, of all HyperJobs except `but`, by cluster.
 
-    What is kept for a head of line is like a sub-job without pods, except for a HyperJob whose
-    queue has a guarantee: that precedes the head.
+    What is kept for a head of line is like a sub-job without pods, unless a queue of `but` has a
+    guarantee: `but` then precedes the head.
     """
     found: dict[str, list[PlacementRequest]] = {}
     entries, counts = state.entries, state.settings.counts

@@ -1,12 +1,8 @@
 """The entry of one sub-job in `status.jobs`: its cluster, its phase and why it does not run yet.
 
-An empty status of its vcjob keeps the last known phase.
-
-The outlook of a sub-job: the decisions of a plan about it, from which its status is derived.
-
-What the pods of a sub-job say beyond the phase of its vcjob.
-
-Volcano calls a vcjob Running whose head has failed, or whose containers crash again and again.
+`Outlook` has the decisions of a plan from which it is derived. An empty status of its vcjob keeps
+the last known phase. Its pods may say more than this phase: Volcano calls a vcjob Running whose
+head has failed, or whose containers crash again and again.
 """
 
 from collections.abc import Collection, Iterable, Sequence

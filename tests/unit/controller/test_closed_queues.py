@@ -30,6 +30,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from hyperjob_engine.resources import parse_resources
 from tests.support.apiserver import ApiServer
 from tests.unit.controller.test_pass import member as cluster_of
@@ -136,9 +137,11 @@ def test_a_hyperjob_learns_of_its_own_queues_only_and_is_told_once_for_each_chan
     assert (queues.of(mine), queues.of(other)) == ({RESEARCH: ON_A}, {})
     feed.tell(EventType.MODIFIED, bound("Closed", "Open"), bound("Closed", "Open"))
     assert told == [RESEARCH]
-    feed.tell(EventType.DELETED, bound("Closed", "Open"), None)
+    feed.tell(EventType.MODIFIED, bound("Closed", "Open"), bound("Closed", "Closed"))
+    assert queues.of(mine) == {RESEARCH: EVERYWHERE}
+    feed.tell(EventType.DELETED, bound("Closed", "Closed"), None)
     assert queues.of(mine) == {}
-    assert told == [RESEARCH, RESEARCH]
+    assert told == [RESEARCH] * 3
 
 
 @pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.BUILTIN])
@@ -284,7 +287,9 @@ def test_a_sub_job_that_waits_for_pods_where_its_queue_is_closed_gives_back_and_
     None
 ):
     told = {"jobs": [record()]}
-    soon = plan(look(*member(), status=told, at=timedelta(seconds=5)))
+    seen = look(*member(), status=told, at=timedelta(seconds=5))
+    gate = PodsTrouble(trouble=PodTrouble(TroubleKind.BLOCKED, words="a gate is not removed"))
+    soon = plan(replace(seen, pod_troubles={NAMES[0]: gate}))
     assert soon.status is not None
     entry = soon.status["jobs"][0]
     words = "cluster a has closed queue research: Volcano creates no pod of it there"

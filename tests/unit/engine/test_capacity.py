@@ -138,6 +138,10 @@ def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z"
             report("Running", {"running": 15}, "2026-01-02T03:03:00Z"), None, "held",
             id="running with a pod missing",
         ),
+        pytest.param(
+            report("Running", {"running": 16}, "2026-01-02T03:03:00Z"), NOW, "shown",
+            id="running for longer than the lag, but seen only now",
+        ),
         pytest.param(None, NOW - LAG, "shown", id="status wiped after all pods were seen"),
         pytest.param(report("Completed", {}), None, "none", id="completed"),
         pytest.param(report("Failed", {"failed": 1}), None, "none", id="failed"),

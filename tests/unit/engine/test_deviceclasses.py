@@ -207,11 +207,22 @@ def test_claims_hold_the_devices_of_their_pods_until_these_end_or_the_claim_goes
     assert placed(fold.view(NOW), {GPUS: 1}) == ["east"]
 
 
+def test_a_claim_holds_the_devices_of_a_request_with_alternatives() -> None:
+    taken, plain = claim("c", "p", 2), claim_fact(claim("c", "p", 2))
+    (request,) = taken["spec"]["devices"]["requests"]
+    request["firstAvailable"] = [{"name": "a", **request.pop("exactly")}]
+    for each in taken["status"]["allocation"]["devices"]["results"]:
+        each["request"] = "r/a"
+    assert claim_fact(taken) == plain
+
+
 def test_a_pod_of_a_sub_job_holds_its_devices_once_by_its_annotation_and_its_claim() -> None:
     own = pod("p", "n1", 0, job="hj-a-0")
     own["metadata"]["annotations"] = {"training.volcano.sh/devices": "gpu.example.com=5"}
     both = member([published("s", EIGHT)], CLASSES, pods=[own], claims=[claim("c", "p", 5)])
     assert free(both) == free(member([published("s", EIGHT)], CLASSES, pods=[own])) == [3, None]
+    del own["metadata"]["labels"]["volcano.sh/job-name"]
+    assert free(member([published("s", EIGHT)], CLASSES, pods=[own])) == [8, None], "any pod"
 
 
 def hyperjob(pod_spec: Object, *, gpus: int = 0) -> Object:

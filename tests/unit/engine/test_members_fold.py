@@ -238,6 +238,15 @@ def test_when_pods_of_a_job_were_created_is_known_after_their_end(
     assert fold.latest == at + timedelta(seconds=52)
 
 
+@pytest.mark.parametrize("spec", [{}, {"unschedulable": True}], ids=["in use", "cordoned"])
+def test_a_node_that_only_reports_again_shows_how_old_the_state_is_at_most(spec: Object) -> None:
+    fold, raw = MemberFold(), node("n1", **spec)
+    for when in (NOW, NOW + timedelta(minutes=5)):
+        raw["status"]["conditions"][0]["lastHeartbeatTime"] = when.isoformat()
+        fold.put(NODES, node_fact(raw))
+        assert fold.latest == when
+
+
 def test_a_job_whose_pod_is_replaced_in_one_look_has_not_ended() -> None:
     fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0")])
     fold.drop(PODS, "default/a")
@@ -399,6 +408,16 @@ def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> Non
     assert fact.held.request == plain.held.request
     assert (fact.held.labels, fact.held.wants, fact.held.apart) == ((), ANY_NODE, ())
     assert Weights().of(fact) < 2_000
+
+
+def test_what_keeps_a_waiting_pod_from_others_is_no_demand_of_a_node() -> None:
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    made = pod("p")
+    made["spec"]["affinity"] = apart
+    held = pod_fact(made).held
+    assert held is not None
+    assert (held.wants, held.apart != ()) == (ANY_NODE, True)
 
 
 @pytest.mark.parametrize(

@@ -426,3 +426,6 @@ def test_a_report_from_another_place_than_the_pin_is_not_believed() -> None:
     assert phase(plan(observed(single, job(phase="Failed"), here, moved)))[0] == "Starting"
     there = policy(cluster="a")
     assert phase(plan(observed(single, job(phase="Failed"), there, moved)))[0] == "Failed"
+    assert phase(plan(observed(single, job(phase="Running"), there, moved)))[0] == "Failed"
+    nowhere = binding(status=vcjob_status("Failed"))
+    assert phase(plan(observed(single, job(), there, nowhere)))[0] == "Failed"

@@ -23,6 +23,7 @@ from tests.unit.engine.builders import (
     policy,
     task,
     template,
+    vcjob_status,
 )
 
 PRIORITIES: dict[str, Object] = {"low": {"value": 10}, "high": {"value": 1000}}
@@ -101,6 +102,8 @@ def test_what_lives_of_it_is_charged_until_it_is_gone_and_nothing_else(raw: Obje
     assert read(raw) is None
     assert read(raw, job(phase="Completed"), policy()) is None
     assert read(raw, job(), policy()) is None, "no member has it"
+    ended = binding(cluster="a", status=vcjob_status("Completed"))
+    assert read(raw, job(phase="Running"), policy(), ended) is None, "its member knows better"
     assert read(raw, job(phase="Running", owners=owner("uid-other", "other"))) is None
 
 

@@ -652,10 +652,11 @@ def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
     taken: set[str] = set()
     made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, counts=taken.__contains__)))
     made.set_queues(queue("default"))
-    made.submit(unit("one", 16))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one"]
-    assert reserved(made.state, but="")["a"]
-    taken.add("ns/one-0")
+    made.submit(unit("one", 16), unit("two", 16))
+    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one", "ns/two"]
+    for key, other in (("ns/one", "two-0"), ("ns/two", "one-0")):
+        assert [each.name for each in reserved(made.state, but=key)["a"]] == [other]
+    taken |= {"ns/one-0", "ns/two-0"}
     assert not reserved(made.state, but="")
 
 

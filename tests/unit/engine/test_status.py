@@ -346,6 +346,9 @@ def test_a_wiped_status_forgets_nothing() -> None:
     assert (entry["phase"], entry["reason"], entry["running"]) == ("Running", "ApplyFailed", 8)
     assert entry["lastTransitionTime"] == first["jobs"][0]["lastTransitionTime"]
     assert second["replicatedJobsStatus"] == first["replicatedJobsStatus"]
+    gone = cluster("a", unusable="is not Ready", not_ready_since=NOW)
+    third = derived(hyperjob(group(replicas=1), status=first), *wiped, clusters=(gone,))
+    assert third["jobs"][0]["reason"] == "ClusterNotReady", "the cause of the failed apply"
 
 
 def test_an_ended_sub_job_never_goes_back_because_of_an_empty_status() -> None:
