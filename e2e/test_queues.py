@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -15,8 +16,9 @@ from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
+from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_engine.queueing.queues import ADMISSION_MODE, EXEMPT
+from hyperjob_engine.queueing.consumed import FAIR_SHARING, Consumed, consumed_text
 from tests.support.stack import controller_service
 
 if from_environment().embedded:
@@ -171,10 +173,7 @@ async def test_what_was_lent_comes_back_at_once_where_the_queue_is_reclaimable(s
     world = scenario.world
     whole = world.sizes[world.largest]
     async with (
-        # A HyperJob larger than the share of a queue that remembers gives nothing back at first.
-        scenario.queue(
-            "-lent", annotations={ADMISSION_MODE: EXEMPT}, weight=1, reclaimable=True
-        ) as lent,
+        scenario.queue("-lent", weight=1, reclaimable=True) as lent,
         scenario.queue("-owner", weight=8) as owner,
     ):
         await scenario.apply(of(world, "borrower", pods=whole, seconds=3600, queue=lent))
@@ -185,6 +184,26 @@ async def test_what_was_lent_comes_back_at_once_where_the_queue_is_reclaimable(s
         assert [job["attempt"] for job in waiting["status"]["jobs"]] == [1]
         assert not waiting["status"].get("restarts"), "giving back costs no restart"
         await scenario.until_phase("borrower", "Running")
+
+
+async def test_a_gang_above_its_share_runs_in_place_of_a_queue_that_has_consumed_more(scenario):
+    world = scenario.world
+    amount = world.sizes[world.largest] * world.per_pod
+    consumed = Consumed({world.accelerator: 100 * amount * NANO}, datetime.now(UTC))
+    async with (
+        scenario.queue(
+            "-ahead", annotations={FAIR_SHARING: consumed_text(consumed)}, reclaimable=True
+        ) as ahead,
+        scenario.queue("-behind", reclaimable=True) as behind,
+    ):
+        whole = of(world, "runs", pods=world.sizes[world.largest], seconds=3600, queue=ahead)
+        await scenario.apply(whole)
+        await scenario.until_phase("runs", "Running")
+        await scenario.apply(both(world, "large", queue=behind))
+        await scenario.until_phase("large", "Completed")
+        waiting = await scenario.until_phase("runs", "Queued", "Starting", "Running")
+        assert [job["attempt"] for job in waiting["status"]["jobs"]] == [1]
+        await scenario.until_phase("runs", "Running")
 
 
 async def admitted(scenario, stem: str) -> Counter[str]:

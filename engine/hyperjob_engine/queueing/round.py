@@ -351,11 +351,13 @@ class _Round:
         Then the HyperJob has left the group of its shape, whose next one becomes a candidate. What
         is left of it may be in another group, as the first there; pushed twice is harmless.
         """
-        state, key = self.state, waiting.order.key
+        state, key, floor = self.state, waiting.order.key, waiting.shape.needs.floor
         for part in waiting.parts:
             if cluster := grant.clusters.get(part.name):
                 state.last.room.hold(part.request, cluster)
                 state.last.open.hold(part.request, cluster)
+        if not state.turn.queue and state.usage.has_earned(waiting.queue, floor):
+            state.turn = replace(state.turn, queue=waiting.queue, measure=measure_of(floor))
         admit(state, key, grant.clusters, now=self.now)
         self.timeline = self.holders = None
         self.admitted[key] = None
@@ -408,19 +410,17 @@ class _Round:
     def _take_turn(self, waiting: Pending) -> None:
         """Keep room for a head that has waited longest, unless it is the turn of another one.
 
-        A head that is larger than the share of its queue has its turn, once and for `EARNED` at
-        most, as soon as its queue has consumed less of its share than another.
+        A head larger than the share of its queue has one by that, once and for `EARNED` at most.
         """
         state, key, turn = self.state, waiting.order.key, self.state.turn
         rests = turn.following is not None and self.now < turn.following
         if not turn.head and not rests:
             floor, queue, entry = waiting.shape.needs.floor, waiting.queue, state.entries[key]
-            measure, large = measure_of(floor), state.usage.exceeds_share(queue, floor)
-            earned = large and not entry.had_turn and state.usage.is_behind(queue, measure)
+            earned = not entry.had_turn and state.usage.has_earned(queue, floor)
             if earned or self._has_waited_long(waiting, longest=True):
                 entry.had_turn |= earned
-                of = (queue, measure) if large else ("", "")
-                turn = state.turn = Turn(key, earned, *of, began=self.now)
+                measure = measure_of(floor) if state.usage.exceeds_share(queue, floor) else ""
+                turn = state.turn = Turn(key, earned, queue if measure else "", measure, self.now)
         if turn.head == key and not state.last.kept_for:
             self._keep(waiting, most=waiting.shape.needs.floor)
 

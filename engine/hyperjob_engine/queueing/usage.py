@@ -71,6 +71,7 @@ class QueueUsage:
     def copy(self) -> "QueueUsage":
         """Return an independent copy, without claims and as if all stopping pods had ended."""
         made = QueueUsage(self.tree, self.consumption)
+        made.in_turn = self.in_turn
         for name, used in self._used.items():
             made._used[name] = dict(used)
             accumulate(made._used[name], self._ending.get(name, {}), -1)
@@ -185,15 +186,15 @@ class QueueUsage:
                     return True
         return False
 
+    def has_earned(self, queue: str, demand: Resources) -> bool:
+        """Return whether a demand above the share of a queue has its turn by what that consumed."""
+        return self.exceeds_share(queue, demand) and self.is_behind(queue, measure_of(demand))
+
     def exceeds_share(self, queue: str, demand: Resources) -> bool:
         """Return whether a demand alone is larger than the share of a queue that remembers."""
         known, measure = self.tree.queues.get(queue), measure_of(demand)
         remembers = self.consumption.half_life is not None and known is not None and known.remembers
         return remembers and demand.get(measure, 0) > self.tree.entitled(measure).get(queue, 0)
-
-    def _leads(self, queue: str, other: str, measure: str) -> bool:
-        """Return whether a queue has consumed more of its share than another by `LEAD`."""
-        return self._level(queue, measure) >= self._level(other, measure) + LEAD
 
     def _level(self, queue: str, measure: str) -> Fraction | float:
         """Return the part of its share that a queue has consumed."""
@@ -220,19 +221,22 @@ class QueueUsage:
 
         The borrower must be `reclaimable`. Below the first common parent of the two queues, the
         branch of `queue` must stay within its share, and the branch of the borrower must be above
-        its share and have no higher priority. Where one HyperJob is larger than the whole share of
-        its branch, what both have consumed decides: the demand, or what the borrower has `held`.
+        its share and have no higher priority. A demand that alone is larger than that needs that
+        the borrower has consumed more, and what one HyperJob has `held` that is larger stays in the
+        turn of its queue, or while that has consumed less.
         """
         branches = self.tree.lent(borrower, queue)
         if branches is None:
             return False
         theirs, ours = branches
-        taken = held if held and self.exceeds_share(theirs, held) else {}
-        if taken and not self._leads(theirs, ours, measure_of(taken)):
+        taken = measure_of(held) if held and self.exceeds_share(theirs, held) else ""
+        behind = taken and self._level(theirs, taken) < self._level(ours, taken)
+        if behind or (taken and theirs in self.in_turn):
             return False
         measure = measure_of(demand)
         if self.exceeds_share(ours, demand):
-            return self.tree.queues[theirs].remembers and self._leads(theirs, ours, measure)
+            ahead = self._level(theirs, measure) >= self._level(ours, measure) + LEAD
+            return ahead and self.tree.queues[theirs].remembers
         if not self.may_reclaim(ours, demand):
             return False
         return self._used[theirs].get(measure, 0) > self.tree.entitled(measure).get(theirs, 0)

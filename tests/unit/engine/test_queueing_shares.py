@@ -222,6 +222,16 @@ def test_a_head_has_a_turn_that(*, size: int, exempt: str, priority: int, has: b
     assert bool(made.state.turn.head) is has
 
 
+def test_what_a_new_controller_finds_lent_goes_back_at_once_though_one_hyperjob_has_it() -> None:
+    made = remembering(queue("lent", reclaimable=True), queue("owner", weight=8), x=144)
+    made.submit(unit("borrower", 144, queue="lent"))
+    made.lengths["borrower"] = 10**6
+    made.decide()
+    made.submit(unit("owner", 100, queue="owner", age=1))
+    made.decide()
+    assert made.reclaimed == ["borrower"]
+
+
 @pytest.mark.parametrize(
     ("lends", "exempt", "hours", "made_way"),
     [
