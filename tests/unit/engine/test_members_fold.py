@@ -410,14 +410,14 @@ def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> Non
     assert Weights().of(fact) < 2_000
 
 
-def test_what_keeps_a_waiting_pod_from_others_is_no_demand_of_a_node() -> None:
+def test_a_waiting_pod_holds_its_anti_affinity_beside_its_demands_of_a_node() -> None:
     term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     made = pod("p")
     made["spec"]["affinity"] = apart
     held = pod_fact(made).held
     assert held is not None
-    assert (held.wants, held.apart != ()) == (ANY_NODE, True)
+    assert (held.wants, held.apart != (), held.ending) == (ANY_NODE, True, False)
 
 
 @pytest.mark.parametrize(
