@@ -227,6 +227,7 @@ def differences(found: Judgement, status: Object, *, freed: bool) -> list[str]:
 def _cause(message: str) -> str:
     """Return why a HyperJob waits: places in line and expected starts are computed at intervals."""
     place = r"(first|number \d+|about \d+) of \d+ "
+    message = re.sub(r"(?<=its turn about )\S+", "", message)  # by the second of the creation
     return re.sub(place, "", message).partition("; it is expected")[0]
 
 
