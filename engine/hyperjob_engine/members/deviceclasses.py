@@ -126,10 +126,10 @@ def claim_fact(raw: Object) -> ClaimFact:
 
     Of several pods that share the claim one holds its devices, so that they count once.
     """
-    classes = {name: resource for name, resource, _ in _requests(raw.get("spec"))}
+    classes = _classes(raw.get("spec"))
     held: Counter[str] = Counter()
     for each in objects(at(raw, "status", "allocation", "devices", "results"))[: 2 * _DEVICES]:
-        name = classes.get(string(each.get("request")).partition("/")[0])
+        name = classes.get(string(each.get("request")))
         if name and each.get("adminAccess") is not True:
             held[name] += whole(1)
     user = next(iter(objects(at(raw, "status", "reservedFor"))), {})
@@ -137,20 +137,31 @@ def claim_fact(raw: Object) -> ClaimFact:
     return ClaimFact(key_of(raw), f"{namespace}/{string(user.get('name'))}", dict(held))
 
 
-def _requests(spec: object) -> Iterable[tuple[str, str, int]]:
-    """Yield the name, resource and number of each request of a claim: of its first alternative."""
+def _classes(spec: object) -> Mapping[str, str]:
+    """Return the class of each request of a claim, and of its alternatives as REQUEST/NAME."""
+    found = {}
+    for each in objects(at(spec, "devices", "requests"))[:_REQUESTS]:
+        name = string(each.get("name"))
+        found[name] = string(at(each, "exactly", "deviceClassName"))
+        for sub in objects(each.get("firstAvailable"))[:_REQUESTS]:
+            found[f"{name}/{string(sub.get('name'))}"] = string(sub.get("deviceClassName"))
+    return {name: f"{DEVICE_CLASS}{each}" for name, each in found.items() if each}
+
+
+def _requests(spec: object) -> Iterable[tuple[str, int]]:
+    """Yield the resource and number of each request of a claim: of its first alternative."""
     for each in objects(at(spec, "devices", "requests"))[:_REQUESTS]:
         first = next(iter(objects(each.get("firstAvailable"))), mapping(each.get("exactly")))
         name = string(first.get("deviceClassName"))
         if name and first.get("adminAccess") is not True:
             number = min(count(first.get("count")) or 1, _DEVICES)
-            yield string(each.get("name")), f"{DEVICE_CLASS}{name}", number
+            yield f"{DEVICE_CLASS}{name}", number
 
 
 def devices_of_template(raw: Object) -> Resources:
     """Return the devices by class that each pod of a ResourceClaimTemplate gets, in nano-units."""
     found: Counter[str] = Counter()
-    for _, resource, number in _requests(at(raw, "spec", "spec")):
+    for resource, number in _requests(at(raw, "spec", "spec")):
         found[resource] += whole(number)
     return dict(found)
 

@@ -207,10 +207,11 @@ def test_claims_hold_the_devices_of_their_pods_until_these_end_or_the_claim_goes
     assert placed(fold.view(NOW), {GPUS: 1}) == ["east"]
 
 
-def test_a_claim_holds_the_devices_of_a_request_with_alternatives() -> None:
+def test_a_claim_holds_the_devices_of_the_alternative_that_it_got() -> None:
     taken, plain = claim("c", "p", 2), claim_fact(claim("c", "p", 2))
     (request,) = taken["spec"]["devices"]["requests"]
-    request["firstAvailable"] = [{"name": "a", **request.pop("exactly")}]
+    first = {"name": "b", "deviceClassName": "nic.example.com"}
+    request["firstAvailable"] = [first, {"name": "a", **request.pop("exactly")}]
     for each in taken["status"]["allocation"]["devices"]["results"]:
         each["request"] = "r/a"
     assert claim_fact(taken) == plain
