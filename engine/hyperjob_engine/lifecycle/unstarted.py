@@ -33,6 +33,7 @@ from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
 from hyperjob_core.api.wire import integer, objects
+from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import Child, SubJob, closed_queue_of
@@ -48,7 +49,7 @@ from hyperjob_engine.reasons.pods import (
     unschedulable_text,
 )
 from hyperjob_engine.reasons.reason import Reason, queue_closed_text
-from hyperjob_engine.resources import Resources, measure_of
+from hyperjob_engine.resources import PODS, Resources, measure_of
 
 _EXCLUDED_FIRST: Final = timedelta(minutes=1)
 _EXCLUDED_LONGEST: Final = timedelta(hours=1)
@@ -349,3 +350,14 @@ def _again(
 def _excluded_for(child: Child, first: timedelta) -> timedelta:
     """Return for how long a sub-job does not use a cluster again where no pod of it started."""
     return doubled(first, child.attempt, max(first, _EXCLUDED_LONGEST))
+
+
+def unreported(observed: Observed, sub_job: SubJob) -> list[str]:
+    """Return the resources of a sub-job that no cluster reports, of those that a vcjob has.
+
+    Volcano Global's capacity plugin lets a queue use none of them, also of those that Volcano's
+    scheduler ignores.
+    """
+    reported = {PODS}.union(*(each.allocatable for each in observed.clusters))
+    asked = sorted(sub_job.size.demand.keys() - reported)
+    return [each for each in asked if len(reported) > 1 and not each.startswith(DEVICE_CLASS)]

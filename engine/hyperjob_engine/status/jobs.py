@@ -15,7 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus, JobStatus, Rejection, Silence
 from hyperjob_core.api.wire import integer, objects, rfc3339, string
-from hyperjob_core.text import shortened
+from hyperjob_core.text import listed, shortened
 from hyperjob_engine.gang.gang import is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.history import (
@@ -29,6 +29,7 @@ from hyperjob_engine.lifecycle.unstarted import (
     closed_in,
     lacks_pods,
     refusal_of,
+    unreported,
     unschedulable_in,
 )
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict, ReportedStatus
@@ -436,10 +437,8 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
     if binding is None:
         return PLACED, Reason.DISPATCHING, "waits for Karmada"
-    if binding.scheduling_suspended and child.name in observed.unanswered:
-        return QUEUED, Reason.DISPATCHER_SILENT, _unanswered(outlook.sub_job.size.template)
     if binding.scheduling_suspended:
-        return QUEUED, *_queued(observed, queue)
+        return QUEUED, *_queued(observed, child, outlook.sub_job)
     if binding.apply_error:
         return PLACED, *apply_failure(binding.cluster, binding.apply_error)
     if binding.unscheduled_reason:
@@ -462,14 +461,21 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 
-def _queued(observed: Observed, queue: str) -> tuple[Reason, str]:
-    """Return why Volcano Global has not admitted a sub-job of a queue."""
+def _queued(observed: Observed, child: Child, sub_job: SubJob) -> tuple[Reason, str]:
+    """Return why Volcano Global has not admitted a sub-job."""
+    template = sub_job.size.template
+    queue = queue_of(template)
     if observed.queues is not None:
         state = observed.queues.get(queue)
         if state is None:
             return Reason.INVALID_QUEUE, f"queue {queue} does not exist"
         if state != "Open":
             return Reason.QUEUE_NOT_OPEN, f"queue {queue} is {state or 'not Open yet'}"
+    if unknown := unreported(observed, sub_job):
+        why = f"Volcano Global admits no sub-job that requests {listed(unknown)}, which no cluster"
+        return Reason.INSUFFICIENT_CAPACITY, f"{why} reports"
+    if child.name in observed.unanswered:
+        return Reason.DISPATCHER_SILENT, _unanswered(template)
     return Reason.WAITING_FOR_QUEUE, f"queue {queue} has not admitted it yet"
 
 

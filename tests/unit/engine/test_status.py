@@ -213,6 +213,18 @@ def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
     assert status["jobs"][0]["message"] == text
 
 
+def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports() -> None:
+    raw = hyperjob(group(replicas=1))
+    (container,) = raw["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"][
+        "containers"
+    ]
+    container["resources"]["requests"]["volcano.sh/vgpu-cores"] = "50"
+    state = derived(raw, *child(0, **QUEUED), clusters=(cluster("a"),), admission=GLOBAL)["state"]
+    text = "Volcano Global admits no sub-job that requests volcano.sh/vgpu-cores, which no cluster"
+    assert text in state["message"]
+    assert state["phase"] == "Queued"
+
+
 def test_the_gate_is_told_per_sub_job() -> None:
     held = {"gate": "held", "suspension": {"dispatching": True, "scheduling": False}}
     waiting = {"gate": "held", "suspension": {"dispatching": True, "scheduling": True}}
