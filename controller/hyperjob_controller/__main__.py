@@ -128,7 +128,7 @@ async def _protection(options: Options) -> AsyncIterator[Protection | None]:
         yield None
         return
     # The import of cryptography takes a large part of the start, and plain metrics need none.
-    from hyperjob_certs.source import protection
+    from hyperjob_certs.metrics import protection
 
     async with protection(options.metrics_cert_dir, user_agent=USER_AGENT) as protected:
         yield protected

@@ -83,7 +83,7 @@ async def metrics_served(address: str, directory: Path | None) -> AsyncIterator[
     async with AsyncExitStack() as stack:
         protected = None
         if directory is not None and address != "0":
-            from hyperjob_certs.source import protection  # a slow import
+            from hyperjob_certs.metrics import protection  # a slow import
 
             serving_pair = protection(directory, user_agent="hyperjob-ui")
             protected = await stack.enter_async_context(serving_pair)

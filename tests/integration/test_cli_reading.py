@@ -71,8 +71,8 @@ async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> 
 COMPLETER = """#!/bin/sh
 exec {python} -c '
 from hyperjob.cli.completion import kubectl_complete
-from hyperjob.cli.kubectl import offers
-offers.SECONDS = 60.0
+from hyperjob.cli.kubectl import access
+access.SECONDS = 60.0
 kubectl_complete()' "$@"
 """
 

@@ -179,7 +179,7 @@ async def _protection(stack: AsyncExitStack, options: Options) -> Protection | N
     if options.metrics_cert_dir is None:
         return None
     # As in `_look_around`.
-    from hyperjob_certs.source import ProtectionError, protection
+    from hyperjob_certs.metrics import ProtectionError, protection
 
     try:
         return await stack.enter_async_context(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from hyperjob_certs.source import ProtectionError, protection
+from hyperjob_certs.metrics import ProtectionError, protection
 from hyperjob_core.telemetry.endpoints import Checks, serve
 from tests.support.stack import issue_certificates
 
