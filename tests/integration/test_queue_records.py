@@ -19,9 +19,10 @@ Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 
 
-def usage_of(queue: Object, *, days: int) -> QueueUsage:
-    """Return a usage in which a queue has used 8 of its 16 GPUs for some days."""
-    tree = Tree([parse_queue(queue)], {GPU: 16 * NANO})
+def usage_of(queue: Object, *, days: int, others: tuple[str, ...] = ("other",)) -> QueueUsage:
+    """Return a usage in which a queue has used 8 of 16 GPUs for some days."""
+    named = [parse_queue({"metadata": {"name": name}}) for name in others]
+    tree = Tree([parse_queue(queue), *named], {GPU: 16 * NANO})
     found = QueueUsage(tree, Consumption(timedelta(days=1)))
     found.follow(queue="", kept={}, now=NOW)
     found.add("record", {GPU: 8 * NANO})
@@ -35,8 +36,12 @@ async def test_a_record_and_a_user_who_applies_the_queue_leave_each_other_alone(
     async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as kube:
         wanted: Object = {"metadata": {"name": "record"}, "spec": {"weight": 1}}
         made = await kube.apply(QUEUES, wanted, field_manager="user", force=False)
-        kept, now = [made], [usage_of(made, days=1)]
+        kept, now = [made], [usage_of(made, days=1, others=())]
         recorder = ConsumptionRecorder(kube, lambda: kept, lambda: now[0])
+        await recorder.record()
+        alone = await kube.get(QUEUES, "record")
+        assert parse_consumed(alone) is None, "a queue alone is compared with none"
+        now[0] = usage_of(made, days=1)
         await recorder.record()
         first = await kube.get(QUEUES, "record")
         found = parse_consumed(first)

@@ -47,8 +47,8 @@ class ConsumptionRecorder:
             await self.record()
 
     async def record(self) -> None:
-        """Write the records that have changed."""
-        for queue in list(self._queues()):
+        """Write the records that have changed; a queue alone needs none."""
+        for queue in list(self._queues()) if self._usage().remembers else ():
             name, usage = queue["metadata"]["name"], self._usage()
             known = usage.consumption.record(name)
             if known is None or not usage.is_news(name, known, parse_consumed(queue)):

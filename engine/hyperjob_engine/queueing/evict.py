@@ -35,7 +35,6 @@ from hyperjob_engine.resources import (
 )
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
-_ALONE: Final = 2  # the root and the only queue
 _MOST_LAGS: Final = 64  # the longest wait for the next eviction
 _MOST_LOSS: Final = timedelta(hours=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -437,7 +436,6 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     evictions = [moment] if moment is not None and moment > now else []
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    remembers = state.settings.half_life is not None and len(state.usage.tree.queues) > _ALONE
-    again = later(now, state.settings.forecast_every) if remembers else None
+    again = later(now, state.settings.forecast_every) if state.usage.remembers else None
     times = [*evictions, ending, again, state.grows_at, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)

@@ -20,6 +20,7 @@ from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
 from hyperjob_engine.queueing.workload import QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
 
+_ALONE: Final = 2  # the root and the only queue
 LEAD: Final = Fraction(1, 6)
 """A queue has a turn once it has consumed less than another by this part of its share."""
 
@@ -76,6 +77,11 @@ class QueueUsage:
             made._used[name] = dict(used)
             accumulate(made._used[name], self._ending.get(name, {}), -1)
         return made
+
+    @property
+    def remembers(self) -> bool:
+        """Return whether what queues have consumed decides anything: it is compared between two."""
+        return self.consumption.half_life is not None and len(self.tree.queues) > _ALONE
 
     def used(self, queue: str) -> Resources:
         """Return what a queue and its children use."""
