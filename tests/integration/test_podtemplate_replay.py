@@ -67,15 +67,11 @@ DIFFERENCES: Final = {
     "keys of labels that are matched twice, or not at all": OLDER,
     "pods spread in ways that are wrong all over": OLDER,
     "a container with a restart policy": OLDER,
-    "an init container that restarts in another way": OLDER,
-    "an init container that ends and is resized": OLDER,
-    "a part of an image as a volume": OLDER,
     "sources of volumes without what they need": TWICE,
     "a variable from a file of no volume": TWICE,
     "a mount of nothing": TWICE,
     "raw devices that are wrong all over": TWICE,
     "files of volumes whose modes, keys and paths are wrong": GATE,
-    "a trust bundle without a name, and one with two": GATE,
     "priority classes of Kubernetes itself": OWN,
     "probes of an ephemeral container do not matter": ALSO,
     "memory that is misspelt": ALSO,
@@ -94,7 +90,6 @@ DIFFERENCES: Final = {
         "ours is a warning: some distributions take such names"
     ),
     "tolerations without a key, a value or an operator": OLDER,
-    "a main container with a restart policy, restarted on failure by default": OLDER,
     "resources of a pod against those of its containers": ALSO,
 }
 
@@ -136,7 +131,7 @@ def test_a_real_api_server_says_of_the_pods_what_the_corpus_says(post: Post) -> 
         else:
             surprises[case.name] = {"only ours": ours - theirs, "only theirs": theirs - ours}
     assert surprises == {}
-    assert agreed > 450
+    assert agreed > 400
     assert DIFFERENCES.keys() - differing == set(), "these agree by now: remove them from the list"
 
 
