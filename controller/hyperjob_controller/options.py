@@ -29,6 +29,7 @@ from hyperjob_core.settings import (
 )
 from hyperjob_engine.devices import parse_rows
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.queueing.consumed import HALF_LIFE
 
 AUTO: Final = "auto"
 
@@ -47,7 +48,7 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
-    usage_half_life_time: float = 86400.0
+    usage_half_life_time: float = HALF_LIFE.total_seconds()
     unschedulable_timeout: float = 30.0
     start_timeout: float = 900.0
     splitter_url: str | None = None

@@ -6,7 +6,15 @@ from typing import Final
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument, names_argument
+from hyperjob.cli.kubectl.access import (
+    CLUSTER,
+    JOB,
+    Access,
+    access,
+    jobs_option,
+    name_argument,
+    names_argument,
+)
 from hyperjob.cli.kubectl.changing import Done, each, wait_options
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client import requests
@@ -51,14 +59,7 @@ def resume(names: Sequence[str], access: Access, form: str) -> None:
 @click.command()
 @names_argument(required=True)
 @access()
-@click.option(
-    "--job",
-    "jobs",
-    type=JOB,
-    metavar="JOB",
-    multiple=True,
-    help="Only this sub-job or replicated job; may be given more than once.",
-)
+@jobs_option
 @wait_options(_WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)
 def restart(

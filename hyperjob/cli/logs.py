@@ -15,7 +15,14 @@ from rich.console import Console
 from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, Duration, access, name_argument
+from hyperjob.cli.kubectl.access import (
+    CLUSTER,
+    Access,
+    Duration,
+    access,
+    jobs_option,
+    name_argument,
+)
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.terminal import untouched
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
@@ -40,14 +47,7 @@ _FORMS = (out.JSON,)
     is_flag=True,
     help="Stream new lines, also of pods that start later, until the HyperJob ends.",
 )
-@click.option(
-    "--job",
-    "jobs",
-    type=JOB,
-    metavar="JOB",
-    multiple=True,
-    help="Only this sub-job or replicated job; may be given more than once.",
-)
+@jobs_option
 @click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
 @click.option("--task", metavar="NAME", help="Only pods of this task.")
 @click.option(

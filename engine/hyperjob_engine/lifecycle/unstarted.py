@@ -358,6 +358,10 @@ def unreported(observed: Observed, sub_job: SubJob) -> list[str]:
     Volcano Global's capacity plugin lets a queue use none of them, also of those that Volcano's
     scheduler ignores.
     """
-    reported = {PODS}.union(*(each.allocatable for each in observed.clusters))
-    asked = sorted(sub_job.size.demand.keys() - reported)
-    return [each for each in asked if len(reported) > 1 and not each.startswith(DEVICE_CLASS)]
+    known = [each.allocatable for each in observed.clusters if each.allocatable.keys() - {PODS}]
+    asked = sorted(sub_job.size.demand.keys() - {PODS}) if known else []
+    return [
+        name
+        for name in asked
+        if not name.startswith(DEVICE_CLASS) and not any(name in each for each in known)
+    ]

@@ -18,6 +18,8 @@ from hyperjob_engine.resources import Resources, order_of, parse_resources, quan
 FAIR_SHARING: Final = "training.volcano.sh/fair-sharing"
 """Annotation of a Queue, which the controller alone writes: what the queue has consumed."""
 
+HALF_LIFE: Final = timedelta(days=1)
+"""The default: what a queue has consumed counts half after so long."""
 _STEP: Final = timedelta(seconds=10)
 _MOST_NAMES: Final = 16
 _LONGEST: Final = 4096

@@ -20,6 +20,7 @@ from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.queueing.admit import Block, Grant, charges_of, closed, try_to_admit
 from hyperjob_engine.queueing.evict import evicted_for, unsaved
 from hyperjob_engine.queueing.forecast import end_of
+from hyperjob_engine.queueing.reserve import hold
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.workload import Entry, Larger, QueuedHyperJob, Shape
 
@@ -131,8 +132,7 @@ def _take(state: QueueState, unit: QueuedHyperJob, size: Larger) -> bool:
     if not isinstance(found, Grant):
         return False
     for part in parts:
-        last.room.hold(part.request, found.clusters[part.name])
-        last.open.hold(part.request, found.clusters[part.name])
+        hold(last, part.request, found.clusters[part.name])
         usage.claim(part.queue, usage.charge(part))
     return True
 

@@ -72,6 +72,12 @@ def begin(
     )
 
 
+def hold(last: LastRound, request: PlacementRequest, cluster: str) -> None:
+    """Reserve room on a cluster for a sub-job to which the present round gives its share."""
+    last.room.hold(request, cluster)
+    last.open.hold(request, cluster)
+
+
 def reserved(state: QueueState, *, but: str) -> dict[str, list[PlacementRequest]]:
     """Return the sub-jobs with a reservation, of all HyperJobs except `but`, by cluster.
 

@@ -45,7 +45,7 @@ from hyperjob_engine.queueing.evict import (
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.grow import grow, resume
 from hyperjob_engine.queueing.headroom import could_hold, keep, wants
-from hyperjob_engine.queueing.reserve import begin
+from hyperjob_engine.queueing.reserve import begin, hold
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
     QueueState,
@@ -354,8 +354,7 @@ class _Round:
         state, key, floor = self.state, waiting.order.key, waiting.shape.needs.floor
         for part in waiting.parts:
             if cluster := grant.clusters.get(part.name):
-                state.last.room.hold(part.request, cluster)
-                state.last.open.hold(part.request, cluster)
+                hold(state.last, part.request, cluster)
         if not state.turn.queue and state.usage.has_earned(waiting.queue, floor):
             state.turn = replace(state.turn, queue=waiting.queue, measure=measure_of(floor))
         admit(state, key, grant.clusters, now=self.now)

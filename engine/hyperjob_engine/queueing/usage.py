@@ -243,7 +243,7 @@ class QueueUsage:
         if self.exceeds_share(ours, demand):
             ahead = self._level(theirs, measure) >= self._level(ours, measure) + LEAD
             return ahead and self.tree.queues[theirs].remembers
-        if not self.may_reclaim(ours, demand):
+        if not self.is_within_share(ours, demand):
             return False
         return self._used[theirs].get(measure, 0) > self.tree.entitled(measure).get(theirs, 0)
 

@@ -377,3 +377,11 @@ async def _clusters(kube: Kube, access: Access, ctx: click.Context) -> Iterable[
 NAMESPACE: Final = Offered(_all_of(NAMESPACES))
 JOB: Final = Offered(_jobs)
 CLUSTER: Final = Offered(_clusters)
+jobs_option: Final = click.option(
+    "--job",
+    "jobs",
+    type=JOB,
+    metavar="JOB",
+    multiple=True,
+    help="Only this sub-job or replicated job; may be given more than once.",
+)

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP
+from hyperjob_engine.queueing.consumed import HALF_LIFE
 
 ARRIVAL: Final = f"simulation.{GROUP}/arrival"
 """Annotation of a HyperJob: the time of its creation after the start, such as `90m`."""
@@ -106,7 +107,7 @@ class Scenario:
     """Seconds from the placement of a sub-job's pods to the start of their training."""
     checkpoint: float = 1800.0
     """Seconds of work between two checkpoints: a stop loses the work since the last one."""
-    half_life: float = 86400.0
+    half_life: float = HALF_LIFE.total_seconds()
     """Seconds after which what a queue has consumed counts half; 0: queues remember nothing."""
     status_period: float = 10.0
     """Seconds between two collections of a Cluster's status: Karmada's default."""

@@ -1,5 +1,6 @@
 """The scenario file of `hyperjob simulate`: the workload and its failures, beyond their size."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,6 +8,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from hyperjob_core.api.field import ROOT
+from hyperjob_engine.queueing.consumed import HALF_LIFE
 from hyperjob_sandbox.simulate.generate import Estimates
 from hyperjob_sandbox.simulate.workload import Amount, Failures, ScenarioPart, WorkloadError
 
@@ -39,7 +41,7 @@ class ScenarioFile(ScenarioPart):
     estimates: Estimates = Estimates()
     max_domains: Annotated[int, Field(ge=1)] = 4
     checkpoint_minutes: Amount = 30.0
-    usage_half_life_hours: Amount = 24.0
+    usage_half_life_hours: Amount = HALF_LIFE / timedelta(hours=1)
     failures: Failures = Failures()
     trace: TraceReading = TraceReading()
 
