@@ -61,6 +61,8 @@ _ALIVE: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.RESTA
 
 def cause_of(decided: Restart) -> StopCause:
     """Return the cause of the stops of a restart: a failure, unless no sub-job of it has failed."""
+    if decided.makes_way is not None:
+        return _CAUSES[decided.makes_way]
     reasons = {again.reason for again in decided.again} - {Reason.RESTARTED_WITH_ALL}
     causes = {_CAUSES.get(reason, StopCause.FAILURE) for reason in reasons}
     return causes.pop() if len(causes) == 1 else StopCause.FAILURE

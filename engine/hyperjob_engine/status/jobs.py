@@ -234,6 +234,12 @@ class JobState(JobStatus):
         return self.job_phase in _READY and not self.lost
 
     @property
+    def never_ran(self) -> bool:
+        """Return whether no run of the sub-job has begun."""
+        ended = self.is_terminal or self.lost
+        return not (ended or self.is_ready or self.start_time or self.history or self.attempt)
+
+    @property
     def can_train(self) -> bool:
         """Return whether the sub-job is ready, and no pod has ended its training."""
         return self.is_ready and self.reason not in STUCK

@@ -67,6 +67,9 @@ def state_of(
     sub-jobs have passed: a place, the queue, the start.
     """
     total, minimum = len(jobs), outlooks.minimum
+    if outlooks.quorum is not None and previous in _TRAINED:  # the others train before it joins
+        able = total - sum(job.never_ran for job in jobs)
+        minimum = min(minimum, max(outlooks.quorum, able))
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]
     if outlooks.end is not None:

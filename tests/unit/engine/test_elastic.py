@@ -464,7 +464,7 @@ def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> 
     found = first.status["jobs"]
     assert [(each["name"], each["attempt"]) for each in found] == [(n, 1) for n in NAMES[:2]]
     assert all(each["admitted"] for each in found)
-    assert first.status["stop"]["cause"] == "Resized"
+    assert first.status["stop"]["cause"] == "Preempted"
     assert sorted(first.status["stop"]["jobs"]) == NAMES[:4], "all save their step"
     assert first.status["checkpoint"]["resumeStep"] == 70
     assert not first.status.get("restarts"), "no program has failed"

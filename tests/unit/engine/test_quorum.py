@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Cluster, Observed
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
@@ -46,9 +47,13 @@ def world(
     before: str = "Running",
     attempts: Sequence[int] = (),
     restarts: int = 0,
+    new: int = 0,
     **spec: Any,
 ) -> Observed:
-    """Three sub-jobs on the clusters a, b and c; an empty phase: there is none of it."""
+    """Three sub-jobs on the clusters a, b and c; an empty phase: there is none of it.
+
+    The last `new` of them have not run yet.
+    """
     objects: list[Object] = []
     records: list[Object] = []
     for index, phase in enumerate(phases):
@@ -62,6 +67,7 @@ def world(
                 "phase": phase or "Unplaced",
                 "reason": "" if phase else "Restarting",
                 "attempt": attempt,
+                "startTime": "" if index >= len(phases) - new else rfc3339(LONG_AGO),
             }
         )
         if phase:
@@ -150,6 +156,25 @@ def test_the_phase_says_whether_the_training_goes_on(
         assert decided.status is not None
         goes_on = "goes on" if expected[1] == "QuorumMet" else "waits"
         assert f"quorum is 2: the training {goes_on}" in decided.status["state"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("phases", "new", "expected"),
+    [
+        (("Running", "Running", "Pending"), 1, "Running"),
+        (("Running", "Running", ""), 1, "Running"),
+        (("Running", "Pending", ""), 1, "Degraded"),
+        (("Running", "Pending", "Pending"), 2, "Degraded"),
+        (("Running", "Running", "Failed"), 1, "Degraded"),
+    ],
+)
+def test_a_sub_job_that_joins_is_no_degradation_while_the_others_train(
+    phases: tuple[str, ...], new: int, expected: str
+) -> None:
+    decided = plan(world(phases, new=new))
+    assert state(decided)[0] == expected
+    assert decided.status is not None
+    assert "hj-trainer-2" in decided.status["state"]["message"]
 
 
 def test_sub_jobs_that_start_together_are_not_degraded_on_their_way() -> None:
