@@ -12,21 +12,24 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import yaml
 
-from e2e.support.crowd import ENDED, Crowd, asks, crowd, watched
+from e2e.support.crowd import ENDED, Crowd, asks, crowd, sizes, watched
+from e2e.support.killing import SEED, killing
+from e2e.support.manifests import both
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
+from e2e.support.unreachable import unreachable
 from e2e.support.world import CLUSTERS_FILE, World, open_world
 from hyperjob_install.interpreters import interpreters
+from tests.support.processes import wait_for
 from tests.support.stack import Service, kubectl
 
 COUNT = int(os.environ.get("HYPERJOB_CROWD", "24"))
 SECONDS = tuple(float(each) for each in os.environ.get("HYPERJOB_CROWD_SECONDS", "1-2").split("-"))
-SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 KILLS = os.environ.get("HYPERJOB_CROWD_KILLS") == "1"
 KILL_SECONDS = tuple(
     float(each) for each in os.environ.get("HYPERJOB_CROWD_KILL_SECONDS", "1-15").split("-")
@@ -34,6 +37,7 @@ KILL_SECONDS = tuple(
 ADMISSION = os.environ.get("HYPERJOB_CROWD_ADMISSION", "auto")
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
 NODES = 4  # of each embedded cluster: the same crowd waits for fewer accelerators
+SIZES = int(os.environ.get("HYPERJOB_CROWD_SIZES", "6"))  # HyperJobs of open size
 STANDSTILL = max(180.0, 3 * SECONDS[1])  # the test fails after this time without an ended HyperJob
 _AT_ONCE = 50  # of one `kubectl apply`
 IN_PART = 60.0  # the maximum time for which a gang may hold a part of its quota
@@ -127,6 +131,71 @@ async def test_a_crowd_of_gangs_ends_completed_with_nobodys_help(scenario):
         )
     assert set(seen.phases.values()) == {"Completed"}, seen.phases
     assert seen.in_part < IN_PART or KILLS
+
+
+@pytest.mark.timeout(900)
+async def test_any_size_ends_right_with_a_lost_cluster_an_urgent_one_and_a_killed_controller(
+    scenario,
+):
+    print(f"HYPERJOB_CHAOS_SEED={SEED}")  # noqa: T201 - shown when the test fails
+    world, moments = scenario.world, random.Random(f"{SEED} sizes")
+    if world.stack is None:
+        pytest.skip("an installed release's controller is not ours to kill")
+    lost = moments.choice(world.pair)
+
+    def uses_it(seen: Crowd) -> bool:
+        alive = [status for name, status in seen.statuses.items() if seen.phases[name] not in ENDED]
+        jobs = [job for status in alive for job in status["jobs"]]
+        return any(job.get("cluster") == lost and job["phase"] != "Completed" for job in jobs)
+
+    def uses_nothing(queue: str) -> bool:
+        labels = f'{{queue="{queue}",resource="{world.accelerator}"}}'
+        return f"hyperjob_queue_resource_usage{labels} 0.0" in world.stack.controller.metrics()
+
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+        made = list(sizes(world, SIZES, moments, queue=queue, seconds=(3, 6)))
+        made.append(both(world, "urgent", queue=queue, priorityClassName=urgent))
+        async with watched(scenario, made) as seen:
+            async with killing(world.stack.controller, moments):
+                await scenario.apply(*made[:-1])
+                await until(seen, lambda: "Running" in seen.phases.values())
+                await scenario.apply(made[-1])
+                await until(seen, lambda: seen.phases.get("urgent") in ENDED)
+                await until(seen, lambda: uses_it(seen))
+                async with unreachable(scenario, lost):
+                    await until(seen, lambda: not uses_it(seen))
+                await until(seen, lambda: seen.ended == len(made))
+            done = [
+                (job["cluster"], job["name"])
+                for status in seen.statuses.values()
+                for job in status["jobs"]
+                if job["phase"] == "Completed"
+            ]
+            print(f"{len(done)} sub-jobs completed")  # noqa: T201 - `pytest -rP` shows it
+            for name, status in seen.statuses.items():
+                ends = [job["phase"] for job in status["jobs"]]
+                right = {"Completed", "Terminated"} if "quorum" in name else {"Completed"}
+                assert status["state"]["phase"] == "Completed", (name, status)
+                assert {"Completed"} <= set(ends) <= right, (name, status)
+            assert not seen.broken, seen.broken
+            await scenario.until_rest(set(done))
+            await scenario.passed_through()  # a new leader counts when a HyperJob waits
+        await asyncio.to_thread(wait_for, lambda: uses_nothing(queue), what="a queue without use")
+    await scenario.until_free()
+
+
+async def until(seen: Crowd, holds: Callable[[], bool]) -> None:
+    """Wait until what is seen of a crowd holds."""
+    try:
+        async with asyncio.timeout(STANDSTILL):
+            while not holds():
+                seen.changed.clear()
+                await seen.changed.wait()
+    except TimeoutError:
+        left = {
+            name: seen.statuses[name] for name, each in seen.phases.items() if each not in ENDED
+        }
+        raise AssertionError(yaml.safe_dump(left)) from None
 
 
 async def until_all_have_ended(scenario: Scenario, seen: Crowd, count: int) -> None:

@@ -41,6 +41,33 @@ def crowd(
         yield hyperjob(f"crowd-{number:04}", made)
 
 
+def sizes(
+    world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
+) -> Iterator[Object]:
+    """Yield HyperJobs whose size is open: one world, a quorum, and alternatives, in turns."""
+    checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
+    lost = {"maxRestarts": 100, "rules": [{"action": "RestartHyperJob", "onClusterLost": True}]}
+    for number in range(count):
+        made = group(
+            world,
+            "g",
+            replicas=2,
+            pods=moments.choice((1, 2)),
+            accelerators=world.per_pod,
+            seconds=round(moments.uniform(*seconds), 1),
+            queue=queue,
+        )
+        name = f"{('world', 'quorum', 'either')[number % 3]}-{number:02}"
+        if number % 3 == 2:
+            made["alternatives"] = [{"name": "4", "replicas": 4}, {"name": "1", "replicas": 1}]
+            yield hyperjob(name, made, failurePolicy=lost)
+        else:
+            made |= {"minReplicas": 1, "maxReplicas": 4}
+            yield hyperjob(
+                name, made, **({"quorum": 1} if number % 3 else {"checkpoint": checkpoint})
+            )
+
+
 def asks(world: World, hyperjobs: Sequence[Object]) -> int:
     """Return the accelerators of all pods of HyperJobs."""
     return sum(
@@ -57,12 +84,15 @@ class Crowd:
 
     `use` integrates the accelerators of running pods over the time in which HyperJobs waited.
     `in_part` is the longest time in which a HyperJob had some, but not all, of its bindings
-    released.
+    released. `statuses` are the last ones, `broken` those with another number of sub-jobs than the
+    size in them.
     """
 
     world: World
     gangs: dict[str, int]
     phases: dict[str, str] = field(default_factory=dict)
+    statuses: dict[str, Object] = field(default_factory=dict)
+    broken: list[Object] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     use: float = 0.0
     waited: float = 0.0
@@ -91,11 +121,15 @@ class Crowd:
         """Record the phase of a HyperJob."""
         obj = new or old or {}
         self._pass()
-        name = obj["metadata"]["name"]
+        name, status = obj["metadata"]["name"], obj.get("status") or {}
+        self.statuses[name] = status
+        size = (status.get("alternatives") or [{"name": ""}])[0]["name"]
+        if phase_of(obj) == "Running" and size and len(status["jobs"]) != int(size):
+            self.broken.append(status)
+        self.changed.set()
         if kind is not EventType.DELETED and self.phases.get(name) != phase_of(obj):
             self.phases[name] = phase_of(obj)
             self._weigh(name)
-            self.changed.set()
 
     def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Record whether Volcano Global, or the controller in its place, has released a binding."""

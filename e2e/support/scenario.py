@@ -307,6 +307,30 @@ class Scenario:
             assert time.monotonic() < deadline, f"not {count} but {len(left)}: {left}"
             await asyncio.sleep(0.2)
 
+    async def until_rest(self, jobs: set[tuple[str, str]]) -> None:
+        """Wait until the members have these vcjobs (member and name) alone, and no pod runs."""
+        deadline = time.monotonic() + self.world.settings.timeout
+        while True:
+            found, busy = set(), []
+            for member, kube in self.members.items():
+                listed = (await kube.list(VCJOBS, namespace=self.namespace)).items
+                found |= {(member, item["metadata"]["name"]) for item in listed}
+                pods = (await kube.list(PODS, namespace=self.namespace)).items
+                busy += [
+                    each["metadata"]["name"]
+                    for each in pods
+                    if (each.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}
+                ]
+            if found == jobs and not busy:
+                break
+            assert time.monotonic() < deadline, (found ^ jobs, busy)
+            await asyncio.sleep(0.2)
+        for kind, suffix in ((VCJOBS, ""), (PROPAGATION_POLICIES, ""), (RESOURCE_BINDINGS, "-job")):
+            listed = (await self.kube.list(kind, namespace=self.namespace)).items
+            assert {item["metadata"]["name"] for item in listed} == {
+                f"{name}{suffix}" for _, name in jobs
+            }
+
     async def until_free(self) -> None:
         """Wait until the Clusters report the free resources of the beginning."""
         deadline = time.monotonic() + self.world.settings.timeout
