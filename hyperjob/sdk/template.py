@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hyperjob.sdk.parameters import require_amount, require_bytes, require_types
+from hyperjob_core.api import merge
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 
 CONTAINER: Final = "trainer"
-_IDENTITY: Final = ("name", "mountPath", "key", "topologyKey")
-"""Keys by which the items of a list are the same in two templates."""
+KEYS: Final = {**merge.KEYS, "tolerations": "key", "topologySpreadConstraints": "topologyKey"}
+"""The lists of a pod template whose items are the same by a key."""
 _TEMPLATE: Final = ("metadata", "spec")
 
 
@@ -118,41 +119,6 @@ def env_from(secrets: str | Sequence[str] | None) -> list[Object]:
     """Return envFrom for the names of Secrets."""
     names = [secrets] if isinstance(secrets, str) else secrets or ()
     return [{"secretRef": {"name": name}} for name in names]
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
-    """Return a template with the values of another in place of its own.
-
-    Items of lists that have the same name, mount path or key become one; other items are appended.
-    """
-    both = {key: _either(base[key], over[key]) for key in base if key in over}
-    return {**base, **over, **both}
-
-
-def _either(base: object, over: object) -> object:
-    if isinstance(base, Mapping) and isinstance(over, Mapping):
-        return merged(base, over)
-    if isinstance(base, list) and isinstance(over, list | tuple):
-        return _merged_lists(base, over)
-    return over
-
-
-def _merged_lists(base: Sequence[Object], over: Sequence[Object]) -> Sequence[Object]:
-    """Return a list with the items of another one, which replace it if they have no identity."""
-    identity = next(
-        (
-            key
-            for key in _IDENTITY
-            if all(isinstance(each, Mapping) and key in each for each in over)
-        ),
-        None,
-    )
-    if identity is None or not over:
-        return list(over)
-    new = {each[identity]: each for each in over}
-    known = {each.get(identity) for each in base}
-    kept = [merged(each, new.get(each.get(identity), each)) for each in base]
-    return kept + [each for name, each in new.items() if name not in known]
 
 
 _TYPES: Final[Mapping[str, Any]] = {

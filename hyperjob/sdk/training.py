@@ -21,11 +21,11 @@ from hyperjob.sdk.program import (
 )
 from hyperjob.sdk.template import (
     CONTAINER,
+    KEYS,
     alternatives_of,
     bounds_of,
     checkpoint_of,
     env_from,
-    merged,
     require_template,
     require_whole,
     resources_of,
@@ -33,6 +33,7 @@ from hyperjob.sdk.template import (
     toleration_of,
     volumes_of,
 )
+from hyperjob_core.api.merge import merged
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, ARGUMENTS, KIND
 from hyperjob_core.text import printable, shortened
@@ -201,7 +202,7 @@ def trainer(
         terminationGracePeriodSeconds=grace_seconds,
     )
     pod: Object = {"restartPolicy": "Never", "containers": [container], **optional}
-    workers = merged({"spec": pod}, pod_template or {})
+    workers = merged({"spec": pod}, pod_template or {}, keys=KEYS)
     template = _sub_job(workers, replicas // number, queue=queue, priority_class=priority_class)
     usual: Object = {"clusters": clusters, "replicas": replicas, "gpus": gpus, "cpu": cpu}
     usual |= {"accelerator": accelerator, "memory": memory}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from hyperjob_core.api.merge import merged
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
@@ -20,34 +21,6 @@ from hyperjob_core.api.trainer import (
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.resources import accelerator_of, parse_resources
-
-_KEYS: Final[Mapping[str, str]] = {
-    "replicatedJobs": "name",
-    "containers": "name",
-    "initContainers": "name",
-    "imagePullSecrets": "name",
-    "volumeMounts": "mountPath",
-}
-_WHOLE: Final = frozenset({"env", "volumes"})
-"""Lists by name whose items a patch replaces: an item has one of several kinds of source."""
-
-
-def merged(old: Object, patch: Object) -> Object:
-    """Return an object with a patch."""
-    result = dict(old)
-    for name, value in patch.items():
-        if value is None:
-            continue
-        before = result.get(name)
-        if isinstance(value, dict):
-            result[name] = merged(mapping(before), value)
-        elif isinstance(value, list) and name in _WHOLE:
-            result[name] = upserted(objects(before), objects(value))
-        elif isinstance(value, list) and name in _KEYS:
-            result[name] = _merged_list(objects(before), objects(value), _KEYS[name])
-        else:
-            result[name] = value
-    return result
 
 
 def upserted(items: list[Object], more: list[Object]) -> list[Object]:
@@ -72,15 +45,6 @@ def step_of(job: Object) -> str:
 def pod_of(job: Object) -> Object:
     """Return the pod spec of a replicatedJob."""
     return mapping(at(job, "template", "spec", "template", "spec"))
-
-
-def _merged_list(before: list[Object], patch: list[Object], key: str) -> list[Object]:
-    """Return a list whose items of equal `key` are merged; new items follow."""
-    found = {string(item.get(key)): item for item in before}
-    for item in patch:
-        name = string(item.get(key))
-        found[name] = merged(found.get(name, {}), item)
-    return list(found.values())
 
 
 INITIALIZERS: Final[Mapping[str, str]] = {DATASET_STEP: "dataset", MODEL_STEP: "model"}

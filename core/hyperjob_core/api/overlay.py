@@ -11,6 +11,7 @@ from typing import Final
 from hyperjob_core.api import table
 from hyperjob_core.api.defaults import with_names
 from hyperjob_core.api.limits import MAX_COMBINATIONS
+from hyperjob_core.api.merge import merged
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import AlternativeStatus
 from hyperjob_core.api.wire import integer, mapping, objects
@@ -19,8 +20,7 @@ BOUNDS: Final = ("maxReplicas", "minReplicas")
 """The fields that leave the number of sub-jobs open: the larger one first."""
 _CHOICES: Final = frozenset({"alternatives", *BOUNDS})
 _OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
-_NAMED: Final = frozenset({"tasks", "containers"})
-"""Lists whose items an alternative changes by name."""
+_REPLACED: Final = frozenset({"resources"})
 
 
 def applied(job: Object, alternative: Object) -> Object:
@@ -34,7 +34,8 @@ def applied(job: Object, alternative: Object) -> Object:
     made |= {name: value for name, value in given.items() if value is not None}
     overlay = mapping(alternative.get("templateSpec"))
     if overlay:
-        made["templateSpec"] = _merged(with_names(mapping(job.get("templateSpec"))), overlay)
+        template = with_names(mapping(job.get("templateSpec")))
+        made["templateSpec"] = merged(template, overlay, replaced=_REPLACED, grows=False)
     return made
 
 
@@ -74,27 +75,3 @@ def with_alternative(job: Object, name: str | None) -> Object:
     named = next((each for each in sizes if each.get("name") == name), None)
     alternative = named if named is not None else next(iter(found), None)
     return job if alternative is None else applied(job, alternative)
-
-
-def _merged(old: Object, new: Object) -> Object:
-    made = dict(old)
-    for name, value in new.items():
-        before = old.get(name)
-        if value is None:
-            continue
-        if name in _NAMED and isinstance(value, list):
-            made[name] = _merged_items(objects(before), objects(value))
-        elif name == "env" and isinstance(value, list):
-            by_name = {each.get("name"): each for each in (*objects(before), *objects(value))}
-            made[name] = list(by_name.values())
-        elif isinstance(value, dict) and isinstance(before, dict) and name != "resources":
-            made[name] = _merged(before, value)
-        else:
-            made[name] = value
-    return made
-
-
-def _merged_items(old: list[Object], new: list[Object]) -> list[Object]:
-    """Return the items of a list with the changes of those with the same name, in their order."""
-    changes = {each.get("name"): each for each in new}
-    return [_merged(each, changes.get(each.get("name"), {})) for each in old]
