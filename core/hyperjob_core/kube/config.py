@@ -6,7 +6,7 @@ import os
 import ssl
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,7 +15,6 @@ from hyperjob_core.kube.credentials import (
     Authorize,
     Credentials,
     anonymous,
-    asynchronous,
     content,
     credentials_of,
 )
@@ -25,7 +24,9 @@ from hyperjob_core.memoryfile import in_memory
 REFRESH_SECONDS = 60.0
 DEFAULT_NAMESPACE = "default"
 _PLUGIN_SECONDS = 30.0
-_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod has its ServiceAccount."""
+_FIX_POD = "mount the service account token (automountServiceAccountToken) or give --kubeconfig"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +68,68 @@ async def load(
     """
     given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return _in_cluster(credentials=credentials)
-    files = given or str(Path.home() / ".kube" / "config")
-    return await _from_files(files, context, refresh_seconds, credentials=credentials)
+        chosen, source, remedy = _of_pod(), "in-cluster configuration", _FIX_POD
+    else:
+        files = given or str(Path.home() / ".kube" / "config")
+        chosen, source = kubeconfigs.read(files, context), f"kubeconfig {files}"
+        remedy = kubeconfigs.FIX_CONTENT.format(files)
+    if not credentials:
+        chosen = replace(chosen, user={})
+    return await _connected(chosen, source, remedy, refresh_seconds=refresh_seconds)
 
 
-async def _from_files(
-    files: str, context: str | None, refresh_seconds: float, *, credentials: bool
+async def direct(url: str, *, token_file: Path | None, ca_file: Path | None) -> Connection:
+    """Return the connection to a server that no kubeconfig names; raises ConfigError."""
+    parts = urlsplit(url)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigError(f"{parts.hostname}: give an address without a user, ? and #")
+    trusted = {} if ca_file is None else {"certificate-authority": str(ca_file)}
+    chosen = kubeconfigs.Context(
+        cluster_name="",
+        cluster={"server": url, **trusted},
+        user={} if token_file is None else {"tokenFile": str(token_file)},
+        namespace=None,
+    )
+    found = await _connected(chosen, f"credentials of {parts.hostname}", "")
+    authorities = "the authorities of this machine" if ca_file is None else str(ca_file)
+    return replace(found, authorities=authorities)
+
+
+def _of_pod() -> kubeconfigs.Context:
+    """Return the API server and the ServiceAccount of a pod as its kubelet gives them."""
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
+    namespace = ""
+    with contextlib.suppress(OSError):
+        namespace = (ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
+    return kubeconfigs.Context(
+        cluster_name="kubernetes",
+        cluster={
+            "server": f"https://{f'[{host}]' if ':' in host else host}:{port or 443}",
+            "certificate-authority": str(ACCOUNT / "ca.crt"),
+        },
+        user={"tokenFile": str(ACCOUNT / "token")},
+        namespace=namespace,
+    )
+
+
+async def _connected(
+    chosen: kubeconfigs.Context,
+    source: str,
+    remedy: str,
+    *,
+    refresh_seconds: float = REFRESH_SECONDS,
 ) -> Connection:
-    """Return the connection of a kubeconfig's context; raises ConfigError."""
-    chosen = kubeconfigs.read(files, context)
-    source, cluster = f"kubeconfig {files}", chosen.cluster
+    """Return the connection to the cluster of a context; raises ConfigError with the remedy."""
+    cluster, end = chosen.cluster, f"; {remedy}" if remedy else ""
     server, scheme, host = _address(cluster.get("server"), source)
-    own = Credentials()
     try:
         authority = content(cluster, "certificate-authority")
-        if credentials:
-            async with asyncio.timeout(_PLUGIN_SECONDS):
-                own = await credentials_of(chosen.user, refresh_seconds=refresh_seconds)
+        async with asyncio.timeout(_PLUGIN_SECONDS):
+            own = await credentials_of(chosen.user, refresh_seconds=refresh_seconds)
     except TimeoutError as error:
-        why = f"no credentials within {_PLUGIN_SECONDS:g}s"
-        raise kubeconfigs.unusable(files, why) from error
+        raise ConfigError(f"{source}: no credentials within {_PLUGIN_SECONDS:g}s{end}") from error
     except (ConfigError, OSError, ValueError) as error:
-        raise kubeconfigs.unusable(files, str(error)) from error
+        raise ConfigError(f"{source}: {str(error).rstrip('.')}{end}") from error
     tls = None
     if scheme == "https":
         insecure = bool(cluster.get("insecure-skip-tls-verify"))
@@ -102,68 +142,6 @@ async def _from_files(
         proxy=cluster.get("proxy-url") or _environment_proxy(scheme, host),
         namespace=chosen.namespace or DEFAULT_NAMESPACE,
         authorities=f"certificate-authority of cluster {chosen.cluster_name!r} in {source}",
-    )
-
-
-def _in_cluster(*, credentials: bool) -> Connection:
-    """Return the connection of a pod's ServiceAccount; raises ConfigError without one."""
-    source = "in-cluster configuration"
-    with asynchronous(source):
-        from kubernetes.aio.client import Configuration
-        from kubernetes.aio.config import ConfigException, load_incluster_config
-
-    settings = Configuration()
-    try:
-        load_incluster_config(  # type: ignore[no-untyped-call]  # theirs has no types
-            client_configuration=settings
-        )
-        authority = Path(str(settings.ssl_ca_cert)).read_bytes()
-    except (ConfigException, OSError) as error:
-        raise ConfigError(
-            f"{source}: {error}; mount the service account token "
-            "(automountServiceAccountToken) or give --kubeconfig"
-        ) from error
-
-    async def authorize() -> str | None:
-        try:
-            value = await settings.get_api_key_with_prefix("BearerToken")
-        except (ConfigException, OSError) as error:
-            raise ConfigError(f"{source}: {error}") from error
-        return value.strip() if value else None
-
-    server, scheme, host = _address(settings.host, source)
-    try:
-        namespace = _POD_NAMESPACE.read_text(encoding="utf-8").strip()
-    except OSError:
-        namespace = ""
-    return Connection(
-        server=server,
-        tls=_tls(authority, Credentials(), insecure=False, source=source),
-        authorize=authorize if credentials else anonymous,
-        proxy=_environment_proxy(scheme, host),
-        namespace=namespace or DEFAULT_NAMESPACE,
-        authorities=f"ca.crt in {_POD_NAMESPACE.parent}",
-    )
-
-
-async def direct(url: str, *, token_file: Path | None, ca_file: Path | None) -> Connection:
-    """Return the connection to a server that no kubeconfig names; raises ConfigError."""
-    parts = urlsplit(url)
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ConfigError(f"{parts.hostname}: give an address without a user, ? and #")
-    server, scheme, host = _address(url, "the address")
-    try:
-        user = {} if token_file is None else {"tokenFile": str(token_file)}
-        own = await credentials_of(user, refresh_seconds=REFRESH_SECONDS)
-        authority = None if ca_file is None else ca_file.read_bytes()
-    except (ConfigError, OSError, ValueError) as error:
-        raise ConfigError(f"credentials of {host}: {error}") from error
-    return Connection(
-        server=server,
-        tls=_tls(authority, own, insecure=False, source=host) if scheme == "https" else None,
-        authorize=own.authorize,
-        proxy=_environment_proxy(scheme, host),
-        authorities="the authorities of this machine" if ca_file is None else str(ca_file),
     )
 
 

@@ -33,7 +33,7 @@ _TEXTS: Final = (
     "user",
 )
 _FIX_FILE: Final = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
-_FIX_CONTENT: Final = "check it with `kubectl --kubeconfig {} version`"
+FIX_CONTENT: Final = "check it with `kubectl --kubeconfig {} version`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def read(files: str, context: str | None = None) -> Context:
 
 def unusable(files: str, why: str) -> ConfigError:
     """Return the error of a kubeconfig that exists but cannot be used."""
-    return ConfigError(f"kubeconfig {files}: {why.rstrip('.')}; {_FIX_CONTENT.format(files)}")
+    return ConfigError(f"kubeconfig {files}: {why.rstrip('.')}; {FIX_CONTENT.format(files)}")
 
 
 class _AbsentError(Exception):

@@ -323,15 +323,12 @@ async def test_another_context_may_be_chosen(server, named):
 
 
 async def test_a_pod_uses_its_service_account(server, monkeypatch):
-    from kubernetes.aio.config import incluster_config
-
     (server.folder / "token").write_text("account")
+    (server.folder / "ca.crt").write_bytes((server.folder / "ca.pem").read_bytes())
     host, port = server.url.removeprefix("https://").split(":")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
-    files = {"TOKEN": server.folder / "token", "CERT": server.folder / "ca.pem"}
-    for name, path in files.items():
-        monkeypatch.setattr(incluster_config, f"SERVICE_{name}_FILENAME", str(path))
+    monkeypatch.setattr(config, "ACCOUNT", server.folder)
     seen = await call(server, await config.load())
     assert seen.headers["authorization"].lower() == "bearer account"
 
