@@ -1,18 +1,16 @@
 """`hyperjob credentials renew | delete`: service account tokens for the Karmada API server."""
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import click
 
+from hyperjob.cli.install.common import end
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_install.credentials import ServiceAccount, forget, renew
 from hyperjob_install.plan import Action
-from hyperjob_install.problems import InstallError
 
 _host = click.option(
     "--host-kubeconfig",
@@ -84,7 +82,7 @@ def renew_command(
             end = ends[each.name].isoformat()
             click.echo(f"{each.name}: the token in secret/{each.secret} expires at {end}")
 
-    _run_or_end(run())
+    end(run())
 
 
 @credentials.command("delete")
@@ -103,7 +101,7 @@ def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequenc
         for name, action in found.items():
             click.echo(f"secret/{name} {_SAID[action]}")
 
-    _run_or_end(run())
+    end(run())
 
 
 def _account(pair: str, namespace: str) -> ServiceAccount:
@@ -113,10 +111,3 @@ def _account(pair: str, namespace: str) -> ServiceAccount:
     return ServiceAccount(
         name=name, namespace=LEASE_NAMESPACE, secret=secret, secret_namespace=namespace
     )
-
-
-def _run_or_end(work: Coroutine[None, None, None]) -> None:
-    try:
-        asyncio.run(work)
-    except (InstallError, KubeError, ConfigError) as error:
-        raise click.ClickException(str(error)) from None

@@ -20,7 +20,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_install.definitions import definitions
 from hyperjob_install.interpreters import interpreters
 from hyperjob_install.objects import Component, Item, labelled, new_item
-from hyperjob_install.rbac import members, rbac, subject
+from hyperjob_install.rbac import members, rbac
 from hyperjob_install.settings import Settings, record_item
 from hyperjob_install.tenancy import tenancy
 from hyperjob_rules.configuration import configurations
@@ -36,7 +36,7 @@ def manifest(settings: Settings) -> list[Item]:
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))
     items += tenancy(enabled=settings.tenancy)
-    items += members(subject(settings.user("members")), settings.members)
+    items += members(settings.user("members"), settings.members)
     if Component.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
     wanted = [item for item in items if item.part not in settings.skip]

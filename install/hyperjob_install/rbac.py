@@ -3,6 +3,8 @@
 A commit that adds or removes a request of a process changes the role too.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api.choices import MemberAccess
@@ -61,6 +63,7 @@ MEMBERS: Final = "hyperjob-members"
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
 
 _RUNTIMES: Final = (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
+_item = partial(new_item, part=Component.RBAC, component="rbac")
 _READ: Final = ("get", "list", "watch")
 _EDIT: Final = (*_READ, "create", "update", "patch", "delete")
 
@@ -88,8 +91,8 @@ def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
         *_granted(CONTROLLER, lease_rules(namespace), user, namespace=namespace),
         *_granted(CERTS, certs_rules(), settings.user("certs", namespace=namespace)),
         *_granted(WEBHOOK, webhook, settings.user("webhook", namespace=namespace)),
-        _rbac_item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
-        _rbac_item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
+        _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
+        _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
     ]
     if settings.ui:
         user = settings.user("ui", namespace=namespace)
@@ -217,7 +220,7 @@ def _accounts(settings: Settings, namespace: str) -> list[Item]:
     )
     return [
         *(
-            _rbac_item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
+            _item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
             for name in (CONTROLLER, CERTS, WEBHOOK, *more)
         ),
         *_granted(
@@ -230,7 +233,12 @@ def _accounts(settings: Settings, namespace: str) -> list[Item]:
 
 
 def _granted(
-    name: str, rules: list[Object], user: str, *, namespace: str | None = None
+    name: str,
+    rules: list[Object],
+    user: str,
+    *,
+    namespace: str | None = None,
+    item: Callable[..., Item] = _item,
 ) -> list[Item]:
     """Return a ClusterRole, or a Role in a namespace, and its binding to a user."""
     roles, bindings = (
@@ -241,8 +249,8 @@ def _granted(
         "subjects": [subject(user)],
     }
     return [
-        _rbac_item(roles, name, {"rules": rules}, namespace=namespace),
-        _rbac_item(bindings, name, binding, namespace=namespace),
+        item(roles, name, {"rules": rules}, namespace=namespace),
+        item(bindings, name, binding, namespace=namespace),
     ]
 
 
@@ -259,29 +267,27 @@ def _for_people(role: str, verbs: tuple[str, ...]) -> Object:
     return {"metadata": {"labels": labels}, "rules": [_rule(HYPERJOBS, *verbs)]}
 
 
-def _rbac_item(
-    resource: Resource, name: str, content: Object, *, namespace: str | None = None
-) -> Item:
-    return new_item(
-        resource, name, content, part=Component.RBAC, component="rbac", namespace=namespace
-    )
-
-
 MEMBER_ROLE: Final = "hyperjob-members-reader"
 
 
-def members(subject: Object, step: MemberAccess) -> list[Item]:
+def members(user: str, step: MemberAccess) -> list[Item]:
     """Return the roles, their bindings and the policy that copies them to members.
 
     With the step `off` the items are marked for deletion.
     """
     absent = step is MemberAccess.OFF
+    item = partial(new_item, part=Component.MEMBERS, component="members", absent=absent)
+    spec = {
+        "resourceSelectors": [
+            {"apiVersion": resource.api_version, "kind": resource.kind, "name": MEMBER_ROLE}
+            for resource in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+        ],
+        "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
+    }
     return [
-        _member_item(CLUSTER_ROLES, MEMBERS, {"rules": proxy_rules()}, absent=absent),
-        _binding(MEMBERS, subject, absent=absent),
-        _member_item(CLUSTER_ROLES, MEMBER_ROLE, {"rules": member_rules(step)}, absent=absent),
-        _binding(MEMBER_ROLE, subject, absent=absent),
-        _policy(MEMBERS, MEMBER_ROLE, absent=absent),
+        *_granted(MEMBERS, proxy_rules(), user, item=item),
+        *_granted(MEMBER_ROLE, member_rules(step), user, item=item),
+        item(CLUSTER_PROPAGATION_POLICIES, MEMBERS, {"spec": spec}),
     ]
 
 
@@ -304,34 +310,3 @@ def member_rules(step: MemberAccess) -> list[Object]:
     if step.includes(MemberAccess.LOGS):
         rules.append(_rule(PODS, "get", subresource="log"))
     return rules
-
-
-def _policy(name: str, role: str, *, absent: bool) -> Item:
-    spec = {
-        "resourceSelectors": [
-            {"apiVersion": resource.api_version, "kind": resource.kind, "name": role}
-            for resource in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
-        ],
-        "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
-    }
-    return _member_item(CLUSTER_PROPAGATION_POLICIES, name, {"spec": spec}, absent=absent)
-
-
-def _binding(name: str, subject: Object, *, absent: bool) -> Item:
-    role = {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": name}
-    content = {"roleRef": role, "subjects": [subject]}
-    return _member_item(CLUSTER_ROLE_BINDINGS, name, content, absent=absent)
-
-
-def _member_item(
-    resource: Resource, name: str, content: Object, *, absent: bool, namespace: str | None = None
-) -> Item:
-    return new_item(
-        resource,
-        name,
-        content,
-        part=Component.MEMBERS,
-        component="members",
-        absent=absent,
-        namespace=namespace,
-    )

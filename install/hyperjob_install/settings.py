@@ -168,13 +168,9 @@ _URL, _SERVICE, _ACCOUNTS, _PREFIX, _MEMBERS, _PARTS, _SKIP, _RELEASE = (
 )
 
 
-def record_item(settings: Settings) -> Item:
-    """Return the ConfigMap of the settings; `--skip webhooks` is a step and is not recorded.
-
-    The caBundle of the webhook configurations changes at each rotation: the recorded authority is
-    that of the last run which named one.
-    """
-    data = {
+def _texts(settings: Settings) -> dict[str, str]:
+    """Return the settings by the names of their options; `--skip webhooks` is a step of one run."""
+    return {
         _ACCOUNTS: str(settings.service_accounts).lower(),
         _PREFIX: settings.user_prefix,
         _MEMBERS: str(settings.members),
@@ -183,8 +179,16 @@ def record_item(settings: Settings) -> Item:
         _RELEASE: settings.release,
         _URL: settings.url or "",
         _SERVICE: settings.address if settings.service else "",
-        _AUTHORITY: settings.authority.decode("ascii"),
     }
+
+
+def record_item(settings: Settings) -> Item:
+    """Return the ConfigMap of the settings.
+
+    The caBundle of the webhook configurations changes at each rotation: the recorded authority is
+    that of the last run which named one.
+    """
+    data = _texts(settings) | {_AUTHORITY: settings.authority.decode("ascii")}
     return new_item(
         CONFIG_MAPS,
         RECORD,
@@ -234,22 +238,12 @@ def command(settings: Settings, *more: str) -> str:
 
 
 def differences(before: Settings, after: Settings) -> list[str]:
-    """Return a line for each setting that changes: its name, its value before and after."""
-    pairs = {
-        "accounts": (_accounts(before), _accounts(after)),
-        **{
-            part: tuple("on" if part in each.parts else "off" for each in (before, after))
-            for part in (*before.parts, *after.parts)
-        },
-        "members": (str(before.members), str(after.members)),
-        "skipped parts": (_skipped(before), _skipped(after)),
-        "Helm release": (before.release, after.release),
-        "webhook": (before.address, after.address),
-    }
+    """Return a line for each setting that changes: its option, its value before and after."""
+    old, new = _texts(before), _texts(after)
     return [
-        f"{name}: {old or 'none'} -> {new or 'none'}"
-        for name, (old, new) in pairs.items()
-        if old != new
+        f"{name}: {old[name] or 'none'} -> {new[name] or 'none'}"
+        for name in old
+        if old[name] != new[name]
     ]
 
 
@@ -292,13 +286,3 @@ async def other_release(kube: Kube, release: str) -> str:
     """Return the other Helm release that installed HyperJob; "" if none did. Raises KubeError."""
     before = await recorded(kube)
     return before.release if before is not None and before.release != release else ""
-
-
-def _accounts(settings: Settings) -> str:
-    if settings.service_accounts:
-        return f"ServiceAccounts {PREFIX}* in namespace {LEASE_NAMESPACE}"
-    return f"users {settings.user_prefix}*"
-
-
-def _skipped(settings: Settings) -> str:
-    return " ".join(sorted(settings.skip - {Component.WEBHOOKS}))

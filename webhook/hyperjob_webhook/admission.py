@@ -20,7 +20,7 @@ from hyperjob_rules.configuration import (
     VALIDATE_HYPERJOB,
     VALIDATE_TRAINJOB,
 )
-from hyperjob_rules.patch import diff
+from hyperjob_rules.patch import additions
 from hyperjob_rules.stamp import stamp
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import validate_create
@@ -118,7 +118,7 @@ def default_hyperjob(request: AdmissionRequest, _: Context) -> Decision:
     raw = _required(request)
     if is_being_deleted(raw):
         return ALLOWED
-    return Decision(patch=diff(raw, _signed(stored(raw))))
+    return Decision(patch=list(additions(raw, _signed(stored(raw)))))
 
 
 def validate_hyperjob(request: AdmissionRequest, context: Context) -> Decision:

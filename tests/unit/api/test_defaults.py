@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.defaults import completed, stored
-from hyperjob_rules.patch import diff
+from hyperjob_rules.patch import additions
 
 
 def hyperjob(**template: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def test_the_store_gets_nothing_but_names_of_tasks_and_amounts_as_text():
     pod = {"containers": [container], "initContainers": [container]}
     raw = hyperjob(tasks=[{}, {"name": "c"}, {"name": "", "template": {"spec": pod}}])
     tasks = "/spec/replicatedJobs/0/templateSpec/tasks"
-    assert [(each["op"], each["path"], each["value"]) for each in diff(raw, stored(raw))] == [
+    assert [(each["op"], each["path"], each["value"]) for each in additions(raw, stored(raw))] == [
         ("add", f"{tasks}/0/name", "default0"),
         ("replace", f"{tasks}/2/name", "default2"),
         *(
@@ -63,7 +63,7 @@ def test_only_the_way_to_a_change_is_copied():
 
 def test_the_patch_names_each_field_once_and_alone():
     before = hyperjob(queue="", maxRetry=0, tasks=[{"name": "c", "replicas": 1}])
-    assert diff(before, completed(before)) == [
+    assert list(additions(before, completed(before))) == [
         {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/queue", "value": "default"},
         {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/maxRetry", "value": 3},
         {

@@ -485,13 +485,13 @@ def test_each_changed_setting_has_a_line() -> None:
         release="n/r",
     )
     assert differences(before, after) == [
-        "accounts: users hyperjob-* -> ServiceAccounts hyperjob-* in namespace karmada-system",
-        "tenancy: on -> off",
-        "ui: off -> on",
+        "service-accounts: false -> true",
         "members: nodes -> pods",
-        "skipped parts: rbac -> crds tenancy",
-        "Helm release: none -> n/r",
-        "webhook: https://a -> n/s:443",
+        "with: tenancy -> ui",
+        "skip: rbac -> crds tenancy",
+        "release: none -> n/r",
+        "webhook-url: https://a -> none",
+        "webhook-service: none -> n/s:443",
     ]
     assert differences(before, before) == []
     assert differences(before, replace(before, skip=before.skip | {Component.WEBHOOKS})) == []

@@ -14,7 +14,7 @@ import yaml
 
 from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.patch import diff
+from hyperjob_rules.patch import additions
 from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.update import validate_update
@@ -159,7 +159,7 @@ def replaced(node: Any, place: Steps, value: Any) -> Any:
 
 def judge(new: Object, old: Object, *, back: bool) -> None:
     """Do everything that the webhooks do with a HyperJob; `back`, its repair as well."""
-    diff(new, completed(new))
+    list(additions(new, completed(new)))
     validate_create(new, context=KNOWN, strict=True)
     validate_update(new, old)
     if back:

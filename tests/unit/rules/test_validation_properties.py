@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from hyperjob_core.api.defaults import completed
-from hyperjob_rules.patch import diff
+from hyperjob_rules.patch import additions
 from hyperjob_rules.validation.context import Cluster, Context, Queue
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.schema import hyperjob_schema
@@ -159,7 +159,7 @@ def test_defaulting_only_adds_and_twice_is_once(raw: dict[str, Any]):
     once = completed(raw)
     assert raw == kept
     assert completed(once) is once
-    for operation in diff(raw, once):
+    for operation in additions(raw, once):
         note(operation)
         assert operation["op"] in {"add", "replace"}
         if operation["op"] == "replace":
