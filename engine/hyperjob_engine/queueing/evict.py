@@ -341,33 +341,12 @@ def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
 def _fewest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
     """Return `taken` without those that need not stop; all are stopped before."""
     needed = []
-    for each in reversed(_shortest(taken, trial)):
+    for each in reversed(taken):
         trial.resume(each)
         if not trial.is_enough():
             trial.stop(each)
             needed.append(each)
     return needed
-
-
-def _shortest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
-    """Return the shortest prefix of `taken` that frees enough; resume the others in the trial.
-
-    A search by halves: `taken[:enough]` always frees enough and `taken[:short]` never does. The
-    trial has stopped `taken[:stopped]` all the time.
-    """
-    short, enough = -1, len(taken)
-    stopped = enough
-    while enough - short > 1:
-        middle = (short + enough) // 2
-        for each in taken[middle:stopped]:
-            trial.resume(each)
-        for each in taken[stopped:middle]:
-            trial.stop(each)
-        stopped = middle
-        short, enough = (short, middle) if trial.is_enough() else (middle, enough)
-    for each in taken[stopped:enough]:
-        trial.stop(each)
-    return taken[:enough]
 
 
 def _lenders(

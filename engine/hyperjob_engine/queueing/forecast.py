@@ -16,10 +16,9 @@ from typing import Final
 from hyperjob_core.api.duration import LATEST, later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import NEAR, Start, WaitCode
-from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.headroom import holds
+from hyperjob_engine.queueing.headroom import holds, spots
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import (
     Entry,
@@ -168,7 +167,7 @@ def has_room(waiting: Pending, room: Room) -> bool:
         return False
     return holds(
         room,
-        [part.request for part in waiting.parts],
+        waiting.requests,
         needs.standing,
         needs.max_domains,
         least=max(1, needs.needed),
@@ -178,11 +177,8 @@ def has_room(waiting: Pending, room: Room) -> bool:
 
 def room_for(waiting: Pending, room: Room) -> Mapping[str, str]:
     """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
-    needs = waiting.shape.needs
-    requests = [part.request for part in waiting.parts]
-    least = max(1, needs.needed)
-    beside = room.beside(needs.standing)
-    found = assign(requests, beside, max_domains=needs.max_domains, least=least).assigned
+    least = max(1, waiting.shape.needs.needed)
+    found = spots(waiting, room, least=least)
     return found if len(found) >= least else {}
 
 

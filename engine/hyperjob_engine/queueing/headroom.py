@@ -12,8 +12,8 @@ from typing import TypeAlias
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import assign
-from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
+from hyperjob_engine.queueing.workload import Pending
 from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, times, total
 
 Standing: TypeAlias = Sequence[tuple[str, str]]
@@ -57,16 +57,11 @@ def holds(
     return _together(held, used, further) >= least
 
 
-def could_hold(
-    room: Room,
-    eventual: Mapping[str, Resources],
-    requests: Sequence[PlacementRequest],
-    standing: Standing,
-    max_domains: int | None,
-) -> int:
-    """Return how many requests have room after the end of all HyperJobs."""
-    empty = room.emptied(Vacating.OF_JOBS, eventual).beside(standing)
-    return len(assign(requests, empty, max_domains=max_domains).assigned)
+def spots(waiting: Pending, room: Room, *, least: int = 0) -> Mapping[str, str]:
+    """Return clusters for as many of the sub-jobs that wait as a room has place for."""
+    needs, beside = waiting.shape.needs, room.beside(waiting.shape.needs.standing)
+    limit = needs.max_domains
+    return assign(waiting.requests, beside, max_domains=limit, least=least).assigned
 
 
 def eventual_of(cluster: Cluster, held: Resources) -> dict[str, int]:

@@ -88,7 +88,7 @@ def _exceeds_clusters(state: QueueState, waiting: Pending, *, asked: bool) -> bo
     known = never.get(needs) if needs.needed else False
     if known is None and asked:
         known = never[needs] = fits_never(
-            [part.request for part in waiting.parts],
+            waiting.requests,
             state.last.open,
             minimum=needs.needed,
             max_domains=needs.max_domains,

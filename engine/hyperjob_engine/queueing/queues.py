@@ -111,20 +111,10 @@ def estimate(text: object) -> timedelta | None:
 
 
 class QueueTrouble(NamedTuple):
-    """Why a Queue takes no jobs, with its name and to follow its name; `is_closed`: not Open."""
+    """Why a Queue takes no jobs; `is_closed`: it, or a parent of it, is not Open."""
 
     text: str
-    rest: str
     is_closed: bool = False
-
-
-def _trouble(queue: str, rest: str, *, is_closed: bool = False) -> QueueTrouble:
-    return QueueTrouble(f"queue {queue} {rest}", rest, is_closed)
-
-
-def _above(text: str, *, is_closed: bool = False) -> QueueTrouble:
-    """Return the trouble of a Queue with the queues above it."""
-    return QueueTrouble(text, f"takes no jobs: {text}", is_closed)
 
 
 class Tree:
@@ -192,21 +182,20 @@ class Tree:
                     if near
                     else "create it or name another in templateSpec.queue"
                 )
-                self._absent[name] = _trouble(name, f"does not exist; {hint}")
+                self._absent[name] = QueueTrouble(f"queue {name} does not exist; {hint}")
             return self._absent[name]
         if name == ROOT:
-            return _trouble(name, "takes no jobs itself; name one of its children")
+            return QueueTrouble(f"queue {name} takes no jobs itself; name one of its children")
         if name in self._troubles:
-            return _above(self._troubles[name].format(name))
+            return QueueTrouble(self._troubles[name].format(name))
         for each in reversed(self._paths[name]):
             state = self.queues[each].state
             if state not in _OPEN:
-                if each == name:
-                    return _trouble(name, f"is {state}", is_closed=True)
-                text = f"queue {each}, a parent of queue {name}, is {state}"
-                return _above(text, is_closed=True)
+                parent = "" if each == name else f", a parent of queue {name},"
+                return QueueTrouble(f"queue {each}{parent} is {state}", is_closed=True)
         if children := self.children[name]:
-            return _trouble(name, f"has child queues; jobs go to one of {listed(children)}")
+            text = f"queue {name} has child queues; jobs go to one of {listed(children)}"
+            return QueueTrouble(text)
         return None
 
     def _find_path(self, name: str) -> None:

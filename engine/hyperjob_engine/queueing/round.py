@@ -22,6 +22,7 @@ from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
+from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.queueing.admit import (
     CAPACITY,
     Block,
@@ -44,7 +45,7 @@ from hyperjob_engine.queueing.evict import (
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.grow import grow, resume
-from hyperjob_engine.queueing.headroom import could_hold, keep, wants
+from hyperjob_engine.queueing.headroom import keep, spots, wants
 from hyperjob_engine.queueing.reserve import begin, hold
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
@@ -375,11 +376,8 @@ class _Round:
             return False
         could = answers.could.get(needs)
         if could is None:
-            requests = [part.request for part in waiting.parts]
-            found = could_hold(
-                last.room, last.eventual, requests, needs.standing, needs.max_domains
-            )
-            could = answers.could[needs] = found >= needs.needed
+            empty = last.room.emptied(Vacating.OF_JOBS, last.eventual)
+            could = answers.could[needs] = len(spots(waiting, empty)) >= needs.needed
         return could and leaves_guarantees(gang, self.state.shares, total(last.eventual.values()))
 
     def _lead(self, waiting: Pending, block: Block) -> None:
@@ -459,13 +457,9 @@ class _Round:
         needs, last, known = waiting.shape.needs, self.state.last, self.state.answers.wants
         found = known.get(needs)
         if found is None:
-            requests = [part.request for part in waiting.parts]
+            most, limit = needs.needed, needs.max_domains
             found = known[needs] = wants(
-                last.room,
-                last.eventual,
-                requests,
-                most=needs.needed,
-                max_domains=needs.max_domains,
+                last.room, last.eventual, waiting.requests, most=most, max_domains=limit
             )
         return found
 

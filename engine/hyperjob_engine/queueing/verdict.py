@@ -15,13 +15,13 @@ from hyperjob_core.text import alike, listed
 from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, roughly, step
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.subjobs import Choice, choice_text
-from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since, size_for
 from hyperjob_engine.queueing.forecast import start_of
+from hyperjob_engine.queueing.headroom import spots
 from hyperjob_engine.queueing.messages import code_of, message_facts, stopped_for
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
@@ -394,14 +394,11 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
 
     The message does not name the queue of a head that it does not name: it may name its tenant.
     """
-    needs, head = waiting.shape.needs, state.last.kept_for
-    entry, own = state.entries.get(head), waiting.order.key
+    head, own = state.last.kept_for, waiting.order.key
+    entry = state.entries.get(head)
     if entry is None or entry.waiting is None or head == own:
         return ""
-    requests = [part.request for part in waiting.parts]
-    beside = state.last.open.beside(needs.standing)
-    found = assign(requests, beside, max_domains=needs.max_domains).assigned
-    if len(found) < max(1, needs.needed):
+    if len(spots(waiting, state.last.open)) < max(1, waiting.shape.needs.needed):
         return ""
     name, queue = name_for(state, own, head), entry.waiting.queue
     hidden = name != head and queue != waiting.queue
@@ -423,7 +420,7 @@ def _placement(state: QueueState, waiting: Pending) -> Placement:
     """Place the sub-jobs that wait in the present room, what is kept for a head included."""
     needs = waiting.shape.needs
     return place(
-        [part.request for part in waiting.parts],
+        waiting.requests,
         state.last.open.beside(needs.standing),
         max_domains=needs.max_domains,
         minimum=max(1, needs.needed),
@@ -433,9 +430,7 @@ def _placement(state: QueueState, waiting: Pending) -> Placement:
 def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
-    requests = [part.request for part in waiting.parts]
-    beside = state.last.open.beside(needs.standing)
-    found = assign(requests, beside, max_domains=needs.max_domains).assigned
+    found = spots(waiting, state.last.open)
     if len(found) == len(demands):
         return _Room(_NEXT)
     whole = total(demands.values())

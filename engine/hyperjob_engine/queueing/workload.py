@@ -264,6 +264,11 @@ class Pending:
     queue: str
     order: OrderInQueue
 
+    @property
+    def requests(self) -> list[PlacementRequest]:
+        """Return what the sub-jobs ask of a cluster."""
+        return [part.request for part in self.parts]
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnd:

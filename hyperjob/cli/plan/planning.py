@@ -233,7 +233,7 @@ def _remarks(judgement: Judgement) -> list[Text]:
         uses = (
             f", {'uses' if waits else 'then uses'} {share_text(share)}" if share is not None else ""
         )
-        lines.append(Text(f"queue {name} {text or 'is Open'}{uses}"))
+        lines.append(Text(f"{text or f'queue {name} is Open'}{uses}"))
     return lines
 
 

@@ -358,7 +358,7 @@ def _queue_problems(
         if name in problems:
             continue
         trouble = state.usage.tree.trouble(name) if state.known else None
-        problems[name] = trouble.rest if trouble is not None else ""
+        problems[name] = trouble.text if trouble is not None else ""
         share = share_of(state, name, item.size.demand) if state.known else None
         if share is not None:
             shares[name] = share
