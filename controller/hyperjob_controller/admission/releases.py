@@ -28,7 +28,7 @@ from hyperjob_engine.queueing.priority import value_of
 from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_engine.queueing.workload import QueuedHyperJob, Rank
 from hyperjob_engine.resources import Resources
 
 log = logging.getLogger(__name__)
@@ -306,5 +306,5 @@ def count_evicted(state: QueueState, evicted: Iterable[str]) -> None:
         return
     for key in evicted:
         reason = "InQueue" if preempted_since(state, key) else "Reclamation"
-        reason = "WaitedLong" if eviction.for_late else reason
+        reason = "WaitedLong" if eviction.rank is Rank.LATE else reason
         _PREEMPTED.labels(head.waiting.queue, reason).inc()

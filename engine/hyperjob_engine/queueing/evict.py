@@ -1,13 +1,14 @@
-"""Eviction: which HyperJobs make way for a head of line, by reclaim, preemption, or for its age.
+"""Eviction: which HyperJobs make way for another, by reclaim, preemption, or for its age.
 
 Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
 priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
 more urgent and lose little: each once, and only where all of them together lose little beside what
 the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs,
-and before these all that are beyond `replicas`: for any head, whatever its queue and priority. All
-others stop as a whole, and only if the head can then start. The choice is tried on copies of the
-usage and of the room.
+and before these all that are beyond `replicas`: for any that waits, whatever its queue, priority
+and place in line; a head waits for too much now and then. All others stop as a whole, for heads
+alone, and only if the head can then start. The choice is tried on copies of the usage and of the
+room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -25,9 +26,9 @@ from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
 from hyperjob_engine.queueing.queues import Tree
-from hyperjob_engine.queueing.state import Eviction, QueueState
+from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
-from hyperjob_engine.queueing.workload import Entry, Pending, QueuedSubJob
+from hyperjob_engine.queueing.workload import Entry, Eviction, Pending, QueuedSubJob, Rank
 from hyperjob_engine.resources import (
     Resources,
     accelerator_of,
@@ -52,19 +53,25 @@ def evict(
     victims: Victims,
     *,
     now: datetime,
-    for_late: bool = False,
+    rank: Rank = Rank.HEAD,
 ) -> None:
     """Start an eviction; the next one for the same head may start after a longer time each."""
     entry = state.entries[head]
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    state.eviction = Eviction(head, dict(victims), until, for_late=for_late)
+    state.eviction = Eviction(head, dict(victims), until, rank)
 
 
 def evicted_head(state: QueueState) -> str:
     """Return the head of line of the present eviction; empty if there is none."""
     return state.eviction.head if state.eviction is not None else ""
+
+
+def is_behind(state: QueueState, key: str) -> bool:
+    """Return whether surplus makes way for a HyperJob behind the head of its line."""
+    known = state.eviction
+    return known is not None and known.head == key and known.rank is Rank.BEHIND
 
 
 def evicted_for(state: QueueState, key: str) -> str:
@@ -86,7 +93,7 @@ def preempted_since(state: QueueState, key: str) -> str:
         return ""
     if _is_surplus(state.entries[key], known.victims[key]):
         return "waits for the room that this one has beyond its replicas"
-    if known.for_late:
+    if known.rank is Rank.LATE:
         return "has waited long for its room"
     preempts = may_preempt(state.entries[head], state.entries[key], state.usage.tree)
     return "has a higher priority" if preempts else ""
@@ -101,6 +108,12 @@ def may_evict_from(state: QueueState, *, now: datetime) -> datetime | None:
     if known is None:
         return now
     return None if known.victims else known.until
+
+
+def may_evict(state: QueueState, *, now: datetime) -> bool:
+    """Return whether an eviction may start now."""
+    moment = may_evict_from(state, now=now)
+    return moment is not None and moment <= now
 
 
 def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
@@ -126,8 +139,9 @@ class Holders(NamedTuple):
     Those of `surplus` have more sub-jobs than they would like.
 
     `room` is that after the end of all pods about to end, `emptiest` that with all that the
-    summaries may count too much; None if they do not. A round makes it once for all heads of lines:
-    a search of all HyperJobs or clusters for each costs too much.
+    summaries may count too much; None if they do not. `without` is the room without the surplus. A
+    round makes it once for all that wait: a search of all HyperJobs or clusters for each costs too
+    much.
     """
 
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
@@ -135,6 +149,7 @@ class Holders(NamedTuple):
     usage: QueueUsage
     room: Room
     emptiest: Room | None
+    without: tuple[QueueUsage, Room] | None
 
 
 def holders_of(state: QueueState) -> Holders:
@@ -144,7 +159,17 @@ def holders_of(state: QueueState) -> Holders:
         found.setdefault(entry.queues, []).append(entry)
     room = after_ends(state.last.open)
     beyond = [each for entries in found.values() for each in entries if each.unit.surplus]
-    return Holders(found, beyond, state.usage.copy(), room, without_doubts(room))
+    usage, without = state.usage.copy(), None
+    if beyond:
+        without = usage.copy(), room.copy()
+        for each in _candidates(beyond, ()):
+            _move(each, *without, -1)
+    return Holders(found, beyond, usage, room, without_doubts(room), without)
+
+
+def would_start(waiting: Pending, holders: Holders) -> bool:
+    """Return whether a HyperJob has room once all have no more than they would like."""
+    return holders.without is not None and _has_room(waiting, *holders.without)
 
 
 def victims_for(
@@ -154,18 +179,18 @@ def victims_for(
     holders: Holders,
     *,
     now: datetime,
-    late: bool = False,
+    rank: Rank = Rank.HEAD,
 ) -> Victims | None:
     """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
     None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or the
-    summaries may count so much too much that another choice is right. `late`: those that lose
-    little make way too.
+    summaries may count so much too much that another choice is right. Those that lose little make
+    way only for a head that has waited long, and surplus alone for a HyperJob behind it.
     """
-    found = _victims(state, waiting, gang, holders, holders.room, now=now, late=late)
+    found = _victims(state, waiting, gang, holders, holders.room, now=now, rank=rank)
     if holders.emptiest is None:
         return found
-    other = _victims(state, waiting, gang, holders, holders.emptiest, now=now, late=late)
+    other = _victims(state, waiting, gang, holders, holders.emptiest, now=now, rank=rank)
     return found if other is None or found == other else {}
 
 
@@ -177,7 +202,7 @@ def _victims(
     room: Room,
     *,
     now: datetime,
-    late: bool,
+    rank: Rank,
 ) -> Victims | None:
     """Return the fewest HyperJobs that must make way in a room after all ends.
 
@@ -191,13 +216,15 @@ def _victims(
     ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
     own = holders.by_queues.get(frozenset((waiting.queue,)), ())
-    if late:
+    if rank is Rank.LATE:
         return _that_lose_little(head, waiting, own, holders.usage, room, now=now)
-    known = [entry for entry in own if may_preempt(head, entry, tree)]
-    lenders = _lenders(queue, demand, holders, preempted=known)
-    for queues, entries in holders.by_queues.items():
-        if queues <= lenders:
-            known += entries
+    known: list[Entry] = []
+    if rank is Rank.HEAD:
+        known += (entry for entry in own if may_preempt(head, entry, tree))
+        lenders = _lenders(queue, demand, holders, preempted=known)
+        for queues, entries in holders.by_queues.items():
+            if queues <= lenders:
+                known += entries
     if not (known or holders.surplus) and evicted_head(state) != head.unit.key:
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())
@@ -391,20 +418,26 @@ class _Trial:
         self._move(each, 1)
 
     def is_enough(self) -> bool:
-        """Return whether the head of line could start."""
-        needs = self._waiting.shape.needs
-        if not self._room.allows(needs.floor):
-            return False
-        found = try_to_admit(self._waiting.parts, needs, self.usage, self._room)
-        return isinstance(found, Grant)
+        """Return whether the HyperJob could start."""
+        return _has_room(self._waiting, self.usage, self._room)
 
     def _move(self, each: _Candidate, sign: int) -> None:
-        namespace = each.entry.unit.key.partition("/")[0]
-        for part, cluster in each.entry.holding.values():
-            if part.name not in each.names:
-                continue
-            self.usage.count(part, sign)
-            self._room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)
+        _move(each, self.usage, self._room, sign)
+
+
+def _has_room(waiting: Pending, usage: QueueUsage, room: Room) -> bool:
+    needs = waiting.shape.needs
+    if not room.allows(needs.floor):
+        return False
+    return isinstance(try_to_admit(waiting.parts, needs, usage, room), Grant)
+
+
+def _move(each: _Candidate, usage: QueueUsage, room: Room, sign: int) -> None:
+    namespace = each.entry.unit.key.partition("/")[0]
+    for part, cluster in each.entry.holding.values():
+        if part.name in each.names:
+            usage.count(part, sign)
+            room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)
 
 
 def next_change(state: QueueState, *, now: datetime) -> timedelta | None:

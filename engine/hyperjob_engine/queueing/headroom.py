@@ -7,15 +7,19 @@ than its gang needs. `eventual` is what is free on each cluster after the end of
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
 
+from hyperjob_core.api.duration import later
+from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.workload import Pending
+from hyperjob_engine.queueing.workload import LONGEST_WAIT, Pending
 from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, times, total
 
+_MICROSECOND: Final = timedelta(microseconds=1)
 Standing: TypeAlias = Sequence[tuple[str, str]]
 """The sub-jobs that stay where they are, as (group, cluster)."""
 
@@ -135,6 +139,35 @@ def keep(
             room.subtract(name, found)
             taken[name] = found
     return taken
+
+
+def waited_long(
+    waiting: Pending,
+    wanted: Mapping[str, Resources],
+    free: Mapping[str, Resources],
+    patience: timedelta,
+    *,
+    now: datetime,
+    longest: bool,
+) -> bool:
+    """Return whether a head has waited for this patience, times a factor.
+
+    The less of its room is free the longer it waits, since the more others stop for it: the factor
+    is 2 where half is free, and at most `LONGEST_WAIT`, which it is for the `longest`. A HyperJob
+    that made way for another has had its turn.
+    """
+    created = timestamp(waiting.order.created)
+    if created is None or later(created, patience) > now or waiting.order.again:
+        return False
+    floor = waiting.shape.needs.floor
+    measure = measure_of(floor)
+    room = sum(
+        max(0, min(each.get(measure, 0), free[name].get(measure, 0)))
+        for name, each in wanted.items()
+    )
+    waited, most = now - created, patience * LONGEST_WAIT
+    enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
+    return waited >= most or (enough and not longest)
 
 
 def _together(held: Mapping[str, int], used: Collection[str], further: int | None) -> int:

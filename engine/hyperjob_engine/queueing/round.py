@@ -2,7 +2,7 @@
 
 Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
 A HyperJob that fits starts, also before the head of its line: a head that waits for room keeps none
-free. Room is kept for a head only while others make way for it, by reclaim or by preemption, and
+free. Room is kept for a HyperJob only while others make way for it, by reclaim or preemption, and
 for one at a time that has waited long: small ones would else pass a large HyperJob without end.
 After such a turn all that fit start again, for nine times as long: at most a tenth of the time goes
 to turns, however many heads have waited long.
@@ -15,11 +15,11 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api.duration import later
-from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.ground import Vacating
@@ -40,12 +40,14 @@ from hyperjob_engine.queueing.evict import (
     evict,
     evicted_head,
     holders_of,
-    may_evict_from,
+    is_behind,
+    may_evict,
     victims_for,
+    would_start,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.grow import grow, resume
-from hyperjob_engine.queueing.headroom import keep, spots, wants
+from hyperjob_engine.queueing.headroom import keep, spots, waited_long, wants
 from hyperjob_engine.queueing.reserve import begin, hold
 from hyperjob_engine.queueing.state import (
     HyperJobFault,
@@ -59,19 +61,18 @@ from hyperjob_engine.queueing.stopped import PodsLeft
 from hyperjob_engine.queueing.usage import LEAD
 from hyperjob_engine.queueing.workload import (
     EARNED,
-    LONGEST_WAIT,
     OrderInQueue,
     Pending,
     PlacementNeeds,
     QueuedHyperJob,
     QueuedSubJob,
+    Rank,
     Shape,
     Turn,
 )
 from hyperjob_engine.resources import Resources, fits, measure_of, total
 
 _BEHIND: Final = Block(code=WaitCode.BEHIND)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _BETWEEN_TURNS: Final = 9
 """How many times as long as the last turn all that fit start, before the next turn begins."""
 
@@ -190,7 +191,7 @@ class _Round:
             return
         waiting = entry.waiting
         with working_on(known.head), self.in_turn(known.head):
-            if not self._consider(waiting, []) and waiting.queue not in self.led:
+            if not self._consider(waiting, []) and self.state.last.kept_for != known.head:
                 self.state.eviction = None  # its queue was closed, or its cluster was lost
 
     def _resume_turn(self) -> None:
@@ -260,7 +261,11 @@ class _Round:
             self._admit(waiting, verdict, firsts)
             return True
         self.blocks[waiting.queue, waiting.shape] = verdict
-        if waiting.queue not in self.led:
+        if not waiting.shape.needs.needed or verdict.code is WaitCode.NOT_OPEN:
+            return False
+        if waiting.queue in self.led or is_behind(self.state, waiting.order.key):
+            self._take_surplus(waiting)
+        else:
             self._lead(waiting, verdict)
         return False
 
@@ -387,22 +392,36 @@ class _Round:
         make way for it or it waits for quota. Both come after its own trial: it must not be refused
         for what is its own.
         """
-        queue, needs = waiting.queue, waiting.shape.needs
-        if not needs.needed or block.code is WaitCode.NOT_OPEN:
-            return
-        gang = gang_of(waiting.parts, needs, self.state.usage)
+        gang = gang_of(waiting.parts, waiting.shape.needs, self.state.usage)
         if not self._will_go(gang, waiting):
             return
-        self.led.add(queue)
-        makes_way = self._evict(waiting, gang)
-        if makes_way:
-            self._keep(waiting)
-        elif block.code is WaitCode.CAPACITY:
-            self._expect(waiting)
+        self.led.add(waiting.queue)
+        if self._evict(waiting, gang, Rank.HEAD):
+            return
+        if block.code is WaitCode.CAPACITY:
+            start = self._timeline().earliest(waiting)
+            if start is not None and start.after:
+                self.state.last.starts[waiting.order.key] = start
             self._take_turn(waiting)
-        if makes_way or block.code is WaitCode.LIMIT:
-            for name, asked in charges_of(gang, self.state.usage).items():
-                self.state.usage.claim(name, asked)
+        elif block.code is WaitCode.LIMIT:
+            self._claim(gang)
+
+    def _take_surplus(self, waiting: Pending) -> None:
+        """Let what others have beyond their wishes make way for a HyperJob behind its head."""
+        state = self.state
+        if not is_behind(state, waiting.order.key):
+            if state.last.kept_for or not may_evict(state, now=self.now):
+                return
+            self.holders = self.holders or holders_of(state)
+            if not would_start(waiting, self.holders):
+                return
+        gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
+        self._evict(waiting, gang, Rank.BEHIND)
+
+    def _claim(self, gang: Sequence[QueuedSubJob]) -> None:
+        """Keep the quota that a gang needs for the rest of the round."""
+        for name, asked in charges_of(gang, self.state.usage).items():
+            self.state.usage.claim(name, asked)
 
     def _take_turn(self, waiting: Pending) -> None:
         """Keep room for a head that has waited longest, unless it is the turn of another one.
@@ -422,28 +441,12 @@ class _Round:
             self._keep(waiting, most=waiting.shape.needs.floor)
 
     def _has_waited_long(self, waiting: Pending, *, longest: bool = False) -> bool:
-        """Return whether a head has waited for the patience of its queue, times a factor.
-
-        The less of its room is free the longer it waits, since the more others stop for it: the
-        factor is 2 where half is free, and at most `LONGEST_WAIT`, which it is for the `longest`.
-        A HyperJob that made way for another has had its turn.
-        """
+        """Return whether a head has waited for the patience of its queue, times a factor."""
         queue = self.state.usage.tree.queues.get(waiting.queue)
-        patience = queue.patience if queue is not None else None
-        created = timestamp(waiting.order.created)
-        if created is None or patience is None or later(created, patience) > self.now:
+        if queue is None or queue.patience is None:
             return False
-        if waiting.order.again:
-            return False
-        floor, free = waiting.shape.needs.floor, self.state.last.open.free
-        measure, wants = measure_of(floor), self._wants(waiting)
-        room = sum(
-            max(0, min(wanted.get(measure, 0), free[name].get(measure, 0)))
-            for name, wanted in wants.items()
-        )
-        waited, most = self.now - created, patience * LONGEST_WAIT
-        enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
-        return waited >= most or (enough and not longest)
+        free, wanted = self.state.last.open.free, self._wants(waiting)
+        return waited_long(waiting, wanted, free, queue.patience, now=self.now, longest=longest)
 
     def _keep(self, waiting: Pending, *, most: Resources | None = None) -> None:
         """Keep for a head what it could use of each cluster, at most `most` of all together."""
@@ -463,31 +466,29 @@ class _Round:
             )
         return found
 
-    def _expect(self, waiting: Pending) -> None:
-        """Compute the expected start of a head."""
-        start = self._timeline().earliest(waiting)
-        if start is not None and start.after:
-            self.state.last.starts[waiting.order.key] = start
-
-    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob]) -> bool:
-        """Start a reclaim or a preemption for a head, unless another head is before it.
+    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob], rank: Rank) -> bool:
+        """Let others make way for a HyperJob, unless they do for another one; keep what it needs.
 
         Return whether room becomes free for it: HyperJobs make way, or pods are about to end whose
-        room is enough for a head that else would stop others.
+        room is enough for a HyperJob that else would stop others.
         """
         state, key = self.state, waiting.order.key
-        moment, kept_for = may_evict_from(state, now=self.now), state.last.kept_for
-        if moment and moment <= self.now and kept_for in ("", key, state.turn.head):
+        kept_for, makes_way = state.last.kept_for, evicted_head(state) == key
+        if may_evict(state, now=self.now) and kept_for in ("", key, state.turn.head):
             self.holders = self.holders or holders_of(state)
-            victims = victims_for(state, waiting, gang, self.holders, now=self.now)
-            late = victims is None and self._has_waited_long(waiting)
-            if late:
-                victims = victims_for(state, waiting, gang, self.holders, now=self.now, late=True)
-            if victims is not None and not victims:
-                return kept_for in ("", key)  # else the room is kept for the head that has its turn
+            find = partial(victims_for, state, waiting, gang, self.holders, now=self.now)
+            victims = find(rank=rank)
+            if victims is None and rank is Rank.HEAD and self._has_waited_long(waiting):
+                victims, rank = find(rank=Rank.LATE), Rank.LATE
+            makes_way = bool(victims)
             if victims:
-                evict(state, key, victims, now=self.now, for_late=late)
+                evict(state, key, victims, now=self.now, rank=rank)
                 self.evicted |= dict.fromkeys(victims)
+            elif victims is not None:  # else the room is kept for the head that has its turn
+                makes_way = kept_for in ("", key)
             elif evicted_head(state) == key:
                 state.eviction = None  # no choice of victims gives it enough room any more
-        return evicted_head(state) == key
+        if makes_way:
+            self._keep(waiting)
+            self._claim(gang)
+        return makes_way

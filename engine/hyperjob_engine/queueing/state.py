@@ -8,7 +8,7 @@ the objects. The functions here change it, and after each of them these invarian
   the group of its shape, from which a round takes candidates.
 - Pods in `ending` count in `shares.usage` too, until `end_pods` removes them.
 - `index` has what a search through all entries would find.
-- A HyperJob is the head of the eviction only while it waits for its gang.
+- Others make way for a HyperJob only while it waits for its gang.
 
 No function here does I/O or reads a clock: callers pass the time.
 """
@@ -26,7 +26,6 @@ from weakref import WeakKeyDictionary
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_engine.model.line import Chosen, Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
 from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
@@ -39,6 +38,7 @@ from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
     NONE,
     Entry,
+    Eviction,
     Messages,
     Pending,
     PlacementNeeds,
@@ -121,24 +121,11 @@ class Index:
 
 
 @dataclass(slots=True)
-class Eviction:
-    """`victims` make way for a head (`for_late`: it waited long); the next starts at `until`.
-
-    Each has the size that it takes; empty: it stops as a whole.
-    """
-
-    head: str
-    victims: dict[str, Choice]
-    until: datetime
-    for_late: bool = False
-
-
-@dataclass(slots=True)
 class LastRound:
     """The result of the last round.
 
     `open` is what the reservations of admitted sub-jobs leave; `room` also lacks what is `kept`, by
-    cluster, for `kept_for`: the head of line for which others make way, or that has waited long.
+    cluster, for `kept_for`: one for which others make way, or a head that has waited long.
     `eventual` is by cluster what is free after the end of all HyperJobs. `starts` are the expected
     starts of heads. `blocks` has why the HyperJobs of a queue and a shape wait.
     """

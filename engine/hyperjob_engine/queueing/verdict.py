@@ -19,7 +19,13 @@ from hyperjob_engine.placement.explain import Shortage
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import evicted_for, evicted_head, preempted_since, size_for
+from hyperjob_engine.queueing.evict import (
+    evicted_for,
+    evicted_head,
+    is_behind,
+    preempted_since,
+    size_for,
+)
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.headroom import spots
 from hyperjob_engine.queueing.messages import code_of, message_facts, stopped_for
@@ -408,7 +414,8 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
         waits = "which has waited long and has its turn"
         if state.turn.earned:
             waits = "whose queue has consumed less of its share and has its turn"
-    return f"there is room, but it is kept for {name}, first in {line}, {waits}"
+    place = "" if is_behind(state, head) else f"first in {line}, "
+    return f"there is room, but it is kept for {name}, {place}{waits}"
 
 
 def _has_turn(state: QueueState, key: str) -> bool:

@@ -6,6 +6,7 @@ The values hold no template, to save memory: ten thousand HyperJobs may wait.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -299,6 +300,27 @@ class Turn:
     measure: str = ""
     began: datetime | None = None
     following: datetime | None = None
+
+
+class Rank(Enum):
+    """For whom others make way: a head, a head that has waited long, or a HyperJob behind it."""
+
+    HEAD = auto()
+    LATE = auto()
+    BEHIND = auto()
+
+
+@dataclass(slots=True)
+class Eviction:
+    """`victims` make way for `head`, the head of its line by its `rank` or one behind it.
+
+    Each has the size that it takes; empty: it stops as a whole. The next one starts at `until`.
+    """
+
+    head: str
+    victims: dict[str, Choice]
+    until: datetime
+    rank: Rank = Rank.HEAD
 
 
 @dataclass(slots=True)

@@ -400,6 +400,19 @@ def test_what_is_beyond_its_wish_is_for_any_that_waits(
         assert verdict.preempted == "waits for the room that this one has beyond its replicas"
 
 
+def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None:
+    made = contest(running(4, least=1, wish=2), unit("large", 32), unit("small", 8), a=16, b=48)
+    rigid = replace(unit("rigid", 32, age=1), held=frozenset({"rigid-0"}), since=rfc3339(NOW))
+    made.submit(replace(rigid, made=rigid.held, clusters={"rigid-0": "b"}))
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.eviction is not None
+    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+    assert verdict_of(made.state, "default/hj").reclaimed_for == "ns/small"
+    assert schedule(made.state, made.clusters(), now=made.now).keys == [], "it goes on"
+    made.submit(replace(unit_of(running(3, least=1, wish=2)) or rigid, key="default/hj"))
+    assert schedule(made.state, made.clusters(), now=made.now).admitted == ("ns/small",)
+
+
 def test_surplus_goes_before_what_others_can_spare() -> None:
     made = contest(running(4, least=1), urgent(8), a=16, b=16, c=16)
     names = [f"more-{index}" for index in range(2)]
