@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import resource
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -28,6 +29,23 @@ search = settings(deadline=None, max_examples=400, suppress_health_check=[Health
 settings.register_profile("search", search)
 settings.register_profile("same", search, derandomize=True, max_examples=50)
 settings.load_profile("same")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers take the files in the order below: by default those with few tests come last."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take long: the last one would keep one worker busy alone."""
+    long = {item.path for item in items if any(map(item.get_closest_marker, ("long", "scenario")))}
+    items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look at what tests make, not at what all of them import."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from tests.decisions.reviews import AROUND, binding_of, documents
 from tests.decisions.rows import Row
 from tests.decisions.stage import RESTART, Stage, Story, envelope, play, reviewed, rows_of
 
+pytestmark = pytest.mark.long
+
 MODES = entry.MODES
 DAYS, ROUNDS, CONTESTS = 6, 4, 14
 STOPPED = re.compile(r"(?:makes way for|is preempted by) default/(\w+)")

@@ -37,6 +37,8 @@ from tests.support.helm import (
 )
 from tests.support.platforms import ALL_METRICS, PLATFORMS, POOL
 
+pytestmark = pytest.mark.long
+
 Object = dict[str, Any]
 KUBERNETES = "1.37"
 OTHERS = ("cert-manager.io/", "monitoring.coreos.com/", "route.openshift.io/")

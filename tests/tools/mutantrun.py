@@ -51,6 +51,7 @@ class Runner:
             return False  # a module of tests could not be imported: pytest says so
         self._measure(session)
         items = {item.nodeid: item for item in session.items}
+        gc.unfreeze()
         for each in gc.get_objects():
             if isinstance(each, types.FunctionType):
                 code = each.__code__

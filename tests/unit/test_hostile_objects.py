@@ -38,10 +38,12 @@ from hyperjob_engine.queueing import stopped
 from hyperjob_engine.queueing.queues import Tree, closed_queue, parse_queue
 from hyperjob_engine.queueing.quota import charge_of
 from hyperjob_engine.reasons.stacks import Pod, is_stack, parse_stack
+from tests.support.calls import calls
 from tests.support.growth import growing
 from tests.support.hostile import GROWING, KINDS, grown, hostile, ordinary
-from tests.unit.engine.test_pass_growth import calls
 from tests.unit.test_extreme_hyperjobs import extreme
+
+pytestmark = pytest.mark.long
 
 COUNT = int(os.environ.get("HYPERJOB_FUZZ_COUNT", "1200"))
 SEED = int(os.environ.get("HYPERJOB_FUZZ_SEED", "20261128"))

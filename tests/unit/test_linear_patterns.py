@@ -18,9 +18,11 @@ from hyperjob_core.api.schema import hyperjob_crd
 from tests.support.backtracking import Attack, Matcher, TooManyStepsError, attacks
 from tests.support.rooms import PACKAGES, module_of
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
-N = 96
+N = 48
 
 
 class Use(NamedTuple):

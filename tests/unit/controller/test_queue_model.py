@@ -27,6 +27,8 @@ from tests.unit.controller.histories import (
 from tests.unit.controller.queuedgangs import QueuedGangs
 from tests.unit.engine.builders import Object
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "75"))
 
 

@@ -1,7 +1,6 @@
 """The nodes of HyperNodes: by patterns as Go reads them, and in bounded work whatever they are."""
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,6 +16,7 @@ from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.members.hypernodes import resolved
 from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.model.members import MemberView
+from tests.support.calls import calls
 from tests.unit.engine.builders import NOW
 
 NAMES = (
@@ -161,17 +161,10 @@ def test_the_work_for_all_hypernodes_is_bounded(case: str) -> None:
 
 
 def calls_of(hypernodes: list[HyperNodeFact], nodes: list[NodeFact], *, most: int) -> int:
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     by_name = {each.key: each for each in hypernodes}, {each.key: each for each in nodes}
-    sys.setprofile(count)
-    try:
+
+    def work() -> None:
         with suppress(NotKnownError):
             resolved(*by_name, most=most)
-    finally:
-        sys.setprofile(None)
-    return calls
+
+    return calls(work)

@@ -1,14 +1,12 @@
 """What a pass costs as a HyperJob grows: counted in function calls, which no machine changes."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.plan import plan
+from tests.support.calls import calls
 from tests.unit.engine.builders import (
     Object,
     binding,
@@ -23,23 +21,6 @@ from tests.unit.engine.builders import (
 
 FEW, MANY = 1000, 4000
 MOST = 4.4  # times the calls, for four times the sub-jobs
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Count the calls of Python functions and of built-in ones that some work makes."""
-    number = 0
-
-    def count(_frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return number
 
 
 def nothing_made(count: int) -> Observed:

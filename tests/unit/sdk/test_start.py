@@ -13,6 +13,8 @@ from hyperjob.sdk.folder import names_of, requirements_of
 from hyperjob.sdk.program import Machine
 from tests.support.wheels import wheel
 
+pytestmark = pytest.mark.long
+
 
 def run(
     hyperjob: dict, tmp_path: Path, python: str = sys.executable
