@@ -301,8 +301,8 @@ _PREEMPTED: Final = Counter(
 def count_evicted(state: QueueState, evicted: Iterable[str]) -> None:
     """Count the HyperJobs that the last round let make way for a head of line."""
     eviction = state.eviction
-    head = state.entries.get(eviction.head) if eviction is not None else None
-    if eviction is None or head is None or head.waiting is None:
+    head = state.entries.get(eviction.head)
+    if head is None or head.waiting is None:
         return
     for key in evicted:
         reason = "InQueue" if preempted_since(state, key) else "Reclamation"

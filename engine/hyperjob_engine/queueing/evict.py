@@ -63,33 +63,20 @@ def evict(
     state.eviction = Eviction(head, dict(victims), until, rank)
 
 
-def evicted_head(state: QueueState) -> str:
-    """Return the head of line of the present eviction; empty if there is none."""
-    return state.eviction.head if state.eviction is not None else ""
-
-
 def is_behind(state: QueueState, key: str) -> bool:
     """Return whether surplus makes way for a HyperJob behind the head of its line."""
-    known = state.eviction
-    return known is not None and known.head == key and known.rank is Rank.BEHIND
+    return state.eviction.head == key and state.eviction.rank is Rank.BEHIND
 
 
 def evicted_for(state: QueueState, key: str) -> str:
     """Return the head of line for which a HyperJob makes way; empty if there is none."""
-    known = state.eviction
-    return known.head if known is not None and key in known.victims else ""
-
-
-def size_for(state: QueueState, key: str) -> Choice:
-    """Return the size that a HyperJob takes to make way; empty: it stops as a whole, or not."""
-    known = state.eviction
-    return known.victims.get(key, ()) if known is not None else ()
+    return state.eviction.head if key in state.eviction.victims else ""
 
 
 def preempted_since(state: QueueState, key: str) -> str:
     """Return why a HyperJob makes way for one of its own queue, which; empty if it does not."""
     head, known = evicted_for(state, key), state.eviction
-    if not head or known is None:
+    if not head:
         return ""
     if _is_surplus(state.entries[key], known.victims[key]):
         return "waits for the room that this one has beyond its replicas"
@@ -105,9 +92,7 @@ def may_evict_from(state: QueueState, *, now: datetime) -> datetime | None:
     The next eviction for the same head waits in case the first was in vain.
     """
     known = state.eviction
-    if known is None:
-        return now
-    return None if known.victims else known.until
+    return None if known.victims else known.until or now
 
 
 def may_evict(state: QueueState, *, now: datetime) -> bool:
@@ -225,7 +210,7 @@ def _victims(
         for queues, entries in holders.by_queues.items():
             if queues <= lenders:
                 known += entries
-    if not (known or holders.surplus) and evicted_head(state) != head.unit.key:
+    if not (known or holders.surplus) and state.eviction.head != head.unit.key:
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())
     if not (known or holders.surplus):

@@ -38,7 +38,6 @@ from hyperjob_engine.queueing.choose import Option, best, largest
 from hyperjob_engine.queueing.evict import (
     Holders,
     evict,
-    evicted_head,
     holders_of,
     is_behind,
     may_evict,
@@ -61,6 +60,7 @@ from hyperjob_engine.queueing.stopped import PodsLeft
 from hyperjob_engine.queueing.usage import LEAD
 from hyperjob_engine.queueing.workload import (
     EARNED,
+    Eviction,
     OrderInQueue,
     Pending,
     PlacementNeeds,
@@ -185,14 +185,12 @@ class _Round:
 
     def _resume_eviction(self) -> None:
         """Begin with the head of the present eviction: what becomes free is for that HyperJob."""
-        known = self.state.eviction
-        entry = self.state.entries[known.head] if known is not None else None
-        if known is None or entry is None or entry.waiting is None or entry.rests_until:
+        entry = self.state.entries.get(key := self.state.eviction.head)
+        if entry is None or entry.waiting is None or entry.rests_until:
             return
-        waiting = entry.waiting
-        with working_on(known.head), self.in_turn(known.head):
-            if not self._consider(waiting, []) and self.state.last.kept_for != known.head:
-                self.state.eviction = None  # its queue was closed, or its cluster was lost
+        with working_on(key), self.in_turn(key):
+            if not self._consider(entry.waiting, []) and self.state.last.kept_for != key:
+                self.state.eviction = Eviction()  # its queue was closed, or its cluster was lost
 
     def _resume_turn(self) -> None:
         """Go on with the head for which room is kept, and end its turn once it needs no more.
@@ -473,7 +471,7 @@ class _Round:
         room is enough for a HyperJob that else would stop others.
         """
         state, key = self.state, waiting.order.key
-        kept_for, makes_way = state.last.kept_for, evicted_head(state) == key
+        kept_for, makes_way = state.last.kept_for, state.eviction.head == key
         if may_evict(state, now=self.now) and kept_for in ("", key, state.turn.head):
             self.holders = self.holders or holders_of(state)
             find = partial(victims_for, state, waiting, gang, self.holders, now=self.now)
@@ -486,8 +484,8 @@ class _Round:
                 self.evicted |= dict.fromkeys(victims)
             elif victims is not None:  # else the room is kept for the head that has its turn
                 makes_way = kept_for in ("", key)
-            elif evicted_head(state) == key:
-                state.eviction = None  # no choice of victims gives it enough room any more
+            elif state.eviction.head == key:
+                state.eviction = Eviction()  # no choice of victims gives it enough room any more
         if makes_way:
             self._keep(waiting)
             self._claim(gang)

@@ -178,7 +178,7 @@ class QueueState:
     lines: Lines = field(default_factory=Lines)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     ending: list[EndingPods] = field(default_factory=list)
-    eviction: Eviction | None = None
+    eviction: Eviction = field(default_factory=Eviction)
     turn: Turn = field(default_factory=Turn)
     last: LastRound = field(default_factory=LastRound)
     later: Mapping[str, Start] = field(default_factory=dict)
@@ -402,13 +402,11 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     else:
         index.in_flight.pop(key, None)
     eviction, waiting = state.eviction, entry.waiting
-    if eviction is not None and key in eviction.victims:
-        size = eviction.victims[key]
-        if not entry.holding or (size and size == workload.choice):
-            del eviction.victims[key]
-    waits = waiting is not None and waiting.shape.needs.needed > 0
-    if eviction is not None and eviction.head == key and not waits:
-        state.eviction = None
+    size = eviction.victims.get(key)
+    if size is not None and (not entry.holding or (size and size == workload.choice)):
+        del eviction.victims[key]
+    if eviction.head == key and (waiting is None or not waiting.shape.needs.needed):
+        state.eviction = Eviction()
 
 
 def _let_end(state: QueueState, entry: Entry, name: str, grace: timedelta, now: datetime) -> None:

@@ -21,10 +21,8 @@ from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import (
     evicted_for,
-    evicted_head,
     is_behind,
     preempted_since,
-    size_for,
 )
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.headroom import spots
@@ -76,17 +74,16 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     with `patient` before too.
     """
     entry = state.entries.get(key)
-    reclaimed_for = name_for(state, key, evicted_for(state, key))
-    preempted = preempted_since(state, key)
+    verdict = QueueVerdict(
+        admitted=admitted(state, key),
+        reclaimed_for=name_for(state, key, evicted_for(state, key)),
+        preempted=preempted_since(state, key),
+        shrinks_to=state.eviction.victims.get(key, ()),
+        grows_to=entry.grows if entry is not None else (),
+        chosen=entry.chosen if entry is not None else None,
+    )
     if entry is None or entry.waiting is None:
-        return QueueVerdict(
-            admitted=admitted(state, key),
-            reclaimed_for=reclaimed_for,
-            preempted=preempted,
-            shrinks_to=size_for(state, key),
-            grows_to=entry.grows if entry is not None else (),
-            chosen=entry.chosen if entry is not None else None,
-        )
+        return verdict
     waiting = entry.waiting
     block = block_of(state, entry)
     if block is None and (state.known or patient) and not entry.holding:
@@ -106,17 +103,8 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
             elif code is WaitCode.NEVER and any(each.mismatch for each in room.short.values()):
                 reason = Reason.NO_MATCHING_NODE
     wait = _wait_of(state, entry, waiting, code, room)
-    return QueueVerdict(
-        admitted=admitted(state, key),
-        reason=reason,
-        wait=wait,
-        reclaimed_for=reclaimed_for,
-        preempted=preempted,
-        shrinks_to=size_for(state, key),
-        message_facts=message_facts(state, entry, wait.place),
-        unplaced=unplaced,
-        chosen=entry.chosen,
-    )
+    facts = message_facts(state, entry, wait.place)
+    return replace(verdict, reason=reason, wait=wait, message_facts=facts, unplaced=unplaced)
 
 
 def is_contended(state: QueueState, key: str) -> bool:
@@ -360,8 +348,7 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     known = state.eviction
     preempts: list[str] = []
     reclaims_from: list[str] = []
-    victims = sorted(known.victims) if known is not None and known.head == key else ()
-    for other in victims:
+    for other in sorted(known.victims) if known.head == key else ():
         names = preempts if preempted_since(state, other) else reclaims_from
         names.append(name_for(state, key, other))
     return preempts, reclaims_from
@@ -420,7 +407,7 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
 
 def _has_turn(state: QueueState, key: str) -> bool:
     """Return whether room is kept for a head only since it has waited long."""
-    return key == state.turn.head == state.last.kept_for and evicted_head(state) != key
+    return key == state.turn.head == state.last.kept_for and state.eviction.head != key
 
 
 def _placement(state: QueueState, waiting: Pending) -> Placement:

@@ -290,7 +290,6 @@ class Fleet:
     def stop(self, key: str) -> None:
         """Make way: delete the vcjob, whose pods end some seconds later."""
         eviction = self.state.eviction
-        assert eviction is not None
         self.evicted += 1
         head = self.units[eviction.head].parts[0].request.demand[GPU] // 10**9
         if self.room(known=False) >= head:

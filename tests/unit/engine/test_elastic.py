@@ -355,7 +355,6 @@ def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
 ) -> None:
     made = contest(running(4, least=least), urgent(*asks), a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == victims
 
 
@@ -366,7 +365,6 @@ def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
     )
     made.submit(replace(rigid, clusters={"rigid-0": "b"}, since=rfc3339(NOW)))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == {"default/hj": (("trainer", "1"),)}
 
 
@@ -394,7 +392,7 @@ def test_what_is_beyond_its_wish_is_for_any_that_waits(
     queues = (queue("default"), queue("other"))
     made = contest(running(4, least=1, wish=2), head, queues=queues, a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert (made.state.eviction.victims if made.state.eviction else None) == victims
+    assert made.state.eviction.victims == (victims or {})
     if victims and head.priority <= 0:
         verdict = verdict_of(made.state, "default/hj")
         assert verdict.preempted == "waits for the room that this one has beyond its replicas"
@@ -405,7 +403,6 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
     rigid = replace(unit("rigid", 32, age=1), held=frozenset({"rigid-0"}), since=rfc3339(NOW))
     made.submit(replace(rigid, made=rigid.held, clusters={"rigid-0": "b"}))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
     assert verdict_of(made.state, "default/hj").reclaimed_for == "ns/small"
     assert schedule(made.state, made.clusters(), now=made.now).keys == [], "it goes on"
@@ -426,7 +423,6 @@ def test_surplus_goes_before_what_others_can_spare() -> None:
         )
     )
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == {"ns/more": (("t", "1"),)}
 
 
@@ -437,7 +433,6 @@ def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
     later_kept = micro_time(made.now - timedelta(minutes=1))
     made.submit(replace(entry.unit, kept=later_kept, since=rfc3339(NOW)))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
 
 
@@ -454,7 +449,6 @@ def test_a_queue_takes_back_no_more_than_was_lent_and_spares_the_rest() -> None:
     queues = (queue("default", weight=1, reclaimable=True), queue("own", weight=1))
     made = contest(running(4), lender, queues=queues, a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction is not None
     assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
 
 
@@ -532,7 +526,6 @@ def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:
     after = unit_of(observed(raw, clusters=seen.clusters))
     assert after is not None
     update(made.state, after.key, after, now=NOW)
-    assert made.state.eviction is not None
     assert not made.state.eviction.victims
     assert not verdict_of(made.state, "default/hj").reclaimed_for
     kept = made.state.entries["default/hj"].reserved_clusters
@@ -573,8 +566,7 @@ def test_what_makes_way_is_enough_and_nothing_of_it_can_be_spared(
     if made.state.entries["ns/urgent"].holding:
         assert fits
         return
-    eviction = made.state.eviction
-    victims = {} if eviction is None else eviction.victims
+    victims = made.state.eviction.victims
     stopped = []
     for key, taken in victims.items():
         entry = made.state.entries[key]

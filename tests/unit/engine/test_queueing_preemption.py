@@ -196,7 +196,6 @@ def test_nobody_is_stopped_but_for_a_more_urgent_one_that_starts_then_and_it_com
         gone = made.reclaimed[stopped:]
         if gone:
             known = made.state.eviction
-            assert known is not None
             head = made.units[known.head]
             assert all(made.units[f"ns/{key}"].priority < head.priority for key in gone)
             made.decide()

@@ -160,7 +160,6 @@ def test_a_reclaim_goes_on_until_what_was_given_back_shows() -> None:
         made.decide()
         assert made.running() == set()
         known = made.state.eviction
-        assert known is not None
         assert known.head == "ns/owner"
         made.now += timedelta(seconds=6)
     made.decide()

@@ -198,7 +198,7 @@ def test_others_stop_for_a_head_later_the_less_of_its_room_is_free(
     made.now = came + patiences * PATIENCE
     made.decide()
     assert made.reclaimed == ["runs"]
-    assert made.state.eviction is not None
+    assert made.state.eviction.head == "ns/head"
     made.decide()
     assert made.running() == {"head"}
 
