@@ -472,12 +472,13 @@ def _request(
 ) -> PlacementRequest:
     """Return the request of a sub-job; a growing one asks for its present size.
 
-    Pods beyond those that start together are charged when they exist.
+    Pods beyond those that start together are charged while they run: without a node they hold
+    nothing.
     """
     request = sub_job.request(excluded or NONE, closed=closed)
     if child.job is None:
         return request
-    existing = child.report.pods.pending + child.report.pods.running if child.report else 0
+    existing = child.report.pods.running if child.report else 0
     if grows or existing > sub_job.size.fewest:
         spec = child.job.spec
         demand, everything = demand_of(spec, existing=existing), demand_of_all(spec)

@@ -105,7 +105,7 @@ class QueueUsage:
         """Return what a sub-job counts in its queue: under a capability all of its pods.
 
         In a member no one holds back the pods beyond `minAvailable`: with them the queue would use
-        more than its capability. Of a queue without one they count when they exist.
+        more than its capability. Of a queue without one they count while they run.
         """
         queue, request = part.queue, part.request
         if not request.everything:

@@ -150,6 +150,20 @@ def test_what_grows_beyond_minavailable_asks_its_queue_for_all_that_it_is_to_hav
     } == {"hj-trainer-0": (2, 2), "hj-trainer-0+": (0, 6)}
 
 
+@pytest.mark.parametrize(("running", "counted"), [(0, 2), (2, 2), (5, 5)])
+def test_of_pods_beyond_minavailable_those_that_run_are_charged_and_not_those_without_a_node(
+    running: int, counted: int
+) -> None:
+    few = template(task(replicas=200, minAvailable=2), minAvailable=2)
+    made = job(phase="Running", gpus=200)
+    made["spec"] |= {"minAvailable": 2}
+    made["spec"]["tasks"] = few["tasks"]
+    status = vcjob_status("Running", pods={"running": running, "pending": 200 - running})
+    seen = binding(cluster="a", status=status)
+    found = unit(hyperjob(group(replicas=1, templateSpec=few)), made, policy(), seen)
+    assert gpus(found) == {"hj-trainer-0": counted}
+
+
 def test_minavailable_bounds_the_gang() -> None:
     assert unit(hyperjob(group(replicas=4), minAvailable=2)).minimum == 2
 

@@ -72,7 +72,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"small"},
         {"large": "needs 16 nvidia.com/gpu, more than queue default may ever use"},
     ),
-    "without a capability the pods beyond minAvailable count when they exist": (
+    "without a capability the pods beyond minAvailable count when they run": (
         world([unit("one", 2, everything=64), unit("two", 2, age=1, everything=64)]),
         {"one", "two"},
         {},
