@@ -140,23 +140,26 @@ class Access:
         return self.namespace or kube.namespace
 
     def command(self, words: str) -> str:
-        """Return the command `words` with the flags for the same API server.
+        """Return the commands `words`, joined by &&, with the flags for the same API server.
 
         A command that names its context, such as that of the host cluster, is returned unchanged.
         """
-        program, _, rest = words.partition(" ")
         flags = [
             f"--{name} {shlex.quote(str(value))}"
             for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
             if value
         ]
-        if program != "kubectl" or not flags or " --context " in words:
+        if not flags:
             return words
-        plugin, _, verb = rest.partition(" ")
-        # kubectl accepts no flag before the name of a plugin
-        if plugin == "hyperjob":
-            return f"kubectl hyperjob {verb} {' '.join(flags)}"
-        return f"kubectl {' '.join(flags)} {rest}"
+        return " && ".join(_aimed(each, " ".join(flags)) for each in words.split(" && "))
+
+
+def _aimed(words: str, flags: str) -> str:
+    """Return one command with the flags; kubectl accepts none before the name of a plugin."""
+    program, _, rest = words.partition(" ")
+    if program != "kubectl" or " --context " in words:
+        return words
+    return f"{words} {flags}" if rest.startswith("hyperjob ") else f"kubectl {flags} {rest}"
 
 
 @dataclass(frozen=True, slots=True)

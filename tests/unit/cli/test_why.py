@@ -48,6 +48,13 @@ def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() 
         ("kubectl get hj", "kubectl --kubeconfig '/a b' --context k get hj"),
         ("kubectl hyperjob top", "kubectl hyperjob top --kubeconfig '/a b' --context k"),
         ("kubectl --context host logs x", "kubectl --context host logs x"),
+        (
+            "kubectl hyperjob suspend x && kubectl edit hj x",
+            (
+                "kubectl hyperjob suspend x --kubeconfig '/a b' --context k"
+                " && kubectl --kubeconfig '/a b' --context k edit hj x"
+            ),
+        ),
     ],
 )
 def test_a_command_has_the_flags_of_its_api_server(words: str, aimed: str) -> None:
