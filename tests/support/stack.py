@@ -265,7 +265,7 @@ def our_stack(
             certificates,
             port=port,
             address=address,
-            more=[*webhook, f"--kubeconfig={kubeconfig}"] if trainjobs else webhook,
+            more=[*webhook, f"--kubeconfig={kubeconfig}"],  # as the chart starts it
         )
         stack.callback(admission.stop)
         admission.start()
