@@ -94,6 +94,12 @@ def task_names(tasks: Sequence[Object]) -> list[str]:
     return [task_name(task, index) for index, task in enumerate(tasks)]
 
 
+def least_of(task: Object) -> int:
+    """Return the pods of a task without which Volcano starts none of it."""
+    least = task.get("minAvailable")
+    return int((task.get("replicas") or 0) if least is None else least)
+
+
 def pod_spec_of(task: Object) -> Object:
     """Return the spec of a task's pods; empty without a template."""
     return (task.get("template") or {}).get("spec") or {}

@@ -8,7 +8,7 @@ from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, have_hosts
 from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
-from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments
+from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments, warn_of_a_part
 from hyperjob_rules.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -137,15 +137,6 @@ PARTIAL = rule(
     "a framework needs every pod, and the HyperJob starts with fewer sub-jobs",
     "leave minAvailable out, or use a framework that can start with fewer",
 )
-PART_OF_WORLD = rule(
-    "L18.pods",
-    WARNING,
-    "lets {least} of {pods} pods start, and plugin {name} waits for all of them: the first pods"
-    " hold their accelerators until the others have room",
-    "a framework needs every pod, and Volcano starts the sub-job with fewer",
-    "leave minAvailable out, in the template and its tasks",
-)
-
 _JOBS: Final = SPEC.child("replicatedJobs")
 _DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
     ("mpi", "master"): MPI_MASTER,
@@ -175,29 +166,18 @@ def validate_hyperjob_plugins(
         if plugin.one_world and "torchft" in plugins:
             report.add(TWO_WORLDS, at)
         if plugin.one_world:
-            _warn_of_parts(name, jobs, report)
+            for index, job in enumerate(jobs):
+                warn_of_a_part(
+                    name,
+                    job.get("templateSpec") or {},
+                    _JOBS.index(index).child("templateSpec"),
+                    report,
+                )
         if plugin.fixed_world and min_available and total is not None and min_available < total:
             report.warn(PARTIAL, at, count=total, available=min_available)
     if have_hosts(plugins):
         for field in _own_names(jobs):
             report.add(OWN_HOSTNAME, field)
-
-
-def _warn_of_parts(name: str, jobs: list[Object], report: Report) -> None:
-    """Warn of templates whose sub-jobs start with a part of their pods."""
-    for index, job in enumerate(jobs):
-        tasks, least = tasks_of(job), (job.get("templateSpec") or {}).get("minAvailable")
-        pods = sum(task.get("replicas") or 0 for task in tasks)
-        by_task = sum(
-            task.get("replicas") or 0
-            if task.get("minAvailable") is None
-            else min(task["minAvailable"], task.get("replicas") or 0)
-            for task in tasks
-        )
-        together = least or by_task
-        if together < pods:
-            at = _JOBS.index(index).child("templateSpec", "minAvailable")
-            report.warn(PART_OF_WORLD, at, name=name, least=together, pods=pods)
 
 
 def _validate_tasks(

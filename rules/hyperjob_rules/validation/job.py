@@ -380,7 +380,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
         validate_policies(spec["policies"], path.child("policies"), report)
         warn_of_policies(spec["policies"], tasks, path.child("policies"), report)
     if spec.get("plugins"):
-        validate_plugins(spec["plugins"], tasks, path.child("plugins"), report)
+        validate_plugins(spec, path, report)
     if spec.get("volumes"):
         validate_volumes(spec["volumes"], path.child("volumes"), report)
     if spec.get("networkTopology"):

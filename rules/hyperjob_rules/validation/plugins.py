@@ -21,7 +21,7 @@ from hyperjob_core.api.plugins import (
     read_arguments,
 )
 from hyperjob_core.text import did_you_mean
-from hyperjob_rules.validation.forms import task_names
+from hyperjob_rules.validation.forms import least_of, task_names
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
 
 NOT_A_FLAG = rule(
@@ -189,6 +189,8 @@ class VolcanoPlugin:
     uses: Mapping[str, str] = field(default_factory=dict)
     """Arguments that name a task without which the plugin does nothing, with their defaults."""
     since: str = ""
+    one_world: bool = False
+    """Whether the program of each pod waits for all pods of the vcjob."""
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -202,6 +204,7 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
     "mpi": VolcanoPlugin(
         {"master": TASK, "worker": TASK, "port": PORT},
         needs={"master": "master", "worker": "worker"},
+        one_world=True,
     ),
     "pytorch": VolcanoPlugin(
         {
@@ -213,6 +216,7 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
             "wait-master-image": TEXT,
         },
         uses={"master": "master"},
+        one_world=True,
     ),
     "ray": VolcanoPlugin(
         {
@@ -291,15 +295,27 @@ VERSION = rule(
 )
 
 
-def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: Report) -> None:
+PART_OF_WORLD = rule(
+    "L18.pods",
+    WARNING,
+    "lets {least} of {pods} pods start, and plugin {name} waits for all of them: the first pods"
+    " hold their accelerators until the others have room",
+    "a framework needs every pod, and Volcano starts the sub-job with fewer",
+    "leave minAvailable out, in the template and its tasks",
+)
+
+
+def validate_plugins(spec: Object, path: Path, report: Report) -> None:
     """Check the plugins of one template, and their arguments against its tasks."""
-    names = task_names(tasks)
+    plugins, names = spec["plugins"], task_names(spec.get("tasks") or [])
     for name in sorted(plugins):
-        at = path.key(name)
+        at = path.child("plugins").key(name)
         plugin = PLUGINS.get(name)
         if plugin is None:
             report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
             continue
+        if plugin.one_world:
+            warn_of_a_part(name, spec, path, report)
         if plugin.since:
             report.warn(VERSION, at, version=plugin.since)
         arguments = validate_arguments(
@@ -331,3 +347,13 @@ def _validate_tasks(
             report.add(NO_TASK, given.path, f"--{flag}={task}", task=task, hint=hint)
         else:
             report.warn(NO_EFFECT, path, task=task, name=flag)
+
+
+def warn_of_a_part(name: str, spec: Object, path: Path, report: Report) -> None:
+    """Warn of a template that starts with a part of the pods for which a plugin waits."""
+    tasks: list[Object] = spec.get("tasks") or []
+    pods = sum(task.get("replicas") or 0 for task in tasks)
+    least = spec.get("minAvailable") or sum(map(least_of, tasks))
+    if least < pods:
+        at = path.child("minAvailable")
+        report.warn(PART_OF_WORLD, at, name=name, least=least, pods=pods)

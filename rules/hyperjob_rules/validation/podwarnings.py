@@ -12,7 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.forms import parse_amount
+from hyperjob_rules.validation.forms import least_of, parse_amount
 from hyperjob_rules.validation.rules import WARNING, Report, rule
 
 NODE_SELECTOR = rule(
@@ -415,9 +415,9 @@ EARLY = rule(
 def warn_of_order(spec: Object, path: Path, report: Report) -> None:
     """Warn of tasks that wait for others, where Volcano's gang and its minimum decide the wait."""
     tasks: list[Object] = spec.get("tasks") or []
-    sizes = {str(task.get("name")): (_least(task), task.get("replicas") or 0) for task in tasks}
+    sizes = {str(task.get("name")): (least_of(task), task.get("replicas") or 0) for task in tasks}
     made = sum(task.get("replicas") or 0 for task in tasks if not task.get("dependsOn"))
-    needed = spec.get("minAvailable") or sum(map(_least, tasks))
+    needed = spec.get("minAvailable") or sum(map(least_of, tasks))
     for index, task in enumerate(tasks):
         names = (task.get("dependsOn") or {}).get("name") or ()
         at = path.child("tasks").index(index).child("dependsOn")
@@ -429,11 +429,6 @@ def warn_of_order(spec: Object, path: Path, report: Report) -> None:
             least, every = sizes[name]
             if least < every:
                 report.warn(EARLY, at.child("name").index(each), least=least, all=every, name=name)
-
-
-def _least(task: Object) -> int:
-    least = task.get("minAvailable")
-    return int((task.get("replicas") or 0) if least is None else least)
 
 
 def warn_of_task(task: Object, path: Path, report: Report) -> None:
