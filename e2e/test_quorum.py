@@ -116,27 +116,13 @@ async def test_a_failed_sub_job_is_made_again_alone_and_sub_jobs_come_and_go(
 async def test_it_trains_with_as_many_as_have_room_and_none_starts_again(
     scenario: Scenario,
 ) -> None:
-    """Three, one, three and two of them: others that are more urgent take their clusters."""
-    made = documents(quorum=1, gpus=2, SCENARIO=scenario.namespace)
-    made[-1]["spec"]["replicatedJobs"][0]["minReplicas"] = 1
-    started = f"{NAME}-trainer-0 starts in"
-    async with scenario.priority(1000) as urgent:
-        await scenario.apply(*made)
-        await training.until_size(scenario, NAME, 3)
-        for number, (others, left) in enumerate(((2, 1), (1, 2))):
-            name = f"urgent-{number}"
-            await scenario.apply(training.sleeps(name, urgent, replicas=others))
-            await training.until_size(scenario, NAME, left)
-            await scenario.until_phase(name, "Running")
-            await training.goes_on(scenario)
-            await scenario.kubectl("delete", "hyperjob", name)
-            found = await training.until_size(scenario, NAME, 3)
-            await training.goes_on(scenario)
-            assert set(attempts(found).values()) == {0}, "none starts again"
-            assert training.alternatives_of(found) == {"trainer": ("3", "Grew")}
-            assert "lostWork" not in found["status"]
-    lines = await training.said(scenario)
-    assert sum(started in line for line in lines) == 1, "the first trains on all the time"
+    async def made() -> list[tuple[int, float]]:
+        (journal,) = scenario.world.kubeconfig.parent.rglob(f"{scenario.namespace}/*/**/journal")
+        lines = [line.split() for line in journal.read_text().splitlines()]
+        return sorted((int(step), float(at)) for step, _, at in lines)
+
+    documents_ = documents(quorum=1, gpus=2, SCENARIO=scenario.namespace)
+    await training.comes_and_goes(scenario, documents_, made)
 
 
 async def test_the_training_ends_as_one(scenario: Scenario) -> None:

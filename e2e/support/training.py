@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,6 +35,8 @@ from tests.support.stack import ROOT, kubectl
 
 CLUSTERS_FILE = ROOT / "e2e/clusters-processes.yaml"
 ENDLESS = {"STEPS": "1000000", "PAUSE": "0.02"}
+SIZE_STEPS = int(os.environ.get("HYPERJOB_E2E_SIZE_STEPS", "5"))
+"""Steps for which a training stays at each size; its rate needs hundreds."""
 _LOOK_SECONDS = 0.2
 _STARTS = re.compile(r"starts after step (\d+)")
 
@@ -256,6 +258,53 @@ async def changes_its_size(scenario: Scenario, documents: list[Object]) -> None:
     )
     assert alternatives_of(found) == {"trainer": ("2", "Grew")}
     assert found["status"].get("restarts", 0) == 0, "no program has failed"
+
+
+async def comes_and_goes(
+    scenario: Scenario,
+    documents: list[Object],
+    made: Callable[[], Awaitable[list[tuple[int, float]]]],
+) -> None:
+    """Let urgent HyperJobs take the clusters of sub-jobs: 3, 1, 3, 2 and 3 of them train.
+
+    `made` returns the steps with their times. Of the steps that a size allows, by its rate in the
+    second half of its time, it prints how many were made: the changes took the others.
+    """
+    name, group = documents[-1]["metadata"]["name"], documents[-1]["spec"]["replicatedJobs"][-1]
+    others = len(documents[-1]["spec"]["replicatedJobs"]) - 1
+    group["minReplicas"] = 1
+    turns: list[tuple[int, float, float]] = []
+
+    async def stays(number: int, since: float) -> None:
+        found = await until_size(scenario, name, number + others)
+        assert attempts_of(found) == {0}, yaml.safe_dump(found["status"]["jobs"])
+        assert "lostWork" not in found["status"]
+        await goes_on(scenario, steps=SIZE_STEPS)
+        turns.append((number, since, time.time()))
+
+    async with scenario.priority(1000) as urgent:
+        await scenario.apply(*documents)
+        await until_size(scenario, name, 3 + others)
+        await goes_on(scenario, steps=SIZE_STEPS)
+        for taken in (2, 1):
+            since = time.time()
+            await scenario.apply(sleeps(f"urgent-{taken}", urgent, replicas=taken))
+            await stays(3 - taken, since)
+            since = time.time()
+            await scenario.kubectl("delete", "hyperjob", f"urgent-{taken}")
+            await stays(3, since)
+    steps = await made()
+    numbers = [step for step, _ in steps]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "each step, and once"
+
+    def within(begin: float, end: float) -> int:
+        return sum(begin <= at < end for _, at in steps)
+
+    shares = [
+        (number, within(begin, end) / (2 * within((begin + end) / 2, end)))
+        for number, begin, end in turns
+    ]
+    print(f"{len(steps)} steps, none twice; by size, of what it allows:", shares)  # noqa: T201
 
 
 def sleeps(

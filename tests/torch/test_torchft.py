@@ -1,5 +1,7 @@
 """Real torchft over three clusters: a lost group neither restarts nor stops the others."""
 
+import re
+from copy import deepcopy
 from importlib.util import find_spec
 
 import pytest
@@ -53,3 +55,22 @@ async def test_a_lost_sub_job_comes_back_and_no_other_is_restarted(
         await training.heard(scenario, rf"group {group} starts in")
     again = [line for line in await training.said(scenario) if "starts in" in line]
     assert len(again) == 3, again
+
+
+async def test_groups_come_and_go_and_none_starts_again(scenario: Scenario) -> None:
+    """Three, one, three, two and three groups: the first has made each step once."""
+    timed = 'print(f"made {step} at {time.time()} by {group}", flush=True)'
+    example = deepcopy(EXAMPLE)
+    program = example[0]["data"]["train.py"]
+    assert program.count("    time.sleep(pause)\n") == 1
+    program = program.replace("    time.sleep(pause)\n", f"    time.sleep(pause)\n    {timed}\n")
+    example[0]["data"]["train.py"] = program
+    example[-1]["spec"]["quorum"] = 1
+    made = training.training(example, STEPS="1000000", PAUSE="0.2", SCENARIO=scenario.namespace)
+
+    async def steps() -> list[tuple[int, float]]:
+        lines = await training.said(scenario)
+        found = [re.match(r"made (\d+) at ([\d.]+) by 0", line) for line in lines]
+        return [(int(each[1]), float(each[2])) for each in found if each]
+
+    await training.comes_and_goes(scenario, made, steps)

@@ -42,3 +42,13 @@ async def test_no_step_is_lost_in_planned_stops(scenario: Scenario) -> None:
 async def test_a_lost_cluster_costs_at_most_one_interval(scenario: Scenario) -> None:
     times = int(os.environ.get("HYPERJOB_E2E_LOSSES", "1"))
     await training.moves_from_a_lost_cluster(scenario, journaled(), interval=INTERVAL, times=times)
+
+
+async def test_no_step_is_lost_when_a_world_becomes_smaller_and_larger(scenario: Scenario) -> None:
+    await training.changes_its_size(scenario, journaled())
+
+
+async def test_it_goes_on_in_two_small_clusters_when_its_large_one_is_lost(
+    scenario: Scenario,
+) -> None:
+    await training.takes_another_alternative(scenario, journaled(), interval=INTERVAL)
