@@ -17,6 +17,7 @@ from hyperjob.client.errors import words
 from hyperjob.client.members import views_of
 from hyperjob.client.reading import Reading, is_ready, items, lease, listed
 from hyperjob.client.summary import Summary, read
+from hyperjob.client.training import sizes_text
 from hyperjob.client.usage import ClusterUse, NodeUse, QueueUse, Tally, runs_in_part
 from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader, leader_of
@@ -108,7 +109,7 @@ async def _tables(kube: Kube, access: Access, by: str | None, form: str) -> None
         return
     lines = cluster_lines(by_cluster, tally.waits_for) if by_cluster is not None else []
     if by_cluster is not None:
-        lines += part_lines(summaries)
+        lines += part_lines(summaries) + size_lines(summaries, datetime.now(UTC))
     if by_queue is not None:
         lines += [*([Text("")] if lines else []), *queue_lines(by_queue)]
         lines += admission_lines(leader)
@@ -196,6 +197,16 @@ def part_lines(summaries: Sequence[Summary]) -> list[Text]:
         if runs_in_part(job)
     ]
     return [Text.assemble(("Run in part: ", "bold"), in_words(parts, shown=5))] if parts else []
+
+
+def size_lines(summaries: Sequence[Summary], now: datetime) -> list[Text]:
+    """Return the running HyperJobs that have had several sizes, and their time at each."""
+    parts = [
+        f"{summary.namespace}/{summary.name} {text}"
+        for summary in summaries
+        if summary.running_pods and (text := sizes_text(summary.speeds, now))
+    ]
+    return [Text.assemble(("By size: ", "bold"), in_words(parts, shown=5))] if parts else []
 
 
 def node_lines(uses: Sequence[NodeUse]) -> list[Text]:

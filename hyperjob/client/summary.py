@@ -14,7 +14,7 @@ from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import sizes_of, taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus
+from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
 from hyperjob_core.api.training import StallStatus, TrainingStatus
 from hyperjob_core.api.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob_core.text import listed, printable
@@ -79,6 +79,7 @@ class Summary:
     requests: Mapping[str, str] = field(default_factory=dict)
     training: TrainingStatus | None = None
     goodput: Object = field(default_factory=dict)
+    speeds: tuple[MeasuredSpeed, ...] = ()
     stall: StallStatus | None = None
     expected_start: ExpectedStart | None = None
 
@@ -179,6 +180,7 @@ def read(hyperjob: Object) -> Summary:
         training=training_of(status),
         stall=table.read(StallStatus, status.get("stall")),
         goodput=mapping(status.get("goodput")),
+        speeds=table.read_all(MeasuredSpeed, status.get("speeds")),
         expected_start=table.read(ExpectedStart, status.get("expectedStart")),
     )
 

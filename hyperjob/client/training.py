@@ -1,12 +1,13 @@
 """The progress of a training and its goodput, as values and as text. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.status import MeasuredSpeed
 from hyperjob_core.api.training import Straggler, TrainingStatus
 from hyperjob_core.text import human_duration
 from hyperjob_engine.model.training import web_address
@@ -124,6 +125,24 @@ def goodput_of(raw: Object, training: TrainingStatus | None, now: datetime) -> G
     seconds = {use: spent[use] / 1000 for use in TimeUse if spent.get(use)}
     unreported = (now - end).total_seconds()
     return Goodput(ratio=ratio(account, end), seconds=seconds, unreported=unreported)
+
+
+def sizes_text(speeds: Sequence[MeasuredSpeed], now: datetime) -> str:
+    """Say how long a HyperJob ran at each size, and the part of its accelerator time in that.
+
+    Empty without two sizes at which it ran.
+    """
+    found = [each.until(now) for each in speeds]
+    spent = {each.alternatives: each.milliseconds * max(1, each.accelerators) for each in found}
+    whole = sum(spent.values())
+    if sum(1 for each in spent.values() if each) < 2:
+        return ""
+    return ", ".join(
+        f"{each.alternatives} {human_duration(each.milliseconds / 1000)}"
+        f" ({100 * spent[each.alternatives] / whole:.0f}%)"
+        for each in sorted(found, key=lambda each: -spent[each.alternatives])
+        if each.milliseconds
+    )
 
 
 def _ago(moment: datetime, now: datetime) -> str:

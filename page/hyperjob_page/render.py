@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hyperjob.client.durations import expected_words
 from hyperjob.client.summary import Summary
-from hyperjob.client.training import goodput_of, straggler_words
+from hyperjob.client.training import goodput_of, sizes_text, straggler_words
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.text import human_duration, printable, shortened
 
@@ -102,6 +102,7 @@ def environment() -> Environment:
         "clock": clock,
         "expected": expected,
         "goodput": goodput,
+        "by_size": lambda summary: sizes_text(summary.speeds, datetime.now(UTC)),
         "shortened": shortened,
         "straggler": straggler_words,
     }

@@ -1,8 +1,8 @@
 """The parts of a HyperJob's status, as the controller writes them and all others read them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_core.api.phases import JobPhase, Phase
@@ -24,6 +24,7 @@ from hyperjob_core.api.training import (
     SubJobTraining,
     TrainingStatus,
 )
+from hyperjob_core.api.wire import timestamp
 
 _OURS: Final = '{"hyperjob":'
 
@@ -347,12 +348,27 @@ class AlternativeStatus(Table):
     )
 
 
+MOST_SPEEDS: Final = 32
+"""The most entries of status.speeds: those with the longest times."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSpeed(Table):
-    """The speed of the program with one alternative of each replicated job."""
+    """The speed of the program with one alternative of each replicated job, and its time."""
 
     alternatives: str = described("The alternatives or sizes, such as `trainer=a100`.")
     steps_per_second: str = described("Steps that the program made in a second.", default="")
+    accelerators: int = described("Accelerators of all sub-jobs.", COUNT, default=0)
+    milliseconds: int = described(
+        "Time in the phases Running and Degraded, up to `since` if that is set.", NATURAL, default=0
+    )
+    since: str = described("Since when it is in these phases; unset: it is not.", TIME, default="")
+
+    def until(self, now: datetime) -> "MeasuredSpeed":
+        """Return it with the time up to `now`."""
+        begin = timestamp(self.since) or now
+        lasted = max(0, round((now - begin) / timedelta(milliseconds=1)))
+        return replace(self, milliseconds=self.milliseconds + lasted, since="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +437,7 @@ class HyperJobStatus(Table):
         default=(),
     )
     speeds: tuple[MeasuredSpeed, ...] = described(
-        "The speeds that the program had with different alternatives.",
+        f"Speeds and times with different alternatives: those of the {MOST_SPEEDS} longest times.",
         keyed("alternatives"),
         default=(),
     )

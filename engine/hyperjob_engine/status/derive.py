@@ -10,11 +10,18 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api import table
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_ADMITTED
 from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import JobPhase, Phase
-from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
+from hyperjob_core.api.status import (
+    MOST_SPEEDS,
+    AlternativeStatus,
+    ExpectedStart,
+    JobStatus,
+    MeasuredSpeed,
+)
 from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.silence import stall_of
@@ -111,7 +118,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["training"] = training if state.phase in _TRAINING and stall is None else still
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
-    status |= _alternatives(observed, training, state.phase)
+    devices = sum(job.accelerators or 0 for job in jobs)
+    status |= _alternatives(observed, training, state.phase, devices)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
@@ -282,8 +290,13 @@ def is_recorded(observed: Observed) -> bool:
     }
 
 
-def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> Object:
-    """Return the fields of the alternatives; none for a HyperJob that has and had none."""
+def _alternatives(
+    observed: Observed, training: Object | None, phase: Phase, devices: int
+) -> Object:
+    """Return the fields of the alternatives; none for a HyperJob that has and had none.
+
+    `devices` are the accelerators of all sub-jobs.
+    """
     old, choice = observed.hyperjob.status, choice_of(observed.hyperjob)
     if not choice and "alternatives" not in old:
         return {}
@@ -306,19 +319,28 @@ def _alternatives(observed: Observed, training: Object | None, phase: Phase) -> 
             )
         entries.append(table.write(entry))
     found: Object = {"alternatives": entries}
-    speed = string(mapping(training).get("stepsPerSecond"))
-    if choice and phase is Phase.RUNNING and speed:
-        found["speeds"] = _speeds(old, choice_text(choice), speed)
+    if choice or "speeds" in old:
+        text = choice_text(choice) if phase in _TRAINING else ""
+        speed = string(mapping(training).get("stepsPerSecond")) if phase is Phase.RUNNING else ""
+        found["speeds"] = _speeds(old, text, speed, devices, observed.now)
     return found
 
 
-def _speeds(old: Object, text: str, speed: str) -> list[Object]:
-    """Return the speeds with that of the present alternatives, if it has changed much."""
-    known = speeds_of(old)
-    measured, before = float(speed), known.get(text)
-    if before is None or abs(measured - before) > _STEADY * before:
-        known[text] = measured
-    return [
-        table.write(MeasuredSpeed(alternatives=name, steps_per_second=f"{each:.3g}"))
-        for name, each in sorted(known.items())
-    ]
+def _speeds(old: Object, text: str, speed: str, devices: int, now: datetime) -> list[Object]:
+    """Return the speeds and times by alternatives; `text` are those with which it runs now.
+
+    The entry of these is not written again while its speed hardly changes: commands add the time
+    since then.
+    """
+    known = {each.alternatives: each for each in table.read_all(MeasuredSpeed, old.get("speeds"))}
+    found = {name: each if name == text else each.until(now) for name, each in known.items()}
+    if text:
+        entry = found.get(text, MeasuredSpeed(alternatives=text))
+        measured, before = float(speed or 0), speeds_of(old).get(text)
+        if measured and (before is None or abs(measured - before) > _STEADY * before):
+            entry = replace(entry, steps_per_second=f"{measured:.3g}")
+        since = entry.since or micro_time(now)
+        found[text] = replace(entry, since=since, accelerators=devices)
+    longest = sorted(found.values(), key=lambda each: (not each.since, -each.milliseconds))
+    kept = sorted(longest[:MOST_SPEEDS], key=lambda each: each.alternatives)
+    return [table.write(each) for each in kept]

@@ -1,6 +1,6 @@
 """How far a training is and what its time went to, in the words of the commands."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +8,11 @@ import pytest
 from hyperjob.cli.get import header, row
 from hyperjob.client.errors import NeverError
 from hyperjob.client.summary import read
-from hyperjob.client.training import goodput_of, training_of, words
+from hyperjob.client.training import goodput_of, sizes_text, training_of, words
 from hyperjob.client.waiting import parse_goal
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import MeasuredSpeed
 
 NOW = datetime(2026, 1, 2, 3, 10, 0, tzinfo=UTC)
 TRAINING = {
@@ -51,6 +53,15 @@ def test_a_training_is_said_in_a_line() -> None:
     assert few is not None
     assert words(few, NOW) == "step 7"
     assert training_of({"training": {}}) is None
+
+
+def test_the_accelerator_time_by_size() -> None:
+    since = micro_time(NOW - timedelta(minutes=10))
+    small = MeasuredSpeed(alternatives="trainer=1", accelerators=8, milliseconds=1_200_000)
+    large = MeasuredSpeed(alternatives="trainer=3", accelerators=24, since=since)
+    never = MeasuredSpeed(alternatives="trainer=2", steps_per_second="3")
+    assert sizes_text([small, never, large], NOW) == "trainer=3 10m (60%), trainer=1 20m (40%)"
+    assert not sizes_text([never, large], NOW), "it had one size"
 
 
 def test_goodput_goes_on_while_it_is_not_written() -> None:

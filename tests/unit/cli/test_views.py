@@ -143,6 +143,10 @@ def test_the_tree_has_the_number_of_sub_jobs_beside_its_bounds() -> None:
     assert plain(tree.tree_lines(read(obj), {}, {}))[1] == "└─ trainer  1 sub-job  of 1 to 4"
     (group,) = read(obj).groups
     assert group.whole == group.size, "what runs, not what it asks for"
+    ran = [{"alternatives": f"trainer={size}", "milliseconds": 9000} for size in (1, 4)]
+    obj["status"] |= {"speeds": ran, "runningPods": 1}
+    (line,) = plain(top.size_lines([read(obj)], AT))
+    assert line == "By size: ml/llm trainer=1 9s (50%), trainer=4 9s (50%)"
 
 
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.status import MOST_SPEEDS
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
@@ -179,6 +181,28 @@ def test_measured_speeds_say_what_a_larger_size_gains() -> None:
         ("4", 1.1),
         ("3", 1.5),
     ]
+
+
+def test_the_status_has_the_time_at_each_size() -> None:
+    seen = running(2, most=4, quorum=1)
+    known = [
+        {"alternatives": f"trainer={at}", "milliseconds": at, "accelerators": 8 * at}
+        for at in range(3, 60)
+    ]
+    known[0]["since"] = micro_time(NOW - HOUR)
+    status = seen.hyperjob.status | {"speeds": known}
+    decided = plan(replace(seen, hyperjob=replace(seen.hyperjob, status=status)))
+    assert decided.status is not None
+    found = {each["alternatives"]: each for each in decided.status["speeds"]}
+    assert found["trainer=2"].items() >= {"accelerators": 16, "since": micro_time(NOW)}.items()
+    assert "since" not in found["trainer=3"]
+    assert found["trainer=3"]["milliseconds"] == 3_600_003
+    assert len(found) == MOST_SPEEDS
+    assert min(each.get("milliseconds", 99) for each in found.values()) == 30
+    again = replace(seen, hyperjob=replace(seen.hyperjob, status=decided.status))
+    later = plan(replace(again, now=NOW + HOUR)).status
+    assert later is not None
+    assert later["speeds"] == decided.status["speeds"], "no write while nothing changes"
 
 
 @pytest.mark.parametrize(
