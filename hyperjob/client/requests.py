@@ -266,7 +266,6 @@ async def settled(
     *,
     on: bool,
     seconds: float,
-    progress: Progress = silent,
 ) -> Object | None:
     """Wait until the HyperJob is Suspended (`on`), or runs or has completed (not `on`).
 
@@ -283,4 +282,4 @@ async def settled(
         return summary.phase in wanted
 
     what = "is Suspended" if on else "runs"
-    return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)
+    return await until(kube, namespace, name, holds, what=what, seconds=seconds)

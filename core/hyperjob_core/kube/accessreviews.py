@@ -28,6 +28,8 @@ from hyperjob_core.tasks import cancel
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
+_AT_A_TIME: Final = 16
+
 
 class Cached(Generic[K, V]):
     """Answers by key, each at most `seconds` old and at most `size` of them.
@@ -43,7 +45,6 @@ class Cached(Generic[K, V]):
         seconds: float,
         size: int,
         clock: Callable[[], float],
-        at_a_time: int = 16,
     ) -> None:
         self._ask = ask
         self._seconds = seconds
@@ -51,7 +52,7 @@ class Cached(Generic[K, V]):
         self._clock = clock
         self._known: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._asked: dict[K, asyncio.Task[V]] = {}
-        self._turn = asyncio.Semaphore(at_a_time)
+        self._turn = asyncio.Semaphore(_AT_A_TIME)
 
     def __len__(self) -> int:
         return len(self._known)

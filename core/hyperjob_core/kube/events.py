@@ -92,8 +92,6 @@ class EventRecorder:
         reason: str,
         action: str,
         note: str,
-        *,
-        related: Object | None = None,
     ) -> None:
         """Record that `reason` (one CamelCase word) happened to `obj` during `action`.
 
@@ -117,10 +115,7 @@ class EventRecorder:
             self._series.pop(key, None)
             _DROPPED.labels("full").inc()
             return
-        event = self._build(series, regarding, type, reason, action, note)
-        if related is not None:
-            event["related"] = reference(related)
-        self._waiting[key] = event
+        self._waiting[key] = self._build(series, regarding, type, reason, action, note)
         self._arrived.set()
         while len(self._series) > _REMEMBERED:
             self._forget_oldest()

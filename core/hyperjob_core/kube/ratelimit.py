@@ -23,19 +23,17 @@ class Backoff:
         *,
         base: float = 0.8,
         cap: float = LONGEST,
-        factor: float = 2.0,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._base = base
         self._cap = cap
-        self._factor = factor
         self._jitter = jitter
         self._pause = base
 
     def next(self) -> float:
         """Return the pause before the next attempt, in seconds."""
         pause = self._pause
-        self._pause = min(self._cap, self._pause * self._factor)
+        self._pause = min(self._cap, self._pause * 2)
         return min(self._cap, pause * (1 + self._jitter() / 2))
 
     def reset(self) -> None:
@@ -145,23 +143,3 @@ class TokenBucket:
             gained = (now - self._filled) * self._qps
             self._tokens = min(float(self._burst), self._tokens + gained)
         self._filled = now
-
-
-class DefaultLimiter(ItemBackoff[K]):
-    """The longer of the item's own back-off and the bucket for all items."""
-
-    def __init__(
-        self,
-        *,
-        base: float = _BASE,
-        cap: float = _CAP,
-        qps: float = _QPS,
-        burst: int = _BURST,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(base=base, cap=cap)
-        self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock)
-
-    def when(self, item: K) -> float:
-        """Count one more failure and give the wait in seconds."""
-        return max(super().when(item), self._bucket.reserve())

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge, Histogram
 
-from hyperjob_core.kube.ratelimit import Cancellable, Clock, DefaultLimiter, ItemBackoff, LoopClock
+from hyperjob_core.kube.ratelimit import Cancellable, Clock, ItemBackoff, LoopClock
 from hyperjob_core.registry import REGISTRY
 
 T = TypeVar("T", bound=Hashable)
@@ -155,7 +155,7 @@ class WorkQueue(Generic[K]):
         """
         self.name = name
         self._clock = clock or LoopClock()
-        self._limiter: ItemBackoff[K] = limiter or DefaultLimiter(clock=self._clock)
+        self._limiter: ItemBackoff[K] = limiter or ItemBackoff()
         self._namespace = namespace
         # A dirty item waits in one of the two queues, or is in processing and waits after that.
         self._dirty: set[K] = set()
@@ -217,7 +217,7 @@ class WorkQueue(Generic[K]):
         self._arm()
 
     def add_rate_limited(self, item: K) -> None:
-        """Queue a failed item after its back-off and the overall rate limit."""
+        """Queue a failed item after its back-off."""
         self.add_after(item, self._limiter.when(item))
 
     def forget(self, item: K) -> None:

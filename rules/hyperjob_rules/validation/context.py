@@ -50,9 +50,6 @@ class Context:
     is_skipped: bool = False
     """Whether Karmada copies neither the namespace nor what is in it to the members."""
     service_accounts: AbstractSet[str] | None = None
-    vcjobs: Mapping[str, str] | None = None
-    """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
-    batch_jobs: AbstractSet[str] | None = None
     controllers: AbstractSet[str] = frozenset()
     """Users who may open the gate of a binding; empty: all users who may write bindings."""
     max_grace_seconds: int = MAX_GRACE_SECONDS

@@ -18,7 +18,7 @@ from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
 from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
-from hyperjob_rules.validation.split import JobSize, largest_task, sub_jobs
+from hyperjob_rules.validation.split import JobSize, largest_task
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
@@ -226,7 +226,6 @@ def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
     return next((task for task in names if shorter.get((rest, task), last + 1) <= last), "")
 
 
-MAX_NAMED: Final = 5
 _RESERVED: Final = ("kube-", "karmada-")
 """How the namespaces begin that Karmada never copies, by default and always."""
 
@@ -303,20 +302,6 @@ NAMESPACE = rule(
     " true",
     "create the HyperJob in another namespace, or remove the label",
 )
-JOB_TAKEN = rule(
-    "X4.job-taken",
-    WARNING,
-    'sub-job "{name}" exists already and does not belong to this HyperJob',
-    "a vcjob or PropagationPolicy with the name of a sub-job has another owner",
-    "rename the HyperJob or the replicatedJob, or delete the other object",
-)
-BATCH_JOB_TAKEN = rule(
-    "X5",
-    WARNING,
-    'a batch/v1 Job "{name}" exists; Karmada would use one binding for both',
-    "a batch/v1 Job has the name of a sub-job, and both would have the same ResourceBinding",
-    "rename one of the two",
-)
 
 
 def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:
@@ -327,7 +312,6 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         report.warn(NAMESPACE, METADATA.child("namespace"), name=namespace)
     if context is NOTHING_KNOWN:
         return
-    name = metadata.get("name")
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
         path = SPEC.child("replicatedJobs").index(index)
         _warn_clusters(job, path, report, context)
@@ -337,8 +321,6 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         if priority:
             _warn_priority(priority, at.child("priorityClassName"), report, context)
         _warn_objects(template, at, report, context)
-        if name:
-            _warn_taken(name, job, path, report, context)
 
 
 def _warn_clusters(job: Object, path: Path, report: Report, context: Context) -> None:
@@ -402,20 +384,3 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
         seen.add((kind, name))
         hint = report.hints.did_you_mean(name, names)
         report.warn(OBJECT_UNKNOWN, at, kind=kind, name=name, hint=hint)
-
-
-def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:
-    """Warn of objects that have the names of sub-jobs, of the first few at most."""
-    count = sub_jobs(job) or 1
-    start = child_name(hyperjob, job.get("name") or "", 0).removesuffix("0")
-    others = [name for name, owner in (context.vcjobs or {}).items() if owner != hyperjob]
-    for rule_, names in ((JOB_TAKEN, others), (BATCH_JOB_TAKEN, context.batch_jobs or ())):
-        taken = sorted(name for name in names if _is_child(name, start, count))
-        for name in taken[:MAX_NAMED]:
-            report.warn(rule_, path.child("name"), name=name)
-
-
-def _is_child(name: str, start: str, count: int) -> bool:
-    """Return whether a name is that of a sub-job: `start` and an index below `count`."""
-    index = name.removeprefix(start)
-    return name.startswith(start) and bool(INDEX.fullmatch(index)) and int(index) < count

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hyperjob_core.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
+from hyperjob_core.kube.ratelimit import ItemBackoff, TokenBucket
 from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
 
 
@@ -203,15 +203,12 @@ def test_the_bucket_spreads_what_is_beyond_the_burst(clock):
     assert bucket.reserve() > 0
 
 
-def test_rate_limited_items_obey_both_limits(clock):
-    queue = WorkQueue(clock=clock, limiter=DefaultLimiter(qps=1, burst=1, clock=clock))
+def test_a_failed_item_is_queued_after_its_back_off(clock):
+    queue = WorkQueue(clock=clock, limiter=ItemBackoff())
     queue.add_rate_limited("a")
-    queue.add_rate_limited("b")
+    assert len(queue) == 0
     clock.advance(0.005)
-    assert (taken(queue), len(queue)) == ("a", 0)
-    clock.advance(1)
-    assert taken(queue) == "b"
-    assert queue.failures("a") == 1
+    assert (taken(queue), queue.failures("a")) == ("a", 1)
     queue.forget("a")
     assert queue.failures("a") == 0
 
@@ -345,10 +342,3 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-
-
-def test_a_hundred_items_may_fail_at_once_before_the_bucket_slows_them_down(clock):
-    limiter = DefaultLimiter(clock=clock)
-    waits = [limiter.when(item) for item in range(102)]
-    assert set(waits[:100]) == {0.005}
-    assert waits[100:] == pytest.approx([0.1, 0.2])

@@ -37,8 +37,6 @@ KNOWN = Context(
     service_accounts=frozenset(),
     secrets=frozenset(),
     persistent_volume_claims=frozenset(),
-    vcjobs={"x-a-0": "y"},
-    batch_jobs=frozenset({"x-a-0"}),
 )
 Steps = tuple[str | int, ...]
 

@@ -51,8 +51,6 @@ CONTEXT = Context(
     service_accounts=frozenset(),
     secrets=frozenset(),
     persistent_volume_claims=frozenset(),
-    vcjobs={"a-a-0": "b"},
-    batch_jobs=frozenset({"a-a-0"}),
 )
 
 
