@@ -19,8 +19,10 @@ from hyperjob_core.api.names import (
 from hyperjob_core.api.wire import decoded, mapping, string
 from hyperjob_core.serving.addresses import listen_address
 from hyperjob_core.settings import (
+    COMMON,
     DEFAULT_GATES,
     Setting,
+    flag_of,
     read_gates,
     read_options,
     seconds,
@@ -32,6 +34,18 @@ from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.consumed import HALF_LIFE
 
 AUTO: Final = "auto"
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "workers": (1, 1000),
+    "cluster_status_lag": (0, 3600),
+    "cluster_lost_timeout": (0, 86400),
+    "gang_timeout": (1, 86400),
+    "usage_half_life_time": (0, 31536000),
+    "unschedulable_timeout": (0, 604800),
+    "start_timeout": (0, 604800),
+    "leader_elect_lease_duration": (5, 3600),
+    "growth_interval": (0, 604800),
+    "progress_interval": (0.1, 3600),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +85,10 @@ class Options:
     feature_gates: frozenset[str] = DEFAULT_GATES
 
     def __post_init__(self) -> None:
-        if not 1 <= self.workers <= 1000:
-            raise ValueError("--workers must be between 1 and 1000")
-        if not 0 <= self.cluster_status_lag <= 3600:
-            raise ValueError("--cluster-status-lag must be between 0 and 3600 seconds")
-        if not 0 <= self.cluster_lost_timeout <= 86400:
-            raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
-        if not 1 <= self.gang_timeout <= 86400:
-            raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
-        if not 0 <= self.usage_half_life_time <= 31536000:
-            raise ValueError("--usage-half-life-time must be between 0 and 31536000 seconds")
-        if not 0 <= self.unschedulable_timeout <= 604800:
-            raise ValueError("--unschedulable-timeout must be between 0 and 604800 seconds")
-        if not 0 <= self.start_timeout <= 604800:
-            raise ValueError("--start-timeout must be between 0 and 604800 seconds")
-        if not 5 <= self.leader_elect_lease_duration <= 3600:
-            raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
-        if not 0 <= self.growth_interval <= 604800:
-            raise ValueError("--growth-interval must be between 0 and 604800 seconds")
-        if not 0.1 <= self.progress_interval <= 3600:
-            raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
+        for name, (low, high) in _RANGES.items():
+            if not low <= getattr(self, name) <= high:
+                unit = "" if name == "workers" else " seconds"
+                raise ValueError(f"{flag_of(name)} must be between {low} and {high}{unit}")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         if self.splitter_url is not None and "ExternalSplitter" not in self.feature_gates:
@@ -183,6 +181,7 @@ def _shown_admission(admission: QueueAdmission | None) -> str:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
+    **COMMON,
     "kubeconfig": Setting(
         "kubeconfig of the Karmada API server; the default is $KUBECONFIG, the pod's"
         " ServiceAccount or ~/.kube/config, in this order",
@@ -295,13 +294,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "metrics_bind_address": Setting(
         "address of /metrics; 0: not served", listen_address, metavar="HOST:PORT"
     ),
-    "metrics_cert_dir": Setting(
-        "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
-        " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
-        " default: plain HTTP for all clients",
-        Path,
-        metavar="DIRECTORY",
-    ),
     "health_probe_bind_address": Setting(
         "address of /healthz and /readyz; 0: not served", listen_address, metavar="HOST:PORT"
     ),
@@ -311,8 +303,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         listen_address,
         metavar="HOST:PORT",
     ),
-    "log_format": Setting("format of the log", choices=("text", "json")),
-    "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
     "feature_gates": Setting(
         "features that are not settled, on or off: docs/stability.md",
         read_gates,

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import hyperjob_core
@@ -25,6 +26,20 @@ class Setting:
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
     show: Callable[[Any], str] = str
+
+
+COMMON: Final[Mapping[str, Setting]] = {
+    "metrics_cert_dir": Setting(
+        "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
+        " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
+        " default: plain HTTP for all clients",
+        Path,
+        metavar="DIRECTORY",
+    ),
+    "log_format": Setting("format of the log", choices=("text", "json")),
+    "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
+}
+"""The settings that processes have in common."""
 
 
 def whole_number(text: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from hyperjob_core.serving.addresses import listen_address
-from hyperjob_core.settings import Setting, read_options, seconds, whole_number
+from hyperjob_core.settings import COMMON, Setting, read_options, seconds, whole_number
 from hyperjob_rules.validation.context import MAX_GRACE_SECONDS
 
 TLS_VERSIONS: Final = {
@@ -69,6 +69,7 @@ def _shown(version: ssl.TLSVersion) -> str:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
+    **COMMON,
     "kubeconfig": Setting(
         "kubeconfig of the Karmada API server, for warnings about Clusters, Queues,"
         " PriorityClasses and objects of pods that are missing or not ready; default: no warnings",
@@ -114,20 +115,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         listen_address,
         metavar="HOST:PORT",
     ),
-    "metrics_cert_dir": Setting(
-        "folder with tls.crt and tls.key: /metrics by HTTPS, only for clients whose token the API"
-        " server of KUBECONFIG, else of the pod's account, accepts and allows to get /metrics;"
-        " default: plain HTTP for all clients",
-        Path,
-        metavar="DIRECTORY",
-    ),
     "shutdown_delay": Setting(
         "time for which the webhook, not ready, serves on after SIGTERM until no review comes",
         seconds,
         metavar="SECONDS",
     ),
-    "log_format": Setting("format of the log", choices=("text", "json")),
-    "log_level": Setting("lowest level in the log", choices=("debug", "info", "warning", "error")),
 }
 
 

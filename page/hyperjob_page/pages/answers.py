@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 from yarl import URL
@@ -34,31 +34,12 @@ _READERS: Final = 4
 _HERE: Final = "<!-- body -->"
 
 
-class Page(Hashable, Protocol):
-    """One screen for visitors of one scope; equal pages show the same."""
+Page: TypeAlias = FleetPage | JobsPage | QueuesPage | JobPage
+"""One screen for visitors of one scope; equal pages show the same.
 
-    @property
-    def title(self) -> str:
-        """Return the heading, which is also the browser's title."""
-        ...
-
-    @property
-    def section(self) -> str:
-        """Return the entry of the navigation."""
-        ...
-
-    @property
-    def template(self) -> str:
-        """Return the template for the parts."""
-        ...
-
-    def version(self) -> Hashable:
-        """Return a value that changes when a part may have changed."""
-        ...
-
-    async def parts(self) -> Mapping[str, str]:
-        """Return the HTML of each part, by the id of its element."""
-        ...
+It has a `title`, the `section` of the navigation and a `template` for its `parts`, the HTML of each
+by the id of its element; `version` changes when a part may have changed.
+"""
 
 
 @dataclass(frozen=True, slots=True)

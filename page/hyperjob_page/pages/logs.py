@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -44,6 +44,8 @@ _LEVELS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 _DOWNLOADED: Final = 64 * 2**20
 
+Send = Callable[[web.StreamResponse, Kube, str, str, "Choice"], Awaitable[None]]
+"""Writes the chosen logs of the HyperJob of a namespace and a name."""
 ShownLine = tuple[str, str, str]
 """Time and source of a line, its text, and its level as a CSS class."""
 

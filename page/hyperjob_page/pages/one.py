@@ -1,11 +1,14 @@
 """The routes of a HyperJob: its overview, sections, logs and actions."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_page.access.checks import form_fields
 from hyperjob_page.measures import StreamPlaces
@@ -21,6 +24,7 @@ from hyperjob_page.pages.actions import (
 )
 from hyperjob_page.pages.answers import Context, html, job_page, streamed, whole
 from hyperjob_page.pages.jobs import TABS, JobPage
+from hyperjob_page.pages.logs import Send
 from hyperjob_page.render import render
 from hyperjob_page.visitor import VISITOR, Visitor
 
@@ -107,79 +111,69 @@ class _One:
         """Return the handler of a section, which is sent after its frame."""
 
         async def show(request: web.Request) -> web.StreamResponse:
-            page = self._page(request)
-            frame = await self._frame(request, page, "job_section.html", tab=tab)
-            namespace, _, name = page.name.partition("/")
-            body = make(self._context, request[VISITOR].kube, namespace, name)
-            return await streamed(request, frame, body)
+            return await self._streamed(
+                request, "job_section.html", tab, partial(make, self._context)
+            )
 
         return show
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
-        page, visitor = self._page(request), request[VISITOR]
         choice = metrics.MetricsChoice.of(request)
-        frame = await self._frame(request, page, "job_metrics.html", tab="metrics", choice=choice)
-        namespace, _, name = page.name.partition("/")
 
-        async def body() -> str:
+        async def body(kube: Kube, namespace: str, name: str) -> str:
             async with self._context.reading:  # each request reads several logs
-                return await metrics.curves(visitor.kube, namespace, name, choice)
+                return await metrics.curves(kube, namespace, name, choice)
 
-        return await streamed(request, frame, body())
+        return await self._streamed(request, "job_metrics.html", "metrics", body, choice=choice)
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
-        page = self._page(request)
         choice = logs.Choice.of(request)
-        row = page.row
-        assert row is not None, "a page is made of a row"
-        frame = await self._frame(
-            request,
-            page,
-            "job_logs.html",
-            tab="logs",
-            choice=choice,
-            sizes=logs.SIZES,
-            times=list(logs.SINCE),
-            query=request.query_string,
-            summary=row.summary,
-        )
 
-        async def body() -> str:
-            namespace, _, name = page.name.partition("/")
-            found, remarks = await logs.last_lines(request[VISITOR].kube, namespace, name, choice)
+        async def body(kube: Kube, namespace: str, name: str) -> str:
+            found, remarks = await logs.last_lines(kube, namespace, name, choice)
             return str(render("parts/log_lines.html", lines=found, remarks=remarks))
 
-        return await streamed(request, frame, body())
+        more = {"sizes": logs.SIZES, "times": list(logs.SINCE), "query": request.query_string}
+        return await self._streamed(request, "job_logs.html", "logs", body, choice=choice, **more)
+
+    async def _streamed(
+        self,
+        request: web.Request,
+        template: str,
+        tab: str,
+        body: Callable[[Kube, str, str], Awaitable[str]],
+        **more: object,
+    ) -> web.StreamResponse:
+        """Send the frame of a section, then its body, read with the rights of the visitor."""
+        page, visitor = self._page(request), request[VISITOR]
+        assert page.row is not None, "a page is made of a row"
+        frame = await self._frame(
+            request, page, template, tab=tab, summary=page.row.summary, **more
+        )
+        namespace, _, name = page.name.partition("/")
+        return await streamed(request, frame, body(visitor.kube, namespace, name))
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        page, visitor = self._page(request), request[VISITOR]
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        namespace, _, name = page.name.partition("/")
-        with self._places.taken(visitor.name):
-            try:
-                await response.prepare(request)
-                await logs.follow(response, visitor.kube, namespace, name, logs.Choice.of(request))
-            except (ConnectionError, TimeoutError):
-                pass  # the viewer has disconnected, or reads too slowly
-        return response
+        return await self._sent(request, logs.follow, {"Content-Type": "text/event-stream"})
 
     async def download(self, request: web.Request) -> web.StreamResponse:
+        headers = {
+            "Content-Type": "text/plain; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="{request.match_info["name"]}.log"',
+        }
+        return await self._sent(request, logs.download, headers)
+
+    async def _sent(
+        self, request: web.Request, send: Send, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        """Let `send` write the chosen logs, while there is a place for the visitor."""
         page, visitor = self._page(request), request[VISITOR]
         namespace, _, name = page.name.partition("/")
-        response = web.StreamResponse(
-            headers={
-                "Content-Type": "text/plain; charset=utf-8",
-                "Content-Disposition": f'attachment; filename="{name}.log"',
-            }
-        )
-        with self._places.taken(visitor.name):
-            try:
-                await response.prepare(request)
-                choice = logs.Choice.of(request)
-                await logs.download(response, visitor.kube, namespace, name, choice)
-            except (ConnectionError, TimeoutError):
-                pass  # the visitor has disconnected, or reads too slowly
-        return response
+        response = web.StreamResponse(headers=headers)
+        with self._places.taken(visitor.name), suppress(ConnectionError, TimeoutError):
+            await response.prepare(request)
+            await send(response, visitor.kube, namespace, name, logs.Choice.of(request))
+        return response  # the visitor may have disconnected, or reads too slowly
 
     def question(self, action: str) -> Handler:
         """Return the handler that asks before an action."""

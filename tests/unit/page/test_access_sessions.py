@@ -19,7 +19,7 @@ def sessions(now: float = 0.0, *, key: bytes = KEY) -> Sessions:
 def test_every_process_with_the_key_opens_a_cookie_until_its_end() -> None:
     cookie = sessions(100).begin("token")
     assert sessions(100 + SESSION_SECONDS - 1).token(cookie) == "token"
-    assert sessions(100 + SESSION_SECONDS).token(cookie) is None
+    assert sessions(101 + SESSION_SECONDS).token(cookie) is None
     assert sessions(100, key=bytes(32)).token(cookie) is None
 
 
