@@ -7,7 +7,7 @@ controller knows its state. A member that hangs is cut off by the idle limit.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -117,7 +117,8 @@ class Member:
         self.fold = MemberFold()
         self.tried = asyncio.Event()
         self.errors: dict[Resource, KubeError] = {}
-        self._lister = _InTurn(kube, pages, begins=self._begin, holds=self._hold)
+        self._kube = kube
+        self._pages = pages
         self._budget = budget
         # Of the facts since the last list; `_changes`: of those that came after it.
         self._weights: dict[Resource, Weights] = {}
@@ -277,7 +278,7 @@ class Member:
             self._said(resource, failure)
 
         reflector = Reflector(
-            self._lister,
+            self._kube,
             resource,
             field_selector=TOLD if resource is CORE_EVENTS else None,
             transform=kept,
@@ -287,6 +288,9 @@ class Member:
             report=report,
             opened=partial(self._alive, resource),
             sleep=pause,
+            begins=partial(self._begin, resource),
+            pages=self._pages,
+            holds=partial(self._hold, resource),
         )
         async with aclosing(reflector.steps()) as steps:
             async for step in steps:
@@ -356,33 +360,3 @@ class Member:
                 "The controller cannot read a member: decisions use the sums of its Cluster",
                 extra={**about, "error": str(failure)},
             )
-
-
-class _InTurn:
-    """The client of a member: pages of lists wait for their turn, and open lines are counted."""
-
-    def __init__(
-        self,
-        kube: Kube,
-        pages: AbstractAsyncContextManager[object],
-        *,
-        begins: Callable[[Resource], None],
-        holds: Callable[[Resource, int], None],
-    ) -> None:
-        self._kube = kube
-        self._pages = pages
-        self._begins = begins
-        self._holds = holds
-
-    async def list(self, resource: Resource, **how: Any) -> ObjectList:  # noqa: ANN401 - Kube's
-        """List all objects; the members take turns with their pages, which are large."""
-        self._begins(resource)
-        return await self._kube.list(resource, pages=self._pages, **how)
-
-    def watch(
-        self,
-        resource: Resource,
-        **how: Any,  # noqa: ANN401 - Kube's
-    ) -> AsyncGenerator[WatchEvent, None]:
-        """Follow changes."""
-        return self._kube.watch(resource, holds=partial(self._holds, resource), **how)

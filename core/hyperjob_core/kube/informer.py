@@ -18,11 +18,11 @@ from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
+from hyperjob_core.kube.client import IDLE_LIMIT, EventType, Kube, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, NotFound, Unauthorized
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.ratelimit import Backoff
-from hyperjob_core.kube.reflector import ListerWatcher, Reflector, Transform, unchanged
+from hyperjob_core.kube.reflector import Reflector, Transform, unchanged
 from hyperjob_core.kube.resources import Resource, key_of
 
 Indexer = Callable[[Object], Iterable[str]]
@@ -141,7 +141,7 @@ class Informer:
 
     def __init__(
         self,
-        kube: ListerWatcher,
+        kube: Kube,
         resource: Resource,
         *,
         namespace: str | None = None,

@@ -10,12 +10,12 @@ import math
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from copy import copy
-from typing import Final, Protocol
+from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import IDLE_LIMIT, EventType, WatchEvent
+from hyperjob_core.kube.client import IDLE_LIMIT, EventType, Kube, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.ratelimit import Backoff
@@ -33,38 +33,6 @@ LISTS: Final[Counter[str]] = Counter()
 WATCHES: Final[Counter[str]] = Counter()
 SHORT_WATCHES: Final[Counter[str]] = Counter()
 """The lists, ended watches, and watches that ended at once without an event, by resource."""
-
-
-class ListerWatcher(Protocol):
-    """The methods of a client that a Reflector calls; `Kube` has them."""
-
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int = 500,
-        transform: Transform = ...,
-    ) -> ObjectList:
-        """List all objects, each transformed as soon as it is read."""
-        ...
-
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        resource_version: str,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_seconds: int = 300,
-        idle_limit: float = IDLE_LIMIT,
-        opened: Callable[[], None] | None = None,
-    ) -> AsyncGenerator[WatchEvent, None]:
-        """Follow changes."""
-        ...
 
 
 def unchanged(obj: Object) -> Object:
@@ -85,7 +53,7 @@ class Reflector:
 
     def __init__(
         self,
-        kube: ListerWatcher,
+        kube: Kube,
         resource: Resource,
         *,
         namespace: str | None = None,
@@ -99,8 +67,13 @@ class Reflector:
         report: Report = silent,
         opened: Callable[[], None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        begins: Callable[[], None] = lambda: None,
+        pages: AbstractAsyncContextManager[object] = nullcontext(),
+        holds: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Call `opened` for each watch that the server accepts.
+        """Call `opened` for each watch that the server accepts, and `begins` before each list.
+
+        `pages` and `holds` are those of `Kube.list` and `Kube.watch`.
 
         A watch ends after a random time within `watch_seconds`, of which the least is above
         `_HEALTHY_SECONDS`: otherwise a pause follows each normal end. `idle_limit` exceeds the
@@ -122,6 +95,9 @@ class Reflector:
         self._backoff = backoff or Backoff()
         self._report = report
         self._sleep = sleep
+        self._begins = begins
+        self._pages = pages
+        self._holds = holds
         self._opened = math.inf
         self._changes = 0
         self._failures = 0
@@ -164,6 +140,7 @@ class Reflector:
 
     async def _list(self) -> ObjectList:
         """Return the list of the resource, each object transformed; raises KubeError."""
+        self._begins()
         listed = await self._kube.list(
             self._resource,
             limit=self._page_size,
@@ -171,6 +148,7 @@ class Reflector:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             transform=self._transform,
+            pages=self._pages,
         )
         LISTS[self._resource.group_resource] += 1
         SHORT_WATCHES[self._resource.group_resource] += (
@@ -187,6 +165,7 @@ class Reflector:
             timeout_seconds=random.randint(*self._watch_seconds),
             idle_limit=self._idle_limit,
             opened=self._flowing,
+            holds=self._holds,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
@@ -233,7 +212,7 @@ _PAUSES: Final = (0.5, 10.0)
 
 
 async def changes(
-    kube: ListerWatcher,
+    kube: Kube,
     resource: Resource,
     *,
     namespace: str | None = None,
@@ -279,7 +258,7 @@ async def changes(
 
 
 async def states(
-    kube: ListerWatcher,
+    kube: Kube,
     resource: Resource,
     name: str,
     *,
