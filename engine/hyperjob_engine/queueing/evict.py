@@ -15,7 +15,7 @@ have just started a second time. While that makes a difference to the choice no 
 and room is kept for the head until a summary shows what is so.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
@@ -207,9 +207,11 @@ def _victims(
     if rank is Rank.HEAD:
         known += (entry for entry in own if may_preempt(head, entry, tree))
         lenders = _lenders(queue, demand, holders, preempted=known)
+        # A demand larger than the share of its queue comes again and again: each stops once for it.
+        once = any(holders.usage.exceeds_share(name, demand) for name in tree.path(queue)[1:])
         for queues, entries in holders.by_queues.items():
             if queues <= lenders:
-                known += entries
+                known += (each for each in entries if not (once and each.unit.again))
     if not (known or holders.surplus) and state.eviction.head != head.unit.key:
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())
@@ -218,7 +220,7 @@ def _victims(
     taken: list[_Candidate] = []
     # A HyperJob with a grant of this round is not stopped in the same round.
     beyond, ordered = (
-        _in_order([each for each in some if each is not head and not each.granted], now=now)
+        _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
         for some in (holders.surplus, known)
     )
     for each in _candidates(beyond, ordered):
@@ -299,7 +301,7 @@ def _that_lose_little(
     if sum(map(_width, able)) + room.sum.get(measure, 0) < floor.get(measure, 0):
         return None  # a trial costs a copy of all sums
     trial = _Trial(waiting, usage.copy(), room.copy())
-    able.sort(key=lambda entry: (-_width(entry), loss_of(entry, now=now), entry.unit.key))
+    able = _in_order(able, floor, now=now)
     taken = list(_candidates(able, able))[:_MOST]
     for each in taken:
         trial.stop(each)
@@ -340,14 +342,23 @@ def _width(entry: Entry) -> int:
     return held[measure] if measure is not None else NANO
 
 
-def _in_order(holders: list[Entry], *, now: datetime) -> list[Entry]:
-    """Return the HyperJobs in the order of choice, the first to stop first.
+def _in_order(holders: Iterable[Entry], floor: Resources, *, now: datetime) -> list[Entry]:
+    """Return the HyperJobs in the order of choice for a demand, the first to stop first.
 
-    The order is the lowest priority, then the least loss, then the latest start, then the name from
-    the last to the first.
+    The order is the lowest priority, then those that lose little: the widest of those that are no
+    wider than the demand, so that few stop, then the narrowest of the others. Then come those that
+    lose more, the least loss first. Equal ones follow by the latest start, then by name.
     """
+    most = floor.get(accelerator_of(floor) or "", NANO)
+
+    def key(entry: Entry) -> tuple[int, ...]:
+        loss, width = loss_of(entry, now=now), _width(entry)
+        if unsaved(entry, now=now) > _LITTLE:
+            return entry.unit.priority, 2, loss
+        return entry.unit.priority, int(width > most), width if width > most else -width, loss
+
     latest = sorted(holders, key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
-    return sorted(latest, key=lambda entry: (entry.unit.priority, loss_of(entry, now=now)))
+    return sorted(latest, key=key)
 
 
 def _fewest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
@@ -376,7 +387,7 @@ def _lenders(
     for part in freed:
         usage.count(part, -1)
     found: set[str] = set()
-    if any(usage.may_reclaim(branch, demand) for branch in path[1:]):
+    if any(usage.exceeds_share(e, demand) or usage.is_within_share(e, demand) for e in path[1:]):
         names = {name for queues in holders.by_queues for name in queues}
         found = {name for name in names if usage.has_borrowed_from(name, queue, demand)}
     for part in freed:

@@ -247,10 +247,6 @@ class QueueUsage:
             return False
         return self._used[theirs].get(measure, 0) > self.tree.entitled(measure).get(theirs, 0)
 
-    def may_reclaim(self, queue: str, demand: Resources) -> bool:
-        """Return whether a queue uses at most its share with a demand, or that alone is larger."""
-        return self.exceeds_share(queue, demand) or self.is_within_share(queue, demand)
-
     def is_within_share(self, queue: str, demand: Resources) -> bool:
         """Return whether a queue would use at most its share with a demand."""
         used, entitled = self._used[queue], self.tree.entitled

@@ -16,7 +16,7 @@ from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, rou
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.subjobs import Choice, choice_text
 from hyperjob_engine.placement.explain import Shortage
-from hyperjob_engine.placement.place import NEVER, TOO_LARGE, Placement, place
+from hyperjob_engine.placement.place import NEVER, TOO_LARGE, place
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import (
@@ -364,7 +364,9 @@ def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
         return _Room(kept)
     if all(part.piece for part in waiting.parts):
         return _split_shortage(state, waiting, never=never)
-    found, needed = _placement(state, waiting), max(1, waiting.shape.needs.needed)
+    needs, room = waiting.shape.needs, state.last.open.beside(waiting.shape.needs.standing)
+    needed, limit = max(1, needs.needed), needs.max_domains
+    found = place(waiting.requests, room, max_domains=limit, minimum=needed)
     short = {name: shortage for name, shortage in found.unplaced.items() if not shortage.in_gang}
     if not short:
         return _Room(_NEXT, short=found.unplaced)
@@ -375,8 +377,8 @@ def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
         texts.append(f"and {len(short) - len(shown)} more")
     text = absent[0] if absent else "; ".join(texts)
     if needed > 1 and not absent:
-        room = f"there is room for {found.room_for}{NEVER if never else ''}"
-        text = f"{needed} sub-jobs must start together, {room}: {text}"
+        holds = f"there is room for {found.room_for}{NEVER if never else ''}"
+        text = f"{needed} sub-jobs must start together, {holds}: {text}"
     elif never and not absent:
         text = f"{TOO_LARGE}{text}"
     return _Room(text, has_room=False, short=found.unplaced)
@@ -408,17 +410,6 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
 def _has_turn(state: QueueState, key: str) -> bool:
     """Return whether room is kept for a head only since it has waited long."""
     return key == state.turn.head == state.last.kept_for and state.eviction.head != key
-
-
-def _placement(state: QueueState, waiting: Pending) -> Placement:
-    """Place the sub-jobs that wait in the present room, what is kept for a head included."""
-    needs = waiting.shape.needs
-    return place(
-        waiting.requests,
-        state.last.open.beside(needs.standing),
-        max_domains=needs.max_domains,
-        minimum=max(1, needs.needed),
-    )
 
 
 def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:

@@ -42,17 +42,6 @@ def _gpus(each: QueuedHyperJob) -> int:
     return sum(part.request.demand["nvidia.com/gpu"] // 10**9 for part in each.parts)
 
 
-def test_the_one_with_the_newest_checkpoint_makes_way() -> None:
-    old, new = saved("old", 16, seconds_ago=3000), saved("new", 16, seconds_ago=10)
-    assert stopped_for(16, old, new) == ["new"]
-    assert stopped_for(16, new, old) == ["new"]
-
-
-def test_the_same_time_costs_more_on_more_accelerators() -> None:
-    wide, narrow = saved("wide", 16, seconds_ago=100), saved("narrow", 8, seconds_ago=150)
-    assert stopped_for(8, wide, narrow) == ["narrow"]
-
-
 def test_the_less_urgent_makes_way_whatever_it_loses() -> None:
     low = saved("low", 16, seconds_ago=3000)
     high = saved("high", 16, seconds_ago=10, priority=5)
@@ -76,9 +65,23 @@ def test_those_that_lose_the_same_go_in_the_order_of_their_start_then_of_their_n
     assert stopped_for(16, second, first) == ["b"]
 
 
-@given(
-    ages=st.lists(st.integers(0, 3600), min_size=2, max_size=6),
+@pytest.mark.parametrize(
+    ("running", "stopped"),
+    [
+        ({"a8": 0, "b8": 0, "c16": 600, "d32": 0}, ["c16"]),
+        ({"a8": 0, "b8": 0, "d32": 0}, ["a8", "b8"]),
+        ({"a8": 0, "c24": 600, "d32": 0}, ["c24"]),
+        ({"a8": 0, "b8": 0, "c16": 1900}, ["a8", "b8"]),
+        ({"c16": 2000, "d24": 1900}, ["c16"]),
+    ],
+    ids=["the widest", "none wider than the demand", "the narrowest wider one", "little", "least"],
 )
+def test_of_those_that_lose_little_few_stop(running: dict[str, int], stopped: list[str]) -> None:
+    holders = [saved(name, int(name[1:]), seconds_ago=age) for name, age in running.items()]
+    assert stopped_for(16, *holders) == stopped
+
+
+@given(ages=st.lists(st.integers(0, 3600), min_size=2, max_size=6))
 def test_of_equal_ones_it_is_always_one_that_loses_least(ages: list[int]) -> None:
     running = [saved(f"r{index}", 8, seconds_ago=age) for index, age in enumerate(ages)]
     (chosen,) = stopped_for(8, *running)

@@ -239,6 +239,7 @@ def test_what_a_new_controller_finds_lent_goes_back_at_once_though_one_hyperjob_
         pytest.param(True, "", 2, False, id="ahead by less than a sixth"),
         pytest.param(False, "", 24, False, id="not reclaimable"),
         pytest.param(True, "b", 24, False, id="exempt"),
+        pytest.param(True, "again", 24, False, id="whose HyperJob stopped before"),
     ],
 )
 def test_a_head_larger_than_the_share_of_its_queue_stops_others_of_a_queue_that_is(
@@ -246,7 +247,8 @@ def test_a_head_larger_than_the_share_of_its_queue_stops_others_of_a_queue_that_
 ) -> None:
     others = replace(queue("b", reclaimable=lends), remembers=exempt != "b")
     made = remembering(queue("a"), others, x=256)
-    made.submit(unit("theirs", 200, queue="b"), unit("small", 56, queue="b", age=1))
+    theirs = replace(unit("theirs", 200, queue="b"), again=exempt == "again")
+    made.submit(theirs, unit("small", 56, queue="b", age=1))
     made.lengths |= dict.fromkeys(("theirs", "small", "head"), 10**6)
     made.decide()
     made.now += timedelta(hours=hours)
