@@ -51,6 +51,19 @@ async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
     assert sightings.jobs == {"gang-ready-0", "gang-late-0"}
 
 
+async def test_a_priority_class_that_is_missing_is_waited_for(scenario):
+    world, name = scenario.world, f"{scenario.namespace}-1000"
+    if not world.volcano_global:
+        pytest.skip("without Volcano Global the members judge a PriorityClass")
+    one = group(world, "one", accelerators=1, seconds=1, priorityClassName=name)
+    await scenario.apply(hyperjob("early", one))
+    waiting = await scenario.until_phase("early", "Pending", "Queued")
+    message = waiting["status"]["state"]["message"]
+    assert f"PriorityClass {name} does not exist in the control plane" in message
+    async with scenario.priority(1000):
+        await scenario.until_phase("early", "Completed")
+
+
 async def test_a_queue_that_one_member_has_closed_sends_hyperjobs_elsewhere(scenario):
     await goes_elsewhere(scenario)
 

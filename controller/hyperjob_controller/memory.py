@@ -22,7 +22,7 @@ from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Refusal
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.queueing.priority import preempts, priority_of
+from hyperjob_engine.queueing.priority import missing_from, preempts, priority_of
 from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.resources import Resources, fits
 
@@ -314,6 +314,10 @@ class Priorities:
     def preempts(self, hyperjob: HyperJob) -> bool:
         """Return whether a HyperJob's PriorityClasses let it stop others of lower priority."""
         return preempts(hyperjob, self._classes)
+
+    def missing(self, hyperjob: HyperJob) -> frozenset[str]:
+        """Return the PriorityClasses that a HyperJob names and that do not exist."""
+        return missing_from(hyperjob, self._classes)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if new is None:

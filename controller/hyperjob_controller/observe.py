@@ -159,15 +159,15 @@ class Observer:
         of_job = partial(parse_job, owner=hyperjob)
         jobs = self._jobs.of(key, self._caches.jobs_of(key, names), of_job, view=owner)
         of_policy = partial(parse_policy, owner=hyperjob)
-        found = self._caches.policies_of(key, names)
-        policies = self._policies.of(key, found, of_policy, view=owner)
+        found = self._policies.of(key, self._caches.policies_of(key, names), of_policy, view=owner)
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
         refused = {each.job_uid for each in bindings.values() if each.apply_error}
         seen = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
-            policies={policy.name: policy for policy in policies},
+            policies={policy.name: policy for policy in found},
             bindings=bindings,
+            missing_classes=self._missing_classes(hyperjob),
             clusters=(),
             refusals=self._memory.refusals.of(
                 key, uid=hyperjob.uid, generation=hyperjob.generation
@@ -275,6 +275,11 @@ class Observer:
             for raw in self._caches.claims_of(hyperjob.namespace, bindings, names)
             for claim in self._claims.of(key_of(raw), [raw], parse_claim, view=None)
         )
+
+    def _missing_classes(self, hyperjob: HyperJob) -> frozenset[str]:
+        if self._admission() is not QueueAdmission.VOLCANO_GLOBAL:
+            return frozenset()
+        return self._memory.priorities.missing(hyperjob)
 
     def _queues(self) -> dict[str, str] | None:
         queues = self._caches.queues

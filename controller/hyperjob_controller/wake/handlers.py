@@ -268,6 +268,13 @@ class Handlers:
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
             self._memory.admission.priorities_changed()
+        if kind is EventType.MODIFIED:
+            return
+        name = at(new or old, "metadata", "name")
+        for obj in self._caches.hyperjobs.items():
+            jobs = objects(at(obj, "spec", "replicatedJobs"))
+            if any(at(each, "templateSpec", "priorityClassName") == name for each in jobs):
+                self._queue.add(key_of(obj))
 
 
 def _is_settled(hyperjob: Object) -> bool:

@@ -1,5 +1,8 @@
 """The replicatedJobs that wait for others (`dependsOn`), and those that can never start.
 
+Beside Volcano Global all of them wait for the PriorityClasses that any names: Volcano Global passes
+over a sub-job whose PriorityClass does not exist, without a word.
+
 Only sub-jobs that do not exist yet wait: a running sub-job goes on if its dependency fails later.
 """
 
@@ -13,6 +16,10 @@ from hyperjob_engine.lifecycle.decisions import Member
 from hyperjob_engine.lifecycle.loss import Loss, losses_of
 from hyperjob_engine.model.observed import Dependency, Observed, ReplicatedJob
 
+_NO_CLASS: Final = (
+    "PriorityClass {name} does not exist in the control plane, and Volcano Global admits no sub-job"
+    " that names it: create it, or correct priorityClassName"
+)
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
@@ -32,6 +39,10 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     finds all of them, because a dependency precedes its dependents.
     """
     groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
+    if observed.missing_classes:
+        text = _NO_CLASS.format(name=min(observed.missing_classes))
+        missing = [each for _, each in members if not each.exists and not each.is_terminal]
+        return Waiting(for_what={each.name: text for each in missing})
     if not any(group.depends_on for group in groups.values()):
         return Waiting()
     losses = losses_of(observed, members)

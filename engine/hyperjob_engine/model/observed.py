@@ -450,6 +450,8 @@ class Observed:
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
     preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority
+    # PriorityClasses of its templates that do not exist, where Volcano Global passes over those.
+    missing_classes: frozenset[str] = frozenset()
     passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
     unanswered: frozenset[str] = frozenset()  # sub-jobs whose release by Volcano Global is overdue
     forgotten: frozenset[str] = frozenset()  # of these, while Volcano Global releases others

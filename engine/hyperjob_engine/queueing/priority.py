@@ -22,6 +22,11 @@ def preempts(hyperjob: HyperJob, classes: Mapping[str, Object]) -> bool:
     )
 
 
+def missing_from(hyperjob: HyperJob, classes: Mapping[str, Object]) -> frozenset[str]:
+    """Return the PriorityClasses that a HyperJob's templates name and that do not exist."""
+    return frozenset(_names(hyperjob) - classes.keys() - {""})
+
+
 def value_of(name: str, classes: Mapping[str, Object]) -> int:
     """Return the value of a PriorityClass; for an empty name the global default's.
 

@@ -1,5 +1,6 @@
 """Suspending, order of start, success, requests, and what is left to do after the end."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -149,6 +150,16 @@ def test_a_group_is_made_once_what_it_depends_on_has_got_so_far(
         assert entry["message"] == f"waits for replicatedJob first to be {kind}: {told}"
     else:
         assert kinds(decided) == [("CreateChild", "hj-second-0")]
+
+
+def test_a_class_that_volcano_global_would_not_find_keeps_the_whole_gang_and_is_named() -> None:
+    groups = group("first", replicas=1), group("second", replicas=1)
+    seen = observed(hyperjob(*groups, minAvailable=1), clusters=(A,))
+    decided = plan(replace(seen, missing_classes=frozenset({"not-there"})))
+    assert decided.actions == ()
+    for entry in status_of(decided)["jobs"]:
+        assert entry["reason"] == "WaitingForDependency"
+        assert entry["message"].startswith("PriorityClass not-there does not exist")
 
 
 def test_a_gang_counts_only_the_sub_jobs_that_may_start() -> None:
