@@ -340,7 +340,9 @@ def alternatives_of(hyperjob: Object) -> dict[str, tuple[str, str]]:
 
 def _speeds_of(hyperjob: Object) -> dict[str, str]:
     found = (hyperjob.get("status") or {}).get("speeds") or ()
-    return {each["alternatives"]: each["stepsPerSecond"] for each in found}
+    return {
+        each["alternatives"]: each["stepsPerSecond"] for each in found if each.get("stepsPerSecond")
+    }
 
 
 def _runs_without(member: str, found: Object | None) -> bool:

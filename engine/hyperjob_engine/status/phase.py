@@ -277,14 +277,21 @@ def _each(jobs: Sequence[JobState]) -> str:
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
     restarting = [job for job in shown if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
-    texts += [_restarting_text(job) for job in restarting]
+    texts += _recreated(restarting)
     hidden = len(jobs) - len(shown)
     return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
 
 
-def _restarting_text(job: JobState) -> str:
-    again = f"; starts again at {job.starts_again}" if job.starts_again else ""
-    return f"{_named(job.name, job.message)}{again}"
+def _recreated(jobs: Sequence[JobState]) -> list[str]:
+    """Return why the controller recreates sub-jobs; an equal cause appears once, with all names."""
+    names: dict[str, list[str]] = {}
+    for job in jobs:
+        again = f"; starts again at {job.starts_again}" if job.starts_again else ""
+        names.setdefault(f"{job.message}{again}", []).append(job.name)
+    return [
+        text if text.split(" ", 1)[0] in each else f"{listed(each)}: {text}"
+        for text, each in names.items()
+    ]
 
 
 def _predicate(job: JobState) -> str:
@@ -293,11 +300,6 @@ def _predicate(job: JobState) -> str:
         return job.said
     where = f" on {job.cluster}" if job.cluster else ""
     return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
-
-
-def _named(name: str, failure: str) -> str:
-    """Return the name of a sub-job, with the failure for which the controller recreates it."""
-    return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
 
 
 def _cluster_names(jobs: Iterable[JobState]) -> str:

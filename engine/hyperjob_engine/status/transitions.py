@@ -71,7 +71,7 @@ _TROUBLES: Final = frozenset(
 )
 
 
-_TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+_GOES_ON: Final = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.RESTARTING})
 
 
 def status_events(old: Object, new: Object) -> tuple[Event, ...]:
@@ -124,9 +124,9 @@ def _choices(new: Object, was: str) -> Iterator[str]:
 
 
 def _resized(old: Object, new: Object) -> Iterator[Event]:
-    """Yield an Event about each number of sub-jobs that has changed while the others train."""
+    """Yield an Event about each number of sub-jobs that a HyperJob has changed without waiting."""
     before = taken(old)
-    if {string(at(each, "state", "phase")) for each in (old, new)} <= _TRAINING:
+    if {string(at(each, "state", "phase")) for each in (old, new)} <= _GOES_ON:
         for group, each in taken(new).items():
             was = before.get(group, each).name
             if was != each.name:

@@ -1,6 +1,7 @@
 """Why a HyperJob does not run: its status, what the status cannot say, the next command. Pure."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hyperjob.client.durations import age
@@ -111,7 +112,7 @@ _WAITING: Final = frozenset(
     }
 )
 """Reasons of sub-jobs that say no more than the state of their HyperJob."""
-_MADE_WAY: Final = frozenset({Reason.PREEMPTED, Reason.RECLAIMED})
+_MADE_WAY: Final = frozenset({Reason.PREEMPTED, Reason.RECLAIMED, Reason.RESIZED})
 _FAILURES: Final = frozenset(
     {Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED, Reason.NO_PROGRESS}
 )
@@ -225,7 +226,8 @@ def earlier(evidence: Evidence) -> Iterator[Cause]:
         since = age(run.end, evidence.now)
         text = f"attempt {run.attempt + 1} of {job.name}{where} ended {since} ago: {how}"
         log = run.failure.last_lines if run.failure is not None else ()
-        yield _cause(evidence, run.reason, text, needs_help=False, log=log)
+        was = replace(job, cluster=run.cluster)
+        yield _cause(evidence, run.reason, text, was, needs_help=False, log=log)
 
 
 def unbound(evidence: Evidence) -> Iterator[Cause]:

@@ -425,8 +425,9 @@ def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> Non
     assert "2 of 2 run" in (answer.headline if phase == "Running" else answer.causes[0].message)
 
 
-def test_for_whom_a_hyperjob_was_stopped_is_said_until_it_runs_again() -> None:
-    job = sub_job(phase="Queued", attempt=1, history=[PREEMPTED])
+@pytest.mark.parametrize("reason", ["Preempted", "Resized"])
+def test_for_whom_a_hyperjob_was_stopped_is_said_until_it_runs_again(reason: str) -> None:
+    job = sub_job(phase="Queued", attempt=1, history=[PREEMPTED | {"reason": reason}])
     answer = explain(evidence(hyperjob("Queued", job, message="number 2 of 2")))
     assert [cause.message for cause in answer.causes] == [
         "number 2 of 2",
@@ -435,6 +436,13 @@ def test_for_whom_a_hyperjob_was_stopped_is_said_until_it_runs_again() -> None:
     assert answer.outcome is WAITS
     runs = {**job, "phase": "Running", "cluster": "west"}
     assert explain(evidence(hyperjob("Running", runs))).causes == []
+
+
+def test_after_the_loss_of_a_cluster_the_next_command_is_about_that_cluster() -> None:
+    lost = {**FAILED_RUN, "phase": "Running", "reason": "ClusterLost", "failure": None}
+    job = sub_job(phase="Running", cluster="west", attempt=1, history=[lost])
+    (cause,) = explain(evidence(hyperjob("Running", job))).causes
+    assert cause.next == "kubectl describe cluster east"
 
 
 def test_a_run_that_a_person_ended_is_no_failure() -> None:

@@ -472,6 +472,10 @@ def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> 
     assert [(each["name"], each["attempt"]) for each in found] == [(n, 1) for n in NAMES[:2]]
     assert all(each["admitted"] for each in found)
     assert first.status["stop"]["cause"] == "Preempted"
+    made_way = "trainer goes from 4 to 2 sub-jobs: the sub-jobs beyond it made way for another"
+    assert any(each.note.startswith(made_way) for each in first.events if each.reason == "Resized")
+    two = "hj-trainer-0, hj-trainer-1: is preempted by default/urgent"
+    assert first.status["state"]["message"].count(two) == 1
     assert sorted(first.status["stop"]["jobs"]) == NAMES[:4], "all save their step"
     assert first.status["checkpoint"]["resumeStep"] == 70
     assert not first.status.get("restarts"), "no program has failed"
