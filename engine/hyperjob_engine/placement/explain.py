@@ -194,18 +194,18 @@ def _mismatch(request: PlacementRequest, name: str, room: Room) -> str:
 def _lacking(demand: Resources, free: Resources, cluster: Cluster) -> Hindrance:
     """Return the resources that a cluster lacks for a demand, accelerators first, at most two.
 
-    Where all that the cluster has is too little, the text has that, else what is free.
+    Where all that the cluster has is too little, both numbers are of that, else of what is free.
     """
     missing, texts, has_none = lacking(demand, free), [], False
     for name in sorted(missing, key=order_of)[:_RESOURCES_SHOWN]:
-        whole = max(cluster.allocatable.get(name, 0), 0)
+        whole, lacks = max(cluster.allocatable.get(name, 0), 0), missing[name]
         if whole <= 0:
             has_none, has = True, "has none"
         elif whole < demand[name]:
-            has = f"has {amount_only(name, whole)}"
+            has, lacks = f"has {amount_only(name, whole)}", demand[name] - whole
         else:
             has = f"{amount_only(name, max(free.get(name, 0), 0))} free"
-        texts.append(f"{amount_text(name, missing[name])} ({has})")
+        texts.append(f"{amount_text(name, lacks)} ({has})")
     text = f"lacks {' and '.join(texts)}"
     return Hindrance(cluster=cluster.name, text=text, too_small=True, has_none=has_none)
 

@@ -100,9 +100,14 @@ def fits_never(
     ]
     if any(request.allows(name) for request in asked for name in unknown):
         return False
-    whole = {name: each.allocatable for name, each in room.clusters.items()}
-    empty = room.emptied(Vacating.ALL, whole).beside(())
+    empty = when_empty(room).beside(())
     return len(assign(asked, empty, max_domains=max_domains).assigned) < minimum
+
+
+def when_empty(room: Room) -> Room:
+    """Return the room on the clusters when these are empty."""
+    whole = {name: each.allocatable for name, each in room.clusters.items()}
+    return room.emptied(Vacating.ALL, whole)
 
 
 def _unhindered(request: PlacementRequest) -> PlacementRequest:

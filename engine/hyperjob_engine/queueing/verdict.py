@@ -16,7 +16,8 @@ from hyperjob_engine.model.line import NEAR, OUTSIDE, Start, Wait, WaitCode, rou
 from hyperjob_engine.model.observed import QueueVerdict
 from hyperjob_engine.model.subjobs import Choice, choice_text
 from hyperjob_engine.placement.explain import Shortage
-from hyperjob_engine.placement.place import NEVER, TOO_LARGE, place
+from hyperjob_engine.placement.place import NEVER, TOO_LARGE, place, when_empty
+from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
 from hyperjob_engine.queueing.evict import (
@@ -357,14 +358,16 @@ def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
 def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     """Return why a HyperJob has no room, and what each of its sub-jobs lacks where that differs.
 
-    In this order: room that is kept for a head, the lack of an automatic split, the lack of the
+    `never`: the clusters have none even when they are empty, and the amounts are those then. In
+    this order: room that is kept for a head, the lack of an automatic split, the lack of the
     gang. Without any lack the HyperJob is next, and a later round of the engine admits it.
     """
     if kept := _kept_room(state, waiting):
         return _Room(kept)
     if all(part.piece for part in waiting.parts):
         return _split_shortage(state, waiting, never=never)
-    needs, room = waiting.shape.needs, state.last.open.beside(waiting.shape.needs.standing)
+    needs, room = waiting.shape.needs, _seen(state, never=never)
+    room = room.beside(needs.standing)
     needed, limit = max(1, needs.needed), needs.max_domains
     found = place(waiting.requests, room, max_domains=limit, minimum=needed)
     short = {name: shortage for name, shortage in found.unplaced.items() if not shortage.in_gang}
@@ -382,6 +385,10 @@ def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     elif never and not absent:
         text = f"{TOO_LARGE}{text}"
     return _Room(text, has_room=False, short=found.unplaced)
+
+
+def _seen(state: QueueState, *, never: bool) -> Room:
+    return when_empty(state.last.open) if never else state.last.open
 
 
 def _kept_room(state: QueueState, waiting: Pending) -> str:
@@ -415,7 +422,7 @@ def _has_turn(state: QueueState, key: str) -> bool:
 def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
-    found = spots(waiting, state.last.open)
+    found = spots(waiting, _seen(state, never=never))
     if len(found) == len(demands):
         return _Room(_NEXT)
     whole = total(demands.values())

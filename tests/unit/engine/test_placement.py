@@ -155,7 +155,7 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
 def test_the_shortage_is_told_cluster_by_cluster() -> None:
     found = place([request("j", 128)], [cluster("m1", 64, total=96), cluster("m2", 0)])
     assert found.unplaced["j"].text == (
-        "needs 128 nvidia.com/gpu: m1 lacks 64 nvidia.com/gpu (has 96);"
+        "needs 128 nvidia.com/gpu: m1 lacks 32 nvidia.com/gpu (has 96);"
         " m2 lacks 128 nvidia.com/gpu (has none)"
     )
 

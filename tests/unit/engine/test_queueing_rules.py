@@ -347,6 +347,9 @@ def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
     made.decide()
     assert made.verdict("pair").reason is not Reason.EXCEEDS_CLUSTERS
     assert made.verdict("never").reason is Reason.EXCEEDS_CLUSTERS
+    assert made.message("never").startswith(
+        "2 sub-jobs must start together, there is room for 1 and too little even on empty clusters"
+    ), "whatever runs there now"
 
 
 @pytest.mark.parametrize(
