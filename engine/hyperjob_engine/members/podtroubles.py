@@ -94,7 +94,7 @@ def trouble_of(pod: Object) -> SeenTrouble | None:
     if phase == "Failed":
         return _failed(pod, task)
     containers = list(_containers(pod))
-    found = _looping(containers) or _ended(containers) or _blocked(containers)
+    found = _ended(containers) or _looping(containers) or _blocked(containers)  # the worst first
     if found is None and phase != "Running":
         waits = _unscheduled(pod) or _starting(pod, containers)
         found = None if waits is None else SeenTrouble(waits)

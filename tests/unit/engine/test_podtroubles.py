@@ -110,6 +110,16 @@ TROUBLES: dict[str, tuple[Object, Any, str]] = {
         FAILED,
         "task w: pod p-0: container main ended with exit code 5; its other containers run on",
     ),
+    "a container ended, and its sidecar is started again and again": (
+        pod(
+            "Running",
+            spec=SIDECAR,
+            **init(waiting(LOOP, **last(1)) | {"name": "proxy"}),
+            **states(ended(5), running("side")),
+        ),
+        FAILED,
+        "task w: pod p-0: container main ended with exit code 5; its other containers run on",
+    ),
     "a container ended well and another one runs": (
         pod("Running", **states(ended(0, reason="Completed"), running("side"))),
         *NONE,

@@ -11,6 +11,7 @@ from tests.unit.engine.builders import (
     hyperjob,
     job,
     observed,
+    policy,
     task,
     template,
     vcjob_status,
@@ -104,6 +105,28 @@ def test_what_a_suspended_hyperjob_holds_is_what_its_members_say(
     """The binding is nearer to the member than the vcjob, whose status is put together of it."""
     objects = [job(NAME, phase=vcjob), *([] if bound is None else [bound])]
     seen = observed(hyperjob(suspend=True), *objects, admission=QueueAdmission.BUILTIN)
+    assert (unit_of(seen) is not None) is lives
+
+
+@pytest.mark.parametrize(
+    ("gate", "bound", "lives"),
+    [
+        ("open", binding(NAME, cluster="a", gate="held", suspension={"dispatching": True}), True),
+        ("held", binding(NAME, cluster="a", gate="held", suspension={"dispatching": True}), False),
+        ("", binding(NAME, cluster="a", apply_error="a member forgets no pod by that"), True),
+        ("", binding(NAME, cluster="a", suspension={"dispatching": True}), False),
+    ],
+    ids=["gate just opened", "gate held", "no gate", "suspended by its policy"],
+)
+def test_a_vcjob_that_karmada_may_apply_holds_its_share_before_its_report(
+    gate: str, bound: Object, lives: bool
+) -> None:
+    """The binding follows the policy a moment later, and a failed apply wipes the report."""
+    delivers = policy(NAME)
+    delivers["metadata"]["annotations"] = {"training.volcano.sh/gate": gate} if gate else {}
+    seen = observed(
+        hyperjob(suspend=True), job(NAME), delivers, bound, admission=QueueAdmission.BUILTIN
+    )
     assert (unit_of(seen) is not None) is lives
 
 

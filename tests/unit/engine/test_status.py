@@ -363,6 +363,17 @@ def test_a_wiped_status_forgets_nothing() -> None:
     assert third["jobs"][0]["reason"] == "ClusterNotReady", "the cause of the failed apply"
 
 
+def test_what_the_controller_does_with_a_sub_job_comes_before_the_loss_of_its_cluster() -> None:
+    gone = cluster("a", unusable="is not Ready", not_ready_since=NOW)
+    running = child(0, phase="Running")
+    for raw, reason in (
+        (hyperjob(group(replicas=1)), "ClusterNotReady"),
+        (hyperjob(group(replicas=1), suspend=True), "Suspended"),
+    ):
+        found = derived(raw, *running, clusters=(gone,))
+        assert found["jobs"][0]["reason"] == reason
+
+
 def test_an_ended_sub_job_never_goes_back_because_of_an_empty_status() -> None:
     raw = hyperjob(group(replicas=1))
     first = derived(raw, *child(0, phase="Running"))
