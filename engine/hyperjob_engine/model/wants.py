@@ -141,6 +141,11 @@ def parted_by(
     )
 
 
+def keys_of(terms: Iterable[Apart]) -> frozenset[str]:
+    """Return the keys of the labels that anti-affinity terms look at."""
+    return frozenset(each.key for term in terms for each in term.expressions)
+
+
 def selects(expressions: Iterable[Expression], labels: Labels) -> bool:
     """Return whether a label selector selects an object with these labels."""
     known = dict(labels)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Final, Self
 
@@ -22,7 +22,7 @@ from hyperjob_engine.model.members import (
     PodHeld,
 )
 from hyperjob_engine.model.request import Frozen, PodGroup
-from hyperjob_engine.model.wants import clash, matches, parted_by, repels, selects
+from hyperjob_engine.model.wants import clash, keys_of, matches, parted_by, repels, selects
 from hyperjob_engine.resources import Resources, accumulate, is_asked, subtract, total
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -58,6 +58,17 @@ class Kind:
     def alone(self) -> bool:
         """Return whether no node may have two pods of the kind."""
         return HOSTNAME in self.conflicts(self)
+
+
+@lru_cache(maxsize=4096)
+def labelled(kind: Kind, keys: frozenset[str]) -> Kind:
+    """Return a kind with those labels of its pods alone that have one of these keys."""
+    labels = tuple(pair for pair in kind.wants.labels if pair[0] in keys)
+    return (
+        kind
+        if labels == kind.wants.labels
+        else Kind(kind.request, replace(kind.wants, labels=labels))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,7 @@ class Ground:
         self.counted: dict[Kind, Sequence[int]] = {}
         self._totals: dict[Kind, int] = {}
         self._inside: dict[tuple[Kind, int], int] = {}
+        self._waiting: dict[frozenset[str], Counter[Kind]] = {}
         self._vacated: dict[Vacating, Ground] = {}
         self._before: Ground | None = None
         self._changed: Sequence[int] = ()
@@ -154,13 +166,26 @@ class Ground:
         ]
 
     @cached_property
-    def waiting(self) -> Counter[Kind]:
-        """Return the pods without a node that would find one, those with the largest first."""
+    def selected(self) -> frozenset[str]:
+        """Return the keys of the labels by which pods here select those that they keep away."""
+        terms = chain((pod.apart for pod, _ in self.parting), (p.apart for p in self.view.waiting))
+        return keys_of(chain.from_iterable(terms))
+
+    def waiting(self, keys: frozenset[str]) -> Counter[Kind]:
+        """Return the pods without a node that would find one, those with the largest first.
+
+        Of their labels those of these keys count: others make each pod a kind of its own.
+        """
+        if keys not in self._waiting:
+            self._waiting[keys] = self._wait(keys)
+        return self._waiting[keys]
+
+    def _wait(self, keys: frozenset[str]) -> Counter[Kind]:
         found: Counter[Kind] = Counter()
         if not self.view.waiting:
             return found
         left = [node.free for node in self.nodes]
-        numbers = Counter(waiting_kind(pod) for pod in self.view.waiting)
+        numbers = Counter(labelled(waiting_kind(pod), keys) for pod in self.view.waiting)
         for kind in sorted(numbers, key=lambda each: each.request, reverse=True):
             for i, most in enumerate(self.counts(kind)):
                 taken = min(most, room(left[i], kind.request), numbers[kind] - found[kind])
@@ -174,7 +199,7 @@ class Ground:
         """Return what the ready nodes have free, without what waiting pods will take of it."""
         held = (
             {name: amount * number for name, amount in kind.request}
-            for kind, number in self.waiting.items()
+            for kind, number in self.waiting(self.selected).items()
         )
         return subtract(self.sums[0], total(held))
 

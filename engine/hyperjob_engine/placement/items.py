@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 from hyperjob_engine.model.members import NodeWants
 from hyperjob_engine.model.request import Domain, Frozen, PodGroup
-from hyperjob_engine.placement.ground import Kind
+from hyperjob_engine.placement.ground import Kind, labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +99,21 @@ def all_loose(items: Mapping[Item, int]) -> Counter[Item]:
     return found
 
 
-def all_unlabelled(items: Mapping[Item, int]) -> Counter[Item]:
-    """Return the items without the labels of their pods, which matter to anti-affinity alone."""
+def all_labelled(items: Mapping[Item, int], keys: frozenset[str]) -> Counter[Item]:
+    """Return the items with those labels of their pods alone that have one of these keys."""
     found: Counter[Item] = Counter()
     for item, number in items.items():
-        found[_unlabelled(item) if isinstance(item, Kind) else _bare(item)] += number
+        told = labelled(item, keys) if isinstance(item, Kind) else _told(item, keys)
+        found[told] += number
     return found
 
 
 @lru_cache(maxsize=4096)
-def _unlabelled(kind: Kind) -> Kind:
-    return Kind(kind.request, replace(kind.wants, apart=(), labels=()))
-
-
-@lru_cache(maxsize=4096)
-def _bare(block: Bundle) -> Bundle:
+def _told(block: Bundle, keys: frozenset[str]) -> Bundle:
     pods: Counter[Kind] = Counter()
     for kind, number in block.pods:
-        pods[_unlabelled(kind)] += number
-    parts = tuple((_bare(part), number) for part, number in block.parts)
+        pods[labelled(kind, keys)] += number
+    parts = tuple((_told(part, keys), number) for part, number in block.parts)
     return Bundle(block.tier, block.tier_name, tuple(pods.items()), parts)
 
 

@@ -11,13 +11,14 @@ hold them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
-from itertools import product
+from itertools import chain, product
 from typing import Final, TypeAlias
 
 from hyperjob_engine.model.request import Frozen
+from hyperjob_engine.model.wants import keys_of
 from hyperjob_engine.placement.ground import (
     HOSTNAME,
     Ground,
@@ -30,8 +31,8 @@ from hyperjob_engine.placement.items import (
     Bundle,
     Item,
     Unfit,
+    all_labelled,
     all_loose,
-    all_unlabelled,
     kinds_in,
     kinds_of,
 )
@@ -51,7 +52,7 @@ _Candidate: TypeAlias = tuple[int, int]
 
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
     """Return which pods all nodes together cannot hold, each kind alone; None: they may fit."""
-    wanted, held = _comparable(ground, wanted, held)
+    wanted, held, _ = _comparable(ground, wanted, held)
     return _overfull(ground, kinds_of(wanted), kinds_of(held))
 
 
@@ -60,30 +61,30 @@ def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) 
 
     `held` are pods that the view of the member does not show yet. A ground knows its last answers.
     """
-    wanted, held = _comparable(ground, wanted, held)
+    wanted, held, keys = _comparable(ground, wanted, held)
     key = frozenset(wanted.items()), frozenset(held.items())
     if key in ground.answers:
         known: Unfit | None = ground.answers[key]
         return known
     if len(ground.answers) >= _ANSWERS:
         ground.answers.clear()
-    found = ground.answers[key] = _unfit(ground, wanted, held)
+    found = ground.answers[key] = _unfit(ground, wanted, held, keys)
     return found
 
 
 def _comparable(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
-) -> tuple[Mapping[Item, int], Mapping[Item, int]]:
-    """Return the items without the parts that make no difference on the ground.
+) -> tuple[Mapping[Item, int], Mapping[Item, int], frozenset[str]]:
+    """Return the items without the parts that make no difference on the ground, and label keys.
 
-    Labels of pods matter only if some pod there keeps away from others, blocks only if there are
-    HyperNodes.
+    Labels of pods matter only as far as some pod selects by their keys those from which it keeps
+    away, blocks only if there are HyperNodes.
     """
     if not ground.view.hypernodes:
         wanted, held = all_loose(wanted), all_loose(held)
-    if ground.parting or any(each.wants.apart for each in kinds_of({**held, **wanted})):
-        return wanted, held
-    return all_unlabelled(wanted), all_unlabelled(held)
+    terms = (each.wants.apart for each in kinds_of({**held, **wanted}))
+    keys = ground.selected | keys_of(chain.from_iterable(terms))
+    return all_labelled(wanted, keys), all_labelled(held, keys), keys
 
 
 def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> Unfit | None:
@@ -94,39 +95,42 @@ def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> 
     return None
 
 
-def _unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
+def _unfit(
+    ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
+) -> Unfit | None:
     """Answer `unfit` by the cheapest way that is certain: sums, then counts, then filled nodes."""
     numbers, others = kinds_of(wanted), kinds_of(held)
     if (found := _overfull(ground, numbers, others)) is not None:
         return found
-    everything = numbers + others + ground.waiting
+    everything = numbers + others + ground.waiting(keys)
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
 
-    fill = _filling(ground, wanted, held)
+    fill = _filling(ground, wanted, held, keys)
     if _is_safe(fill):
         return None
     tries = [fill(*each) for each in product(_CHOICES, _ORDERS)]
     # Some order of pods has no room, and another may have: the gang waits for the end of others,
     # unless it would wait in vain, because nodes without any other pod have no safe room either.
-    if all(tries) or _is_safe(_filling(ground.vacated(Vacating.ALL), wanted, {})):
+    if all(tries) or _is_safe(_filling(ground.vacated(Vacating.ALL), wanted, {}, keys)):
         return next(filter(None, tries))
     return None
 
 
 def _filling(
-    ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]
+    ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
 ) -> Callable[[int, bool], Unfit | None]:
     """Return a function of the choice of nodes, and whether the largest kind comes first.
 
     It returns what finds no node then; each answer is computed once.
     """
-    everything = kinds_of(wanted) + kinds_of(held) + ground.waiting
+    waiting = ground.waiting(keys)
+    kinds = _Kinds(ground, kinds_of(wanted) + kinds_of(held) + waiting)
 
     @cache
     def fill(choice: int, largest_first: bool) -> Unfit | None:
-        made = _Fill(ground, everything, choice, largest_first=largest_first)
-        made.settle(Counter[Item](ground.waiting))
+        made = _Fill(ground, kinds, choice, largest_first=largest_first)
+        made.settle(Counter[Item](waiting))
         made.settle(held)
         return made.place(wanted)
 
@@ -174,21 +178,29 @@ def _kinds_among(items: Mapping[Item, int]) -> Mapping[Kind, int]:
     return {item: number for item, number in items.items() if isinstance(item, Kind)}
 
 
-class _Fill:
-    """Nodes that are filled pod by pod; `everything` has all kinds that will be placed."""
+class _Kinds:
+    """What all fills of a ground know of the kinds that they place, computed once for them."""
 
-    def __init__(
-        self, ground: Ground, everything: Counter[Kind], choice: int, *, largest_first: bool
-    ) -> None:
+    def __init__(self, ground: Ground, everything: Iterable[Kind]) -> None:
+        self.sizes = {kind: _size(kind) for kind in everything}
+        self.counts = {kind: ground.counts(kind) for kind in self.sizes}
+        self.apart = {
+            kind: {other: keys for other in self.sizes if (keys := kind.conflicts(other))}
+            for kind in self.sizes
+        }
+
+
+class _Fill:
+    """Nodes that are filled pod by pod; `kinds` has all kinds that will be placed."""
+
+    def __init__(self, ground: Ground, kinds: _Kinds, choice: int, *, largest_first: bool) -> None:
         self._ground = ground
         self._choice = choice
-        order = sorted(everything, key=_size, reverse=largest_first)
+        order = sorted(kinds.sizes, key=kinds.sizes.__getitem__, reverse=largest_first)
         self._order = {kind: number for number, kind in enumerate(order)}
         self._left: list[Resources] = [node.free for node in ground.nodes]
-        self._keys = {
-            kind: {other: keys for other in order if (keys := kind.conflicts(other))}
-            for kind in order
-        }
+        self._counts = kinds.counts
+        self._apart = kinds.apart
         self._barred: dict[Kind, frozenset[tuple[str, str | None]]] = {}
         """The topology domains that a kind must not use, since pods placed here are there."""
 
@@ -243,7 +255,7 @@ class _Fill:
                 yield domains[number]
 
     def _room_in(self, kind: Kind, domain: NetworkDomain) -> int:
-        counts = self._ground.counts(kind)
+        counts = self._counts[kind]
         return sum(
             min(counts[i], room(self._left[i], kind.request)) for i in domain.positions if counts[i]
         )
@@ -265,13 +277,13 @@ class _Fill:
                     continue
                 self._take(kind, position)
                 for other, queue in queues.items():
-                    if self._ground.counts(other)[position]:
+                    if self._counts[other][position]:
                         left = room(self._left[position], other.request)
                         heappush(queue, (choice * left, position))
         return next(iter(lacking.values()), None)
 
     def _queue(self, kind: Kind, within: NetworkDomain | None, choice: int) -> list[_Candidate]:
-        counts = self._ground.counts(kind)
+        counts = self._counts[kind]
         positions = range(len(counts)) if within is None else within.positions
         queue = [(choice * room(self._left[i], kind.request), i) for i in positions if counts[i]]
         heapify(queue)
@@ -299,7 +311,7 @@ class _Fill:
 
     def _take(self, kind: Kind, position: int) -> None:
         self._left[position] = subtract(self._left[position], dict(kind.request))
-        for other, keys in self._keys[kind].items():
+        for other, keys in self._apart[kind].items():
             where = {(key, self._ground.domain(position, key)) for key in keys}
             known = self._barred.get(other, frozenset())
             self._barred[other] = known.union(each for each in where if each[1] is not None)

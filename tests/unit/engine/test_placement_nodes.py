@@ -15,7 +15,7 @@ from hyperjob_engine.model.members import (
     Taint,
 )
 from hyperjob_engine.model.request import Domain, PlacementRequest, PodGroup
-from hyperjob_engine.model.wants import parse_ports
+from hyperjob_engine.model.wants import parse_apart, parse_ports
 from hyperjob_engine.placement.ground import Ground, Kind
 from hyperjob_engine.placement.items import items_of
 from hyperjob_engine.placement.room import Room, after_ends
@@ -125,6 +125,21 @@ def test_waiting_pods_of_others_take_the_nodes_that_they_fit_on() -> None:
     assert not fits(view(free, held("w", 6)), job(task(1, 8)))
     assert fits(view(free, held("w", 9)), job(task(1, 8))), "it fits nowhere itself"
     assert seen(view(free, held("w", 6))).free[GPU] == 6 * 10**9
+
+
+def test_labels_that_no_pod_selects_make_no_kinds_of_waiting_pods() -> None:
+    """Each pod of a vcjob has labels of its own: as many kinds would take seconds to count."""
+    pods = [
+        replace(held(f"w{i}", 1), labels=(("app", "ab"[i % 2]), ("index", str(i))))
+        for i in range(100)
+    ]
+    free = [node("n0", 8), *(node(f"m{i}", 1) for i in range(99))]
+    ground = Ground(view(free, *pods))
+    assert len(ground.waiting(ground.selected)) == 1
+    apart = parse_apart({"affinity": anti()}, {})
+    assert not fits(ground.view, job(task(2, 4), task(1, 0, name="loader")))
+    shy = Ground(view(free, *pods, replace(held("x", 1), apart=apart)))
+    assert len(shy.waiting(shy.selected)) == 3
 
 
 def test_waiting_pods_of_others_may_ask_for_none_of_a_resource() -> None:
