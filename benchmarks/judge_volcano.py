@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -124,6 +124,13 @@ async def _prepare(kube: Kube) -> None:
             await _node(kube, node)
 
 
+async def create_members(kube: Kube, cases: Sequence[dict[str, Any]]) -> None:
+    """Create the nodes, HyperNodes and other pods of cases."""
+    await each_of(_node(kube, node) for case in cases for node in case["nodes"])
+    await each_of(kube.create(HYPERNODES, each) for case in cases for each in case["hypernodes"])
+    await each_of(kube.create(PODS, pod) for case in cases for pod in case["pods"])
+
+
 async def _node(kube: Kube, node: dict[str, Any]) -> None:
     """Create a node with its own taints alone: admission adds one."""
     await kube.create(NODES, node)
@@ -132,13 +139,11 @@ async def _node(kube: Kube, node: dict[str, Any]) -> None:
 
 
 async def _batch(kube: Kube, cases: Sequence[Case]) -> list[Verdict]:
-    await _each(_node(kube, node) for case in cases for node in case.nodes)
-    await _each(kube.create(HYPERNODES, each) for case in cases for each in case.hypernodes)
-    await _each(kube.create(PODS, pod) for case in cases for pod in case.pods)
+    await create_members(kube, [asdict(case) for case in cases])
     view = await _view(kube)
     ours = {case.name: _judged(case, view) for case in cases}
     await asyncio.sleep(2)  # Volcano's cache must have the nodes before the first gang
-    await _each(kube.create(VCJOBS, case.job) for case in cases)
+    await each_of(kube.create(VCJOBS, case.job) for case in cases)
     bound = await _bound(kube, cases, {name for name, text in ours.items() if not text})
     theirs = await _words(kube)
     await _clean(kube)
@@ -223,20 +228,22 @@ async def _words(kube: Kube) -> dict[str, str]:
 
 async def _clean(kube: Kube) -> None:
     """Delete the objects of a batch; pods without a kubelet end at once."""
-    await _delete_all(kube, VCJOBS, namespace=NAMESPACE)
+    await delete_all(kube, VCJOBS, namespace=NAMESPACE)
     for _ in range(30):
-        await _delete_all(kube, PODS, namespace=NAMESPACE)
+        await delete_all(kube, PODS, namespace=NAMESPACE)
         await asyncio.sleep(0.3)
         if not (await kube.list(PODS, namespace=NAMESPACE)).items:
             break
-    await _delete_all(kube, PODGROUPS, namespace=NAMESPACE)
-    await _delete_all(kube, HYPERNODES)
-    await _delete_all(kube, NODES, keep="ballast-")
+    await delete_all(kube, PODGROUPS, namespace=NAMESPACE)
+    await delete_all(kube, HYPERNODES)
+    await delete_all(kube, NODES, keep="ballast-")
 
 
-async def _delete_all(
+async def delete_all(
     kube: Kube, resource: Resource, *, namespace: str | None = None, keep: str = "\0"
 ) -> None:
+    """Delete all objects of a resource without a grace period, but those whose names begin so."""
+
     async def one(name: str) -> None:
         path = resource.path(namespace, name)
         params = {"gracePeriodSeconds": "0", "propagationPolicy": "Background"}
@@ -247,10 +254,11 @@ async def _delete_all(
 
     found = (await kube.list(resource, namespace=namespace)).items
     names = [each["metadata"]["name"] for each in found]
-    await _each(one(name) for name in names if not name.startswith(keep))
+    await each_of(one(name) for name in names if not name.startswith(keep))
 
 
-async def _each(work: Iterable[Any]) -> None:
+async def each_of(work: Iterable[Any]) -> None:
+    """Await all work, at most sixteen at a time."""
     limit = asyncio.Semaphore(16)
 
     async def one(each: Any) -> None:  # noqa: ANN401 - any awaitable
