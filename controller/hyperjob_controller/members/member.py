@@ -1,7 +1,8 @@
 """One member: the lists and watches of its resources, folded, and when it gave a sign of life.
 
-A watch is short, for its end is a sign of life: a member without any change still shows that the
-controller knows its state. A member that hangs is cut off by the idle limit.
+The watches of pods and nodes are short, for their ends are signs of life: a member without any
+change still shows that the controller knows its state. A member that hangs is cut off by the idle
+limit.
 """
 
 import asyncio
@@ -58,6 +59,7 @@ class Budget:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
         self._kept: Counter[Member] = Counter()
+        self._total = 0  # of all members
 
     def charge(self, keeper: "Member", size: int) -> None:
         """Count more bytes of a member, or fewer; beyond the most, nothing is kept of the largest.
@@ -65,23 +67,29 @@ class Budget:
         A member that sends without end thus takes the memory from itself, and from no other.
         """
         self._kept[keeper] += size
-        total = self._kept.total()
-        if total > self._most:
-            largest = max(self._kept, key=self._kept.__getitem__)
-            of = f"{self._kept.pop(largest)} of {total} bytes"
+        self._total += size
+        if self._total > self._most:
+            largest, total = max(self._kept, key=self._kept.__getitem__), self._total
+            of = f"{self.clear(largest)} of {total} bytes"
             largest.exceed(f"{of} of all members are of this one, and {self._most} are the most")
 
-    def clear(self, keeper: "Member") -> None:
-        """Count nothing of a member any more."""
-        self._kept.pop(keeper, None)
+    def clear(self, keeper: "Member") -> int:
+        """Count nothing of a member any more; return the bytes that were counted."""
+        size = self._kept.pop(keeper, 0)
+        self._total -= size
+        return size
 
 
 log = logging.getLogger(__name__)
 
 LONGEST_AGE: Final = timedelta(seconds=60)
 """The age from which the knowledge of a member is not used."""
-_WATCH_SECONDS: Final = (15, 25)
-_IDLE_SECONDS: Final = 35.0
+_OFTEN: Final = {"watch_seconds": (15, 25), "idle_limit": 35.0}
+"""The watches of pods and nodes: their ends are signs of life."""
+_SELDOM: Final = {"watch_seconds": (60, 90), "idle_limit": 100.0}
+"""The other watches, for each costs the controller a millisecond or two."""
+_BEHIND: Final = timedelta(seconds=60)
+"""How much older the last sign of these may be."""
 _PAGE: Final = 250
 _RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
@@ -130,6 +138,7 @@ class Member:
         self._tell = heard
         self._in_turn = in_turn
         self._resources = tuple(resources)
+        # Of the resources that are not `_absent`, the last sign of life; `forget` empties it.
         self._signs: dict[Resource, datetime] = {}
         self._absent: set[Resource] = set()
         self._view: MemberView | None = None
@@ -176,15 +185,10 @@ class Member:
     @property
     def as_of(self) -> datetime | None:
         """Return when the member last confirmed all that is known of it; None before that."""
-        oldest: datetime | None = None
-        for each in self._resources:
-            if each in self._absent:
-                continue
-            sign = self._signs.get(each)
-            if sign is None:
-                return None
-            oldest = sign if oldest is None else min(oldest, sign)
-        return oldest
+        signs = self._signs
+        if len(signs) + len(self._absent) < len(self._resources):
+            return None
+        return min(signs.values())
 
     def is_known(self, now: datetime) -> bool:
         """Return whether the state of the member is known, and not too old."""
@@ -283,8 +287,7 @@ class Member:
             field_selector=TOLD if resource is CORE_EVENTS else None,
             transform=kept,
             page_size=_PAGE,
-            idle_limit=_IDLE_SECONDS,
-            watch_seconds=_WATCH_SECONDS,
+            **(_SELDOM if resource in _OPTIONAL else _OFTEN),
             report=report,
             opened=partial(self._alive, resource),
             sleep=pause,
@@ -333,9 +336,9 @@ class Member:
         self._lines[resource] = size
 
     def _alive(self, resource: Resource) -> None:
-        self._signs[resource] = self._now()
+        self._signs[resource] = self._now() + (_BEHIND if resource in _OPTIONAL else timedelta())
         self._absent.discard(resource)
-        if self.as_of is not None:
+        if (self.trouble or not self.tried.is_set()) and self.as_of is not None:
             self.trouble = ""
             self.tried.set()
 
@@ -353,6 +356,7 @@ class Member:
         self.errors[resource] = failure
         if resource in _OPTIONAL and isinstance(failure, NotFound | Forbidden):
             self._absent.add(resource)  # such as a member without Volcano's network topology
+            self._signs.pop(resource, None)
             self.fold.replace(resource, None)
         elif type(before) is not type(failure):
             log.log(
