@@ -71,6 +71,10 @@ WORLD: Final = f"{GROUP}/world"
 # On the pods of a sub-job: the devices of their resource claims by device class, as `a=2,b=1`.
 DEVICES: Final = f"{GROUP}/devices"
 
+# On a vcjob: the parts of shared devices that no cluster reports, as `a,b`, which the interpreter
+# leaves out of the ResourceBinding: of these Volcano Global lets no queue use any.
+UNCOUNTED: Final = f"{GROUP}/uncounted"
+
 # On a vcjob: how often the controller has had Karmada apply it again, which any change causes.
 ASKED_AGAIN: Final = f"{GROUP}/asked-again"
 

@@ -4,7 +4,7 @@ The controller creates objects from them and never compares live objects with th
 live objects, and Volcano refuses almost every later change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -22,6 +22,7 @@ from hyperjob_core.api.names import (
     LABEL_REPLICATED_JOB,
     POLICY_API_VERSION,
     POLICY_KIND,
+    UNCOUNTED,
     VCJOB_API_VERSION,
     VCJOB_KIND,
     domain_of,
@@ -58,11 +59,15 @@ def labels_of(hyperjob: HyperJob, group: str, index: int, *, attempt: int = 0) -
     return labels | ({LABEL_ATTEMPT: str(attempt)} if attempt else {})
 
 
-def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
-    """Return the vcjob of a sub-job."""
+def vcjob(
+    hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0, uncounted: Iterable[str] = ()
+) -> Object:
+    """Return the vcjob of a sub-job; queues do not count the resources `uncounted`."""
     group = sub_job.group
     metadata = _metadata(hyperjob, sub_job, attempt, labels=group.template_labels)
     annotations = _permitted(group.template_annotations) | metadata.get("annotations", {})
+    if left_out := ",".join(uncounted):
+        annotations |= {UNCOUNTED: left_out}
     if annotations:
         metadata["annotations"] = annotations
     return {

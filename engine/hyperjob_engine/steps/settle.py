@@ -30,6 +30,7 @@ from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.silence import count_silent
+from hyperjob_engine.lifecycle.unstarted import unreported
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission, ReplicatedJob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeletionCause, Repin
 from hyperjob_engine.model.subjobs import (
@@ -263,12 +264,14 @@ def _creation(
             gated=child.exists or gated,
             attempt=next_attempt(child),
         )
+    attempt, is_foreign = next_attempt(child), observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    parts = unreported(observed, sub_job, parts=True) if is_foreign else ()
     return CreateChild(
         name=sub_job.name,
         policy=policy,
         job=None
         if child.exists
-        else vcjob(observed.hyperjob, sub_job, attempt=next_attempt(child)),
+        else vcjob(observed.hyperjob, sub_job, attempt=attempt, uncounted=parts),
         cluster=cluster,
         demand=sub_job.size.demand,
         pods=sub_job.size.pod_groups,

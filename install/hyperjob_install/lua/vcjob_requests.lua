@@ -72,8 +72,20 @@ local function together(spec)
   return found
 end
 
+-- Returns the resources that the controller has marked: parts of shared devices that no cluster
+-- reports. Volcano Global would let no queue use them, and Volcano's scheduler ignores them.
+local function uncounted(obj)
+  local found = {}
+  local marks = (obj.metadata or {}).annotations or {}
+  for name in string.gmatch(marks["training.volcano.sh/uncounted"] or "", "[^,]+") do
+    found[name] = true
+  end
+  return found
+end
+
 local function requests_of(obj)
   local pods = 0
+  local left_out = uncounted(obj)
   local totals = {}
   local numbers = together(obj.spec or {})
   for index, task in ipairs((obj.spec or {}).tasks or {}) do
@@ -85,7 +97,9 @@ local function requests_of(obj)
     end
     for name, quantity in pairs((pod or {}).resourceRequest or {}) do
       local amount = kube.getResourceQuantity(tostring(quantity)) * scale(name)
-      totals[name] = (totals[name] or 0) + replicas * math.floor(amount + 0.5)
+      if not left_out[name] then
+        totals[name] = (totals[name] or 0) + replicas * math.floor(amount + 0.5)
+      end
     end
   end
   if pods == 0 then

@@ -8,7 +8,9 @@ from copy import deepcopy
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import UNCOUNTED
 from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import at, string_map
 from hyperjob_core.kube.resources import QUEUES, RESOURCE_CLAIMS, VCJOBS
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.jobpods import (
@@ -69,6 +71,9 @@ def requirements_of(template: Object, *, hooks: frozenset[str]) -> Object:
     pods, needed = sum(numbers), requests_of(tasks, numbers)
     if job_phase(template) in TERMINAL or not pods:
         return {"replicas": pods} if pods else {}
+    marks = string_map(at(template, "metadata", "annotations"))
+    for name in marks.get(UNCOUNTED, "").split(","):
+        needed.pop(name, None)
     devices = [amount // NANO for name, amount in needed.items() if "/" in name]
     pods = next(count for count in range(pods, 0, -1) if not any(each % count for each in devices))
     shares = {

@@ -1,7 +1,10 @@
 """When the gate of a gang opens, and what is left of it."""
 
+from dataclasses import replace
+
 import pytest
 
+from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import (
     CreateChild,
     OpenGate,
@@ -9,6 +12,7 @@ from hyperjob_engine.model.planned import (
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     binding,
+    cluster,
     group,
     hyperjob,
     job,
@@ -42,6 +46,25 @@ def test_the_gate_opens_for_all_at_once(
         assert gate.binding == f"{gate.name}-job"
         assert (gate.binding_uid, gate.policy_uid) == (f"rb-{gate.name}", f"pp-{gate.name}")
         assert not gate.release_scheduling
+
+
+def test_a_queue_of_volcano_global_counts_no_part_of_a_device_that_no_cluster_reports() -> None:
+    raw = hyperjob(group(replicas=1))
+    (container,) = raw["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"][
+        "containers"
+    ]
+    container["resources"]["requests"] |= {"volcano.sh/vgpu-cores": "50"}
+    free, reports = cluster("a"), cluster("b", unusable="is not Ready")
+    reports = replace(reports, allocatable={"cpu": 1, "volcano.sh/vgpu-cores": 1})
+    for clusters, admission, marks in (
+        ((free,), GLOBAL, {"training.volcano.sh/uncounted": "volcano.sh/vgpu-cores"}),
+        ((free, reports), GLOBAL, {}),
+        ((free,), QueueAdmission.NONE, {}),
+    ):
+        decided = plan(observed(raw, clusters=clusters, admission=admission))
+        (created,) = [each for each in decided.actions if isinstance(each, CreateChild)]
+        assert created.job is not None
+        assert created.job["metadata"].get("annotations", {}) == marks
 
 
 def test_a_late_sub_job_follows_a_gang_that_is_through() -> None:

@@ -218,9 +218,11 @@ def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports() -> No
     (container,) = raw["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"][
         "containers"
     ]
-    container["resources"]["requests"]["volcano.sh/vgpu-cores"] = "50"
+    container["resources"]["requests"]["example.com/npu"] = "1"
     state = derived(raw, *child(0, **QUEUED), clusters=(cluster("a"),), admission=GLOBAL)["state"]
-    text = "Volcano Global admits no sub-job that requests volcano.sh/vgpu-cores, which no cluster"
+    text = (
+        "Volcano Global admits no sub-job that requests example.com/npu, which no cluster reports"
+    )
     assert text in state["message"]
     assert state["phase"] == "Queued"
 

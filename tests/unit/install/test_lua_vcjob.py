@@ -122,6 +122,16 @@ def test_one_component_has_the_replicas_and_the_request_of_the_job(case: str) ->
     assert component["name"] == "vcjob", "Karmada accepts names of at most 32 bytes"
 
 
+def test_marked_parts_of_devices_are_left_out_of_the_request() -> None:
+    """Volcano Global's queues would admit no vcjob that requests what no cluster reports."""
+    asked = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "50", "cpu": "1"}
+    job = vcjob(task("worker", 4, asked))
+    marks = {"training.volcano.sh/uncounted": "volcano.sh/vgpu-cores,volcano.sh/vgpu-memory"}
+    job["metadata"]["annotations"] = marks
+    request = {"resourceRequest": {"volcano.sh/vgpu-number": "1", "cpu": "1000m"}}
+    assert replicas_of(job) == told_in_the_sandbox(job) == (4, request)
+
+
 @pytest.mark.parametrize(
     ("phase", "asks"),
     [
