@@ -81,9 +81,9 @@ async def main() -> None:
             f"{case}: words after {_text(gang.said)}, left after {_text(gang.left)}: {gang.words}"
         )
     times = [each.left for each in left.values() if each.left is not None]
-    print(f"{len(times)} of {len(cases)} gangs left; the others were bound in each try")
+    print(f"{len(times)} of {len(cases)} gangs left, the others were bound in each try")
     if times:
-        print(f"left after {median(times):.1f} s, at most {max(times):.1f} s")
+        print(f"they left after {median(times):.1f} s, at most {max(times):.1f} s")
 
 
 async def _try(karmada: Kube, member: Kube, cluster: str, cases: list[Object]) -> dict[str, Gang]:

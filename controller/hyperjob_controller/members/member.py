@@ -84,10 +84,12 @@ log = logging.getLogger(__name__)
 
 LONGEST_AGE: Final = timedelta(seconds=60)
 """The age from which the knowledge of a member is not used."""
-_OFTEN: Final = {"watch_seconds": (15, 25), "idle_limit": 35.0}
-"""The watches of pods and nodes: their ends are signs of life."""
-_SELDOM: Final = {"watch_seconds": (60, 90), "idle_limit": 100.0}
-"""The other watches, for each costs the controller a millisecond or two."""
+_OFTEN: Final = (15, 25)
+"""The seconds of a watch of pods or nodes: its end is a sign of life."""
+_SELDOM: Final = (60, 90)
+"""The seconds of other watches: each costs the controller a millisecond or two."""
+_SILENCE: Final = 10.0
+"""How many seconds the end of a watch may be late."""
 _BEHIND: Final = timedelta(seconds=60)
 """How much older the last sign of these may be."""
 _PAGE: Final = 250
@@ -262,13 +264,14 @@ class Member:
         After a refusal the pauses are minutes, since only an administrator can change it.
         """
         words = f"{resource.group_resource} of member {self.name}:"
+        seconds = _SELDOM if resource in _OPTIONAL else _OFTEN
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
         reflector: Reflector
 
-        async def pause(seconds: float) -> None:
+        async def pause(due: float) -> None:
             if isinstance(reflector.last_error, _REFUSED):
-                seconds = refused.next()
-            await asyncio.sleep(seconds)
+                due = refused.next()
+            await asyncio.sleep(due)
 
         def kept(raw: Object) -> Object:
             with self._in_turn((words, raw)):
@@ -287,7 +290,8 @@ class Member:
             field_selector=TOLD if resource is CORE_EVENTS else None,
             transform=kept,
             page_size=_PAGE,
-            **(_SELDOM if resource in _OPTIONAL else _OFTEN),
+            idle_limit=seconds[1] + _SILENCE,
+            watch_seconds=seconds,
             report=report,
             opened=partial(self._alive, resource),
             sleep=pause,
