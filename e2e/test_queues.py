@@ -92,7 +92,7 @@ async def test_two_gangs_that_need_everything_run_one_after_the_other(scenario):
     async with scenario.queue() as queue, scenario.sightings() as sightings:
         await scenario.apply(both(world, "a", queue=queue), both(world, "b", queue=queue))
         waiting = await says(scenario, "b", "2 sub-jobs must start together")
-        assert waiting["status"]["state"]["phase"] == "Queued"
+        assert waiting["status"]["state"]["phase"] == "Queued", waiting["status"]
         assert set(await scenario.children("b")) == set(), "a HyperJob that waits has no objects"
         for name in ("a", "b"):
             ended = await scenario.until_phase(name, "Completed", "Failed")
