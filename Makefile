@@ -70,7 +70,7 @@ $(KUBEFLOW_VENV)/.kubeflow: requirements/kubeflow.txt pyproject.toml
 	@touch $@
 
 e2e: $(VENV)/.dev $(KUBEFLOW_VENV)/.kubeflow ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
-	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(E2E_WORKERS) --dist loadfile) $(ARGS)
+	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(E2E_WORKERS) --dist loadfile --no-loadscope-reorder) $(ARGS)
 
 lint: $(VENV)/.dev ## formatting, lint, types, layers, dead code, dependencies, spelling, YAML, shell
 	$(BIN)/ruff format --check .

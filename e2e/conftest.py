@@ -18,7 +18,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put modules with a world of their own first: the shared world stays until the last scenario.
 
-    The webhook of one world excludes another world on the same Karmada.
+    The webhook of one world excludes another world on the same Karmada. They take longest, too.
     """
     items.sort(key=lambda item: "shared_world" in getattr(item, "fixturenames", ()))
 

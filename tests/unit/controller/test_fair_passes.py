@@ -6,9 +6,13 @@ The whole controller runs in virtual time; each request to its API server takes 
 import asyncio
 from typing import Any
 
+import pytest
+
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.kube.transport import Params, Response
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
+
+pytestmark = pytest.mark.long
 
 NOISY = 1000
 LATENCY = 0.05

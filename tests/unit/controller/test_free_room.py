@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.unit.controller.freeroom import CLUSTERS, Fleet
 from tests.unit.engine.builders import GPU
 
+pytestmark = pytest.mark.long
+
 SECONDS = 60
-HISTORIES = int(os.environ.get("HYPERJOB_HISTORIES", "40"))
+HISTORIES = int(os.environ.get("HYPERJOB_HISTORIES", "20"))
 
 
 def histories(fleet: Fleet, rng: random.Random, *, takeovers: float = 0.0) -> None:
@@ -72,7 +74,7 @@ def test_by_summaries_at_most_one_stop_of_ten_is_without_need() -> None:
     Without takeovers none is: nobody is stopped while a summary may still have what has ended.
     """
     stops = needless = 0
-    for seed in range(HISTORIES):
+    for seed in range(2 * HISTORIES):
         rng = random.Random(seed)
         fleet = Fleet(seed, others={name: rng.randrange(5) for name in CLUSTERS})
         histories(fleet, rng, takeovers=0.04)

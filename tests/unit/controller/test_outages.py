@@ -16,6 +16,8 @@ from hyperjob_core.kube.transport import Params, Response
 from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
 
+pytestmark = pytest.mark.long
+
 BEGIN, END = 100.0, 400.0
 WEBHOOK = (
     500,

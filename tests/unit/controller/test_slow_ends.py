@@ -14,6 +14,8 @@ from hyperjob_engine.placement.ground import Ground
 from tests.unit.controller.slowends import SlowEnds
 from tests.unit.controller.wholeworld import Logged
 
+pytestmark = pytest.mark.long
+
 STOPS = int(os.environ.get("HYPERJOB_HISTORIES", "20"))
 
 

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -24,6 +25,8 @@ from tests.unit.engine.builders import (
     vcjob_status,
 )
 from tests.unit.engine.world import World
+
+pytestmark = pytest.mark.long
 
 PHASES = ["Pending", "Running", "Completing", "Completed", "Failed", "Aborted", ""]
 
@@ -170,11 +173,11 @@ class Histories(RuleBasedStateMachine):
         return [action for action in actions if isinstance(action, CreateChild)]
 
 
-Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Histories.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
 TestHistories = Histories.TestCase
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from(list(QueueAdmission)))
 def test_the_order_in_which_things_are_seen_changes_nothing(
     seed: int, admission: QueueAdmission
