@@ -1,6 +1,5 @@
 """A template is completed where it is read, and stored as its author wrote it."""
 
-import copy
 from typing import Any
 
 import pytest
@@ -16,13 +15,6 @@ def hyperjob(**template: Any) -> dict[str, Any]:
         "metadata": {"name": "a"},
         "spec": {"replicatedJobs": [{"name": "b", "templateSpec": template}]},
     }
-
-
-COMPLETE = completed(hyperjob(tasks=[{"name": "c", "replicas": 1, "template": {}}]))
-
-
-def test_what_is_complete_comes_back_as_the_same_object():
-    assert completed(COMPLETE) is COMPLETE
 
 
 def test_the_store_gets_nothing_but_names_of_tasks_and_amounts_as_text():
@@ -41,13 +33,6 @@ def test_the_store_gets_nothing_but_names_of_tasks_and_amounts_as_text():
             for field, text in (("requests", "0.5"), ("limits", "1.5"))
         ),
     ]
-
-
-def test_the_input_stays_as_it_is():
-    before = hyperjob(tasks=[{"replicas": 2, "template": {"spec": {"hostNetwork": True}}}])
-    kept = copy.deepcopy(before)
-    completed(before)
-    assert before == kept
 
 
 def test_only_the_way_to_a_change_is_copied():
@@ -165,43 +150,3 @@ def test_the_gang_of_a_task_and_of_its_vcjob(task: dict[str, Any], available: in
     assert template["tasks"][0].get("minAvailable") == available
     whole = None if available is None else available + 1
     assert template.get("minAvailable") == whole
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {},
-        {"spec": None},
-        {"spec": "x"},
-        {"spec": {"replicatedJobs": "x"}},
-        {"spec": {"replicatedJobs": ["x", None, 1]}},
-        {"metadata": "x"},
-    ],
-)
-def test_what_is_no_hyperjob_comes_back_as_it_is(raw: dict[str, Any]):
-    assert completed(raw) is raw
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tasks": "x"},
-        {"tasks": ["x"]},
-        {"tasks": [{"replicas": "4"}]},
-        {"tasks": [{"replicas": -4}]},
-        {"tasks": [{"replicas": 2**31}]},
-        {"tasks": [{"replicas": 4, "minAvailable": "x"}]},
-        {"plugins": ["mpi"]},
-        {"networkTopology": "x"},
-        {"tasks": [{"template": {"spec": {"containers": [{"resources": {"requests": "x"}}]}}}]},
-        {"tasks": [{"template": {"spec": {"containers": [{"resources": {"limits": "x"}}]}}}]},
-    ],
-)
-def test_a_wrong_type_is_left_for_validation_to_name(wrong: dict[str, Any]):
-    template = completed(hyperjob(**wrong))["spec"]["replicatedJobs"][0]["templateSpec"]
-    kept = wrong["tasks"] if isinstance(wrong.get("tasks"), str) else None
-    assert template.get("minAvailable") is None
-    if kept:
-        assert template["tasks"] == kept
-    for name in ("plugins", "networkTopology"):
-        assert template.get(name) == wrong.get(name)

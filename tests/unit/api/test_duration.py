@@ -3,8 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hyperjob_core.api.duration import doubled, nanoseconds
 
@@ -52,18 +50,6 @@ def test_a_length_is_exact(text: str, expected: int) -> None:
 def test_what_go_does_not_take_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a duration|is longer than"):
         nanoseconds(text)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 999), st.sampled_from(["h", "m", "s", "ms", "us", "ns"])),
-        min_size=1,
-        max_size=6,
-    )
-)
-def test_the_parts_add_up(parts: list[tuple[int, str]]) -> None:
-    written = "".join(f"{number}{unit}" for number, unit in parts)
-    assert nanoseconds(written) == sum(nanoseconds(f"{number}{unit}") for number, unit in parts)
 
 
 @pytest.mark.parametrize(

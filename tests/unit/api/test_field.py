@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api import field
-from hyperjob_core.api.field import METADATA, OMIT, ROOT, SPEC, ErrorType, FieldError, Path
+from hyperjob_core.api.field import METADATA, OMIT, ROOT, SPEC, FieldError, Path
 from hyperjob_core.api.quantity import Quantity
 
 NAME = SPEC.child("replicatedJobs").index(0).child("name")
@@ -240,8 +240,3 @@ def test_a_status_equals_the_recorded_one(
 ) -> None:
     assert status["message"] == message
     assert status["details"] == details
-
-
-def test_every_kind_of_error_has_its_words() -> None:
-    for kind in ErrorType:
-        assert str(FieldError(kind, "spec", "x")).startswith("spec: ")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from hyperjob_core.api import table
-from hyperjob_core.api.phases import JobPhase, Phase
+from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import (
     ContainerFailure,
     GangStatus,
@@ -214,7 +214,3 @@ def test_a_phase_that_is_not_known_is_neither_an_end_nor_a_failure(
 ) -> None:
     assert JobPhase(text) is phase
     assert (phase.is_terminal, phase.is_failed) == (terminal, failed)
-
-
-def test_only_completed_and_failed_end_a_hyperjob() -> None:
-    assert {phase for phase in Phase if phase.is_terminal} == {Phase.COMPLETED, Phase.FAILED}

@@ -163,17 +163,6 @@ def test_a_first_pair_cannot_be_loaded_when_it_is(spoil, text, files):
         files.source().load()
 
 
-def test_the_old_pair_put_back_clears_the_problem_too(files):
-    old = files.certificate.read_bytes()
-    source = files.source()
-    source.load()
-    spoil_half_written(files)
-    source.refresh()
-    files.certificate.write_bytes(old)
-    assert not source.refresh()
-    assert source.problem is None
-
-
 def test_a_pair_from_the_future_is_taken_once_its_time_has_come(files):
     source = files.source()
     source.load()

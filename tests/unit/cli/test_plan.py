@@ -154,26 +154,6 @@ def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[st
     return {item["name"]: item for item in judged(result)}
 
 
-@pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL])
-def test_beside_others_a_small_one_passes_the_first_that_waits(
-    tmp_path: Path, admission: QueueAdmission
-):
-    jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
-    found = planned(tmp_path, *jobs, admission=admission)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
-    jobs[1] = job("never", split={"accelerators": 280})
-    found = planned(tmp_path, *jobs, admission=admission)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "CannotRun", "Fits"]
-
-
-def test_with_our_queues_those_planned_before_count_as_what_ends_some_day(tmp_path: Path):
-    jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
-    found = planned(tmp_path, *jobs, admission=QueueAdmission.BUILTIN)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
-    text = f"its automatic split needs 272 {GPU}, there is room for 144: 144 on gpu-west"
-    assert found["big"]["message"].endswith(text)
-
-
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     wrong = job("wrong", gpus=144)
     wrong["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["minAvailable"] = 99

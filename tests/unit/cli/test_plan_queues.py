@@ -1,6 +1,5 @@
 """`hyperjob plan` with built-in queues: the controller's own verdict, place and share."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 
 Object = dict[str, Any]
-CREATED = "2026-01-01T00:00:00Z"
 
 
 def member(name: str = "a", gpus: int = 64) -> Object:
@@ -34,16 +32,6 @@ def member(name: str = "a", gpus: int = 64) -> Object:
             "resourceSummary": {"allocatable": {GPU: str(gpus), "pods": "99"}},
         },
     }
-
-
-def existing(name: str, *, gpus: int, queue: str = "default", priority: str = "") -> Object:
-    """Build a HyperJob that is there and has nothing yet."""
-    made = job(name, gpus=gpus, queue=queue)
-    made["metadata"] |= {"uid": name, "generation": 1, "creationTimestamp": CREATED}
-    made["status"] = {}
-    if priority:
-        made["spec"]["replicatedJobs"][0]["templateSpec"]["priorityClassName"] = priority
-    return made
 
 
 def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> Snapshot:
@@ -92,27 +80,6 @@ def test_more_than_its_queue_may_ever_use_cannot_run() -> None:
     assert "needs 32 nvidia.com/gpu, more than queue default may ever use" in found.message
 
 
-def test_those_that_wait_already_come_first() -> None:
-    (found,) = planned(live(existing("old", gpus=48)), job("new", gpus=24))
-    assert found.verdict is Verdict.WAITS
-    assert found.message.startswith("first of 1 in queue default (uses 48 of")
-    (behind,) = planned(
-        live(existing("old", gpus=48), existing("big", gpus=48)), job("new", gpus=48)
-    )
-    assert behind.waits_in is not None
-    assert (behind.waits_in.place, behind.waits_in.length) == (2, 2)
-
-
-@pytest.mark.parametrize(("priority", "verdict"), [("urgent", Verdict.FITS), ("", Verdict.WAITS)])
-def test_a_priority_class_puts_it_before_those_that_wait(priority: str, verdict: Verdict) -> None:
-    strict = queue(dequeueStrategy="fifo")
-    snapshot = live(existing("a", gpus=40), existing("waits", gpus=48), queues=[strict])
-    raw = existing("new", gpus=24, priority=priority)
-    new = {**raw, "metadata": {"name": "new", "namespace": "ml"}}
-    (found,) = planned(snapshot, new)
-    assert found.verdict is verdict
-
-
 @pytest.mark.parametrize(
     ("queues", "verdict", "message"),
     [
@@ -143,7 +110,6 @@ def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -
     return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
 
 
-BESIDE = {"volcanoGlobal": {"enabled": True}}
 LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
 
 
@@ -155,16 +121,6 @@ def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path:
     assert one["queues"] == two["queues"] == [{**told, "used": "16", "share": "16"}]
     assert "position" not in one
     assert two["position"] == {"queue": "default", "place": 1, "of": 1}
-
-
-def test_beside_volcano_global_a_gang_is_presented_when_its_queue_has_the_quota(
-    tmp_path: Path,
-) -> None:
-    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **BESIDE, **LIMITED)
-    assert result.exit_code == 3, result.output
-    first, second = json.loads(result.output)["items"]
-    assert (first["verdict"], second["verdict"]) == ("Fits", "Waits")
-    assert f"queue default uses 16 of its capability of 16 {GPU}" in second["message"]
 
 
 def test_words_for_people_have_share_and_place(tmp_path: Path) -> None:

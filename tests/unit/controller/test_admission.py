@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -264,42 +263,6 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             admission.wake()
     lacking = [message.rpartition(": ")[2] for message in messages]
     assert lacking == [f"a lacks {8 - free} {GPU} ({free} free)" for free in (4, 3, 2)]
-
-
-async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_alone() -> None:
-    caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    settings = Settings(lag=timedelta(seconds=30))
-    admission = Admission(
-        caches,
-        WorkQueue(),
-        settings,
-        Free(),
-        wall=no_wall(),
-        mode=lambda: QueueAdmission.BUILTIN,
-        now=lambda: NOW,
-    )
-    waits = seen(one("waits"))
-    admission.update(waits)
-    entry = admission._state.entries["default/waits"]
-    entry.rests = 3
-    verdict = admission.verdict("default/waits")
-    assert not verdict.admitted
-    looks: list[Observed] = []
-
-    def look() -> Observed:
-        looks.append(waits)
-        return waits
-
-    admission.after_pass(replace(waits, verdict=verdict), look)
-    assert (looks, entry.rests) == ([], 3)
-
-
-async def test_releases_are_followed_while_no_hyperjob_waits() -> None:
-    server = ApiServer()
-    async with leading(server, Free(), QueueAdmission.VOLCANO_GLOBAL) as (admission, queue):
-        admission._releases.look = lambda _queues, *, now: {f"default/{now.year}"}  # type: ignore[method-assign]
-        admission.wake()
-        assert await asyncio.wait_for(queue.get(), 60) == f"default/{NOW.year}"
 
 
 async def test_a_queue_that_opens_is_looked_at_again() -> None:

@@ -151,21 +151,6 @@ def test_phases_are_followed_through_a_life() -> None:
     assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 0
 
 
-def test_the_phase_of_a_hyperjob_is_followed_while_its_sub_jobs_stay_in_theirs() -> None:
-    meter = Meter()
-    before, after = (
-        hyperjob(status=state(phase, jobs=[entry(0, "Running")]))
-        for phase in ("Degraded", "Running")
-    )
-    meter.seen(EventType.ADDED, None, before)
-    meter.seen(EventType.MODIFIED, before, after)
-    found = [
-        value(scrape(meter), "hyperjob_hyperjobs", phase=each) for each in ("Degraded", "Running")
-    ]
-    assert found == [0, 1]
-    assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 1
-
-
 def test_what_was_written_and_done_arrives_in_the_series() -> None:
     counts, meter = Counts(), Meter()
     for old, new, _ in CHANGES.values():

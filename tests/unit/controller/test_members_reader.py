@@ -154,20 +154,6 @@ async def test_knowledge_is_as_old_as_its_oldest_resource_and_unknown_after_a_mi
     assert one.member.as_of is None
 
 
-def test_a_view_is_the_same_for_ten_seconds_without_a_change() -> None:
-    one = One(resources=(PODS,))
-    one.member._alive(PODS)
-    first = one.member.view(one.clock.now)
-    one.clock.wait(9)
-    one.member._alive(PODS)
-    assert one.member.view(one.clock.now) is first
-    one.clock.wait(1)
-    one.member._alive(PODS)
-    renewed = one.member.view(one.clock.now)
-    assert renewed is not None
-    assert renewed.as_of == one.clock.now
-
-
 @pytest.mark.parametrize("resource", [HYPERNODES, CORE_EVENTS, PODGROUPS])
 @pytest.mark.parametrize("code", [403, 404])
 async def test_a_member_without_what_is_optional_is_known(resource: Resource, code: int) -> None:

@@ -6,13 +6,12 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest, PodGroup
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
-from hyperjob_engine.resources import parse_resources, scale, total
-from tests.unit.engine.builders import GPU, NOW, cluster, place
+from hyperjob_engine.resources import parse_resources, scale
+from tests.unit.engine.builders import GPU, NOW, place
 from tests.unit.engine.queueworld import queue
 from tests.unit.engine.views import held, node, seen, view
 
@@ -30,14 +29,6 @@ def sized(number: int, gpus: int, name: str = "j") -> PlacementRequest:
     )
 
 
-def test_a_sub_job_goes_where_its_pods_fit_on_nodes() -> None:
-    crowded = half()
-    found = place([sized(1, 8)], [crowded, cluster("b", 100)])
-    assert dict(found.assigned) == {"j": "b"}
-    alone = place([sized(1, 8)], [crowded])
-    assert "no node with 8 free (largest 4)" in alone.unplaced["j"].text
-
-
 def test_sub_jobs_of_one_pass_share_the_nodes() -> None:
     crowded = half()
     found = place([sized(3, 4, "j-0"), sized(1, 3, "j-1"), sized(1, 1, "j-2")], [crowded])
@@ -48,31 +39,6 @@ def test_sub_jobs_of_one_pass_share_the_nodes() -> None:
 
 
 FREE = parse_resources({GPU: "100", "pods": "100"})
-
-
-def test_shares_of_a_split_are_bounded_by_nodes() -> None:
-    crowded = half()
-    wish = Wish(
-        group="g",
-        accelerators=24,
-        kind=GPU,
-        fixed=0,
-        per_pod=3,
-        pod=parse_resources({GPU: "3", "pods": "1"}),
-    )
-    clusters = (crowded, cluster("b", 13))
-    found = share(wish, Room(clusters), max_domains=None)
-    assert {item.cluster: item.pods for item in found} == {"a": 4, "b": 4}
-
-
-def test_pods_taken_back_leave_their_nodes() -> None:
-    room = Room([half(100)])
-    wanted = sized(4, 4)
-    room.put(wanted, "a")
-    assert room.options(replace(wanted, name="k")) == []
-    room.take(wanted)
-    assert room.options(wanted) == ["a"]
-    assert total([room.free["a"]]) == total([half(100).free])
 
 
 def halved(free: int = 100, *reserved: PlacementRequest) -> Cluster:

@@ -1,18 +1,9 @@
 import pytest
 
-from hyperjob_controller.options import LOGS_PER_SECOND, Options, annotations_of, parse, published
+from hyperjob_controller.options import Options, annotations_of, parse, published
 from hyperjob_core.api.names import CONTROLLER_SETTINGS, QUEUE_ADMISSION
 from hyperjob_core.settings import read_gates, show_gates
 from hyperjob_engine.model.observed import QueueAdmission
-
-
-def test_the_defaults_are_a_deployments() -> None:
-    options = parse([])
-    assert options.queue_admission is None  # auto
-    assert options.leader_elect
-    assert options.log_format == "json"
-    assert options.kubeconfig is None
-    assert LOGS_PER_SECOND == 40  # as docs/tasks/progress.md says
 
 
 @pytest.mark.parametrize(
@@ -111,14 +102,6 @@ def test_a_number_may_be_the_least_and_the_most_that_is_named(
         with pytest.raises(SystemExit):
             parse([f"{flag}={value}"])
         assert f"{flag} must be between {least} and {most}" in capsys.readouterr().err
-
-
-def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse(["--help"])
-    text = capsys.readouterr().out
-    assert "--cluster-status-lag" in text
-    assert "--no-leader-elect" in text
 
 
 def test_the_lease_publishes_the_settings_on_which_decisions_depend() -> None:

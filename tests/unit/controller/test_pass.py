@@ -32,7 +32,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
 )
 from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.observed import HyperJob, QueueAdmission
+from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
 from tests.support.memory import differences, remembered
@@ -242,24 +242,6 @@ async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
         await until(lambda: not len(manager.queue))
     assert server.calls.count(("patch", "hyperjobs", "hj/status")) == 1
     assert [each.getMessage() for each in caplog.records if each.levelname != "INFO"] == []
-
-
-async def test_a_status_that_is_written_is_measured_against_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    measured = list[tuple[str, str]]()
-
-    def note(_: Meter, before: HyperJob, new: Object, **_now: Any) -> None:
-        was = before.status.get("state", {}).get("phase", "")  # type: ignore[attr-defined]
-        measured.append((was, new["state"]["phase"]))
-
-    monkeypatch.setattr(Meter, "written", note)
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
-    async with running(server):
-        await until(lambda: measured and reason(server))
-        assert measured == [("", status(server)["state"]["phase"])]
 
 
 @pytest.mark.parametrize("word", ["Forbidden", "QuotaExceeded"])

@@ -53,12 +53,6 @@ def test_each_queue_shows_who_waits_who_holds_and_what_it_uses_of_its_share() ->
     }
 
 
-def test_without_a_state_there_are_families_and_no_samples() -> None:
-    families = list(queue_metrics(None))
-    assert len(families) == 5
-    assert not any(family.samples for family in families)
-
-
 def test_a_reclaim_counts_for_the_queue_that_takes_back() -> None:
     counts, made = Counts(), borrowing()
     decided = schedule(made.state, made.clusters(), now=made.now)
@@ -80,10 +74,3 @@ def test_a_preemption_counts_in_its_own_queue() -> None:
     count_evicted(made.state, decided.evicted)
     name = "hyperjob_preempted_workloads_total"
     assert counts(name, preempting_queue="z", reason="InQueue") == 1
-
-
-def test_a_round_without_evictions_counts_nothing() -> None:
-    made = world([unit("alone", 8, queue="x")], queue("x"))
-    counts = Counts()
-    count_evicted(made.state, schedule(made.state, made.clusters(), now=made.now).evicted)
-    assert not counts("hyperjob_preempted_workloads_total", preempting_queue="x", reason="InQueue")

@@ -244,13 +244,3 @@ async def test_an_event_that_waits_for_its_phase_is_recorded_when_the_controller
     async with opened_late(monkeypatch) as (server, _):
         assert "GateOpened" not in {event["reason"] for event in server.events}
     assert "GateOpened" in {event["reason"] for event in server.events}
-
-
-async def test_a_deleted_hyperjob_leaves_no_event_that_waits_for_its_phase(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with opened_late(monkeypatch) as (server, manager):
-        assert set(manager._events._starts) == set(manager.memory.unwritten) == {"default/hj"}
-        server.remove(HYPERJOBS, "default/hj")
-        await until(lambda: not manager._events._starts)
-        assert not manager.memory.unwritten

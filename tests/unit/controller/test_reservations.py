@@ -72,11 +72,6 @@ def books() -> Books:
     return Books()
 
 
-def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
-    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
-    assert books.held() == {"a": 8}
-
-
 @pytest.mark.parametrize("summarised", [timedelta(seconds=5), None])
 def test_to_a_new_leader_all_that_a_summary_shows_as_used_may_have_ended(
     books: Books, summarised: timedelta | None
@@ -248,13 +243,6 @@ def test_what_ends_gives_back(books: Books, end: dict[str, Any]) -> None:
     assert books.freed == 1
 
 
-def test_moving_gives_back_too(books: Books) -> None:
-    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
-    books.update(policies=policy(cluster="b"))
-    assert books.held() == {"b": 8}
-    assert books.freed == 1
-
-
 def test_a_resized_job_counts_anew(books: Books) -> None:
     books.update(jobs=job(gpus=8), policies=policy())
     grown = job(gpus=16)
@@ -279,16 +267,6 @@ def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
     assert not books.reservations.counts("default/hj-trainer-0")
     books.update(jobs=job(gpus=8), policies=policy())
     assert books.reservations.counts("default/hj-trainer-0")
-
-
-def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
-    for round_ in range(50):
-        now = NOW + timedelta(minutes=round_)
-        books.update(now, jobs=job(gpus=round_ % 7 + 1), policies=policy(cluster="ab"[round_ % 2]))
-        books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
-    books.update(jobs=None)
-    assert books.reservations.reserved(now=NOW) == {}
-    assert [books.on(name).reserved_pods for name in "ab"] == [(), ()]
 
 
 def running(books: Books) -> None:

@@ -1,8 +1,6 @@
 """Objects of caches that share what is equal in them."""
 
 import copy
-import gc
-import weakref
 from typing import Any
 
 import orjson
@@ -55,22 +53,6 @@ def test_sub_jobs_of_one_template_share_all_that_is_equal_in_them() -> None:
     assert first["command"] is second["command"]
     assert first["env"][1] is second["env"][1]
     assert [each["env"][0]["value"] for each in (first, second)] == ["0", "1"]
-
-
-class Part(dict[str, Any]):
-    """A dict that can be referred to weakly."""
-
-
-def test_what_no_object_has_any_more_is_forgotten() -> None:
-    shared = Shared(known=4)
-    part = Part(a=1)
-    gone = weakref.ref(part)
-    shared._keep(hash(b"x"), part)
-    del part
-    for number in range(8):
-        shared.part([number])
-    gc.collect()
-    assert gone() is None
 
 
 def test_what_is_used_again_is_kept_and_what_is_not_is_made_anew() -> None:

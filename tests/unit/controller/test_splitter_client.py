@@ -91,13 +91,6 @@ async def test_the_example_answers_a_question() -> None:
     )
 
 
-async def test_the_example_says_why_it_has_no_shares() -> None:
-    async with served(application()) as at:
-        answer = await at.ask(asked(wish(512), A, B))
-    assert answer.shares == ()
-    assert said(answer) == "360 nvidia.com/gpu find no room"
-
-
 async def test_a_token_is_sent_and_read_anew(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("wrong\n")

@@ -43,16 +43,6 @@ A, B = ("ns/a", "a-0"), ("ns/b", "b-0")
 # Turns.
 
 
-def test_hyperjobs_take_turns_however_many_sub_jobs_they_have() -> None:
-    schedule = Schedule()
-    for number in range(100):
-        schedule.put(("ns/big", f"big-{number}"), due=0, lane=Lane.REPORT)
-    for name in ("x", "y"):
-        schedule.put((f"ns/{name}", name), due=1, lane=Lane.REPORT)
-    first = [schedule.take(2) for _ in range(3)]
-    assert {item[0] for item in first if item} == {"ns/big", "ns/x", "ns/y"}
-
-
 def test_a_search_has_a_turn_under_any_load() -> None:
     schedule = Schedule()
     for number in range(40):
@@ -409,17 +399,6 @@ async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read
         assert "a log of sub-job hj-trainer-0 of default/hj was" in str(bench.faults[0])
 
 
-def test_a_sub_job_is_read_at_once_when_its_stop_begins_and_not_at_each_pass() -> None:
-    bench, waits = Bench(), list[float]()
-    bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
-    for _ in range(2):
-        bench.planned(seen(job(phase="Running")))
-    assert waits == [0.05]
-    for _ in range(2):
-        bench.planned(seen(job(phase="Running", deleting=True)))
-    assert waits == [0.05, 0]
-
-
 async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
@@ -478,16 +457,6 @@ def test_looks_at_a_cluster_in_trouble_are_spread_over_half_as_long_again(
     bench.reader._troubles["a"] = Trouble(1060.0, 1.0)
     assert bench.reader._put_off((KEY, "j"), watch(source()))
     assert waits == [60 * spread]
-
-
-async def test_the_log_of_a_sub_job_that_is_stopped_does_not_wait_for_a_cluster_in_trouble() -> (
-    None
-):
-    async with Bench() as bench:
-        bench.reader._troubles["a"] = Trouble(asyncio.get_running_loop().time() + 3600, 1.0)
-        bench.logs.holding.set()
-        bench.planned(seen(job(phase="Running", deleting=True)))
-        await bench.until(lambda: bench.logs.asked)
 
 
 async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() -> None:
@@ -597,25 +566,6 @@ async def test_a_log_without_end_is_cut_off() -> None:
         bench.planned(seen(job(phase="Running")))
         await bench.until(lambda: bench.trainings())
         assert bench.trainings()["hj-trainer-0"].step == 7
-
-
-async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:
-    bench = Bench()
-    first, second = job(phase="Running"), job("hj-trainer-1", phase="Running")
-    bench.planned(seen(first))
-    watches = bench.reader._watches[KEY]
-    assert not watches["hj-trainer-0"].others
-    hear(watches["hj-trainer-0"], text(1, 7))
-    bench.planned(seen(first, second))
-    assert watches["hj-trainer-1"].others
-
-
-async def test_a_sub_job_that_goes_takes_nothing_of_the_others_with_it() -> None:
-    bench = Bench()
-    bench.planned(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
-    kept = bench.reader._watches[KEY]["hj-trainer-0"]
-    bench.planned(seen(job(phase="Running")))
-    assert bench.reader._watches == {KEY: {"hj-trainer-0": kept}}
 
 
 def test_a_sub_job_that_is_made_anew_begins_anew() -> None:

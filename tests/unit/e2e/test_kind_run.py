@@ -99,56 +99,6 @@ def test_commands_with_the_settings_come_in_the_order_that_they_need(
     assert all(f"--kubeconfig {path}" in made for path in read.members.values())
 
 
-@pytest.mark.parametrize("volcano_global", ["0", "1"])
-def test_a_second_run_makes_nothing_twice(machine: Machine, volcano_global: str) -> None:
-    machine.run("up.sh", VOLCANO_GLOBAL=volcano_global)
-    code, output, calls = machine.run("up.sh", VOLCANO_GLOBAL=volcano_global)
-    assert code == 0, output
-    assert starting(calls, "kind create", "karmadactl") == []
-    # Of what cannot be applied twice nothing is fetched again.
-    assert [call for call in starting(calls, "curl") if "karmada" in call] == []
-    assert starting(calls, "helm upgrade --install")
-
-
-def test_a_release_makes_way_for_processes_of_ours(machine: Machine) -> None:
-    machine.run("up.sh")
-    # Our own installer, which comes next, is no stand-in.
-    code, output, calls = machine.run("up.sh", HYPERJOB_E2E_LOCAL="1", FAIL="make -C")
-    assert code != 0, output
-    (uninstall,) = starting(calls, "helm uninstall", "helm upgrade")
-    assert uninstall.startswith("helm uninstall hyperjob ")
-    assert calls[-1].startswith("failed: make -C ")
-
-
-@pytest.mark.parametrize(
-    ("fail", "told"),
-    [
-        ("karmadactl init", "e2e/kind/down.sh first"),
-        ("kind create cluster --name hyperjob-member2", "told to fail"),
-        ("helm upgrade", "told to fail"),
-    ],
-)
-def test_it_stops_at_the_first_failure_and_goes_on_from_there(
-    machine: Machine, fail: str, told: str
-) -> None:
-    code, output, calls = machine.run("up.sh", FAIL=fail)
-    assert code != 0
-    assert told in output
-    assert "make e2e" not in output
-    assert calls[-1].startswith(f"failed: {fail}")
-    code, output, _ = machine.run("up.sh")
-    assert code == 0, output
-
-
-def test_a_wrong_download_is_refused(machine: Machine) -> None:
-    for path in machine.state.glob("*.sha256"):
-        path.write_text("0" * 64 + "  karmadactl.tgz\n")
-    code, output, calls = machine.run("up.sh")
-    assert code == 1
-    assert "has the checksum" in output
-    assert starting(calls, "karmadactl") == []
-
-
 def test_down_leaves_nothing(machine: Machine) -> None:
     machine.run("up.sh", VOLCANO_GLOBAL="1")
     code, output, calls = machine.run("down.sh")

@@ -170,25 +170,6 @@ def test_without_any_cluster_the_reason_is_said() -> None:
     assert place([request("j")], []).unplaced["j"].text.endswith("no cluster is registered")
 
 
-def test_a_pair_that_only_fits_crosswise_is_found() -> None:
-    """The large one fits on one cluster only, which greed by fit would give to the small one."""
-    clusters = [cluster("a", 10), cluster("b", 20)]
-    wanted = [
-        request("big-0", 10, group="big"),
-        request("pinned-0", 10, group="pinned", preferred=["b"], required=True),
-        request("pinned-1", 10, group="pinned", preferred=["b"], required=True),
-    ]
-    found = place(wanted, clusters, minimum=3)
-    assert assigned(found) == {"big-0": "a", "pinned-0": "b", "pinned-1": "b"}
-
-
-def test_the_search_undoes_a_greedy_choice() -> None:
-    clusters = [cluster("a", 6), cluster("b", 6)]
-    sizes = [4, 3, 3, 2]
-    wanted = [request(f"j{i}", size, group=f"g{i}") for i, size in enumerate(sizes)]
-    assert len(place(wanted, clusters).assigned) == 4
-
-
 CLUSTERS = st.lists(st.integers(0, 8), min_size=0, max_size=3).map(
     lambda sizes: [cluster(f"c{i}", size) for i, size in enumerate(sizes)]
 )

@@ -37,17 +37,9 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
-TWO_OF_FOUR = view([node("n0", 8, held("p", 4)), node("n1", 8, held("q", 4))])
 H100 = {"gpu": "H100", "generation": "9"}
 MIXED = view([node("n0", 8, labels=H100), node("n1", 8, labels={"gpu": "A100"}), node("n2", 8)])
 DEDICATED = Taint("team", "red", "NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("pods", "gpus", "fit"), [(1, 8, False), (2, 4, True), (3, 4, False), (8, 1, True)]
-)
-def test_pods_fit_if_nodes_hold_them(pods: int, gpus: int, fit: bool) -> None:
-    assert fits(TWO_OF_FOUR, job(task(pods, gpus))) is fit
 
 
 @pytest.mark.parametrize(
@@ -302,15 +294,6 @@ def partitions(total: int, size: int, tier: int) -> dict[str, Any]:
         "partitionSize": size,
         "networkTopology": {"mode": "hard", "highestTierAllowed": tier},
     }
-
-
-@pytest.mark.parametrize(
-    ("total", "size", "tier", "fit"),
-    [(2, 2, 1, True), (1, 3, 1, False), (1, 3, 2, True), (4, 1, 1, True), (2, 4, 1, False)],
-)
-def test_each_partition_is_in_one_hypernode(total: int, size: int, tier: int, fit: bool) -> None:
-    wanted = job(task(total * size, 8, partitions=partitions(total, size, tier)))
-    assert fits(RACKS, wanted) is fit
 
 
 def test_partitions_of_a_hard_job_share_its_hypernode() -> None:

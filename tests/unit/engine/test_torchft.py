@@ -115,12 +115,6 @@ def test_the_port_of_the_lighthouse_is_not_that_of_torchrun() -> None:
     assert "join_timeout=60" in env["PET_RDZV_CONF"]
 
 
-def test_a_replica_group_that_comes_takes_a_number_of_its_own() -> None:
-    made = environments(raw(replicas=4))
-    numbers = [made[f"hj-trainer-{index}"][0]["REPLICA_GROUP_ID"] for index in range(4)]
-    assert numbers == ["0", "1", "2", "3"]
-
-
 def test_the_training_completes_while_the_lighthouse_runs() -> None:
     names = ["hj-lighthouse-0", *(f"hj-trainer-{index}" for index in range(3))]
     objects: list[Object] = []

@@ -38,7 +38,6 @@ from hyperjob_install.problems import InstallError, clash, lost, refused
 from hyperjob_install.reach import require_webhook
 from hyperjob_install.settings import (
     RECORD,
-    Asked,
     Settings,
     differences,
     record_item,
@@ -498,20 +497,6 @@ def test_each_changed_setting_has_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "known"),
-    [
-        ({}, False),
-        ({"url": "https://b"}, True),
-        ({"service": ServiceReference("n", "s", 1)}, True),
-        ({"skip": ["webhooks"]}, True),
-        ({"skip": ["crds"]}, False),
-    ],
-)
-def test_options_name_the_webhook_or_leave_it_out(asked: Object, known: bool) -> None:
-    assert Asked(**asked).has_address is known
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("n/s", ServiceReference("n", "s", 443)),
@@ -527,15 +512,6 @@ def test_a_service_has_a_namespace_a_name_and_a_port(
             service_of(text)
     else:
         assert service_of(text) == expected
-
-
-def test_the_users_of_the_processes_follow_the_accounts() -> None:
-    assert Settings().user("ui") == "hyperjob-ui"
-    assert Settings(user_prefix="p:").user("certs") == "p:certs"
-    account = "system:serviceaccount:karmada-system:hyperjob-certs"
-    assert Settings(service_accounts=True).user("certs") == account
-    other = Settings(service_accounts=True).user("certs", namespace="n")
-    assert other == "system:serviceaccount:n:hyperjob-certs"
 
 
 async def test_existing_hyperjobs_are_counted_and_five_are_named() -> None:

@@ -13,10 +13,7 @@ from hyperjob_core.kube import errors
 from hyperjob_core.kube.leaderelection import (
     LeaderElector,
     LeadershipLostError,
-    Sight,
-    held,
     new_lease,
-    released,
 )
 from hyperjob_core.virtualtime import run
 
@@ -494,16 +491,3 @@ def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
 
     lines = {}
     run(main())
-
-
-def test_writing_a_lease_keeps_what_others_put_there():
-    lease = {
-        "metadata": {"name": "l", "resourceVersion": "7", "labels": {"x": "y"}},
-        "spec": {"holderIdentity": "other", "strategy": "OldestEmulationVersion"},
-    }
-    mine = held(Sight(lease, 0), "me", seconds=15, now=START)
-    assert mine["metadata"] == lease["metadata"]
-    assert mine["spec"]["strategy"] == "OldestEmulationVersion"
-    assert mine["spec"]["leaseTransitions"] == 1
-    assert released(Sight(mine, 0), now=START)["spec"]["strategy"] == "OldestEmulationVersion"
-    assert lease["spec"]["holderIdentity"] == "other"

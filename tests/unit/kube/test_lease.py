@@ -19,18 +19,6 @@ def sight(version: str = "1", *, since: float = 100.0, uid: str = "u", **spec: o
     return Sight({**made, "metadata": metadata, "spec": made["spec"] | spec}, since)
 
 
-def test_a_new_lease_has_its_holder_and_no_transition() -> None:
-    made = new_lease("ns", "name", "a", seconds=15, now=NOW)
-    assert made["metadata"] == {"namespace": "ns", "name": "name"}
-    assert made["spec"] == {
-        "holderIdentity": "a",
-        "leaseDurationSeconds": 15,
-        "acquireTime": FIRST,
-        "renewTime": FIRST,
-        "leaseTransitions": 0,
-    }
-
-
 @pytest.mark.parametrize(
     ("seconds", "until"),
     [(1, 101.0), (3600, 3700.0), (2**31 - 1, 3700.0), (0, 115.0), (-5, 115.0), ("x", 115.0)],
@@ -86,22 +74,6 @@ def test_a_lease_expires_its_duration_after_its_last_observed_change() -> None:
     assert seen.updated(sight("2").lease, 200).since == 200
     assert seen.updated(sight(uid="v").lease, 200).since == 200
     assert seen.updated(sight("2").lease, 200).lease["metadata"]["resourceVersion"] == "2"
-
-
-def test_the_next_item_is_of_the_namespace_that_holds_the_fewest() -> None:
-    turns: Turns[str] = Turns()
-    for item in ("a1", "a2", "a3", "b1", "c1"):
-        turns.put(item[0], item)
-    assert len(turns) == 5
-    assert [turns.take() for _ in range(3)] == ["a1", "b1", "c1"]
-    turns.put("b", "b2")
-    assert turns.take() == "a2"
-    assert turns.take() == "b2"
-    turns.release("a")
-    turns.release("a")
-    turns.put("b", "b3")
-    assert turns.take() == "a3"
-    assert (turns.take(), turns.take(), len(turns)) == ("b3", None, 0)
 
 
 def test_a_namespace_holds_at_most_its_bound_and_items_that_do_not_fit_wait() -> None:

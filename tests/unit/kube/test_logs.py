@@ -71,14 +71,6 @@ def test_a_line_without_a_time_is_all_text(raw: bytes) -> None:
     assert (line.time, line.text) == (0, raw)
 
 
-def test_times_of_nodes_in_different_zones_compare_as_moments() -> None:
-    later, earlier = (
-        LogLine.of(stamp + b" x")
-        for stamp in (b"2026-01-02T03:04:06Z", b"2026-01-02T04:04:05+01:00")
-    )
-    assert earlier.time < later.time
-
-
 # Positions.
 
 LINES = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(sorted)

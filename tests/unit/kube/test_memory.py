@@ -1,12 +1,11 @@
 """The API server in memory answers the controller's client as an API server does."""
 
-import asyncio
 from contextlib import aclosing
 
 import pytest
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.patches import patched
@@ -46,33 +45,6 @@ def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
     run(act())
 
 
-def test_a_watch_tells_every_change_once() -> None:
-    async def act() -> list[tuple[EventType, str]]:
-        plane = MemoryServer(now=now)
-        kube, found = Kube(plane), []
-        listed = await kube.list(HYPERJOBS)
-
-        async def follow() -> None:
-            watch = kube.watch(HYPERJOBS, resource_version=listed.resource_version)
-            async with aclosing(watch) as events:
-                async for event in events:
-                    found.append((event.type, event.object["metadata"]["name"]))  # noqa: PERF401
-
-        task = asyncio.create_task(follow())
-        await asyncio.sleep(1)
-        plane.create(HYPERJOBS, HYPERJOB)
-        plane.change(HYPERJOBS, "a/one", {"status": {"restarts": 1}}, status=True)
-        plane.change(HYPERJOBS, "a/one", {"status": {"restarts": 1}}, status=True)
-        plane.remove(HYPERJOBS, "a/one")
-        await asyncio.sleep(1)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return found
-
-    kinds = [kind for kind, _ in run(act())]
-    assert kinds == [EventType.ADDED, EventType.MODIFIED, EventType.DELETED]
-
-
 def test_json_patches_set_fields_and_check_them() -> None:
     operations = [
         {"op": "test", "path": "/spec/tasks/0/name", "value": "w"},
@@ -90,31 +62,6 @@ def test_json_patches_set_fields_and_check_them() -> None:
 
 def labelled(name: str, namespace: str = "a", **labels: str) -> Object:
     return {"metadata": {"namespace": namespace, "name": name, "labels": labels}}
-
-
-@pytest.mark.parametrize(
-    ("selection", "names"),
-    [
-        ({}, {"one", "two", "three"}),
-        ({"namespace": "a"}, {"one", "two"}),
-        ({"label_selector": "x"}, {"one", "two"}),
-        ({"label_selector": "!x"}, {"three"}),
-        ({"label_selector": "x=1"}, {"one"}),
-        ({"label_selector": "x,y=2"}, {"two"}),
-        ({"field_selector": "metadata.name=three"}, {"three"}),
-        ({"field_selector": "metadata.name=one", "label_selector": "!x"}, set()),
-    ],
-)
-def test_a_list_has_the_selected_objects(selection: dict[str, str], names: set[str]) -> None:
-    async def act() -> set[str]:
-        server = MemoryServer(now=now)
-        server.put(VCJOBS, labelled("one", x="1"))
-        server.put(VCJOBS, labelled("two", x="2", y="2"))
-        server.put(VCJOBS, labelled("three", "b"))
-        listed = await Kube(server).list(VCJOBS, **selection)
-        return {each["metadata"]["name"] for each in listed.items}
-
-    assert run(act()) == names
 
 
 def test_a_watch_begins_at_the_version_of_its_list_or_answers_that_it_is_too_old() -> None:

@@ -181,23 +181,6 @@ async def test_what_the_informer_confirms_does_not_lapse(
     assert told == [EventType.ADDED]
 
 
-async def test_events_of_other_objects_change_nothing(
-    cache: MutationCache, informer: Informers
-) -> None:
-    cache.note(obj(5))
-    other = obj(9)
-    other["metadata"]["name"] = "y"
-    informer.tell(EventType.ADDED, other)
-    assert cache.get("ns/x") == obj(5)
-    assert cache.get("ns/y") == other
-
-
-async def test_what_was_written_is_listed_of_one_namespace_alone(cache: MutationCache) -> None:
-    cache.note(obj(1))
-    assert cache.written("ns/") == [obj(1)]
-    assert cache.written("other/") == []
-
-
 async def test_an_event_of_the_own_write_is_the_written_object_itself(
     informer: Informers, cache: MutationCache
 ) -> None:

@@ -94,10 +94,3 @@ def test_paths_escape_what_is_no_name(path, expected):
 def test_a_key_names_an_object_both_ways(obj, key):
     assert key_of(obj) == key
     assert split_key(key) == (obj["metadata"].get("namespace") or None, "a")
-
-
-def test_names_of_group_and_version():
-    assert resources.PODS.api_version == "v1"
-    assert resources.PODS.group_resource == "pods"
-    assert resources.LEASES.api_version == "coordination.k8s.io/v1"
-    assert resources.LEASES.group_resource == "leases.coordination.k8s.io"

@@ -3,7 +3,6 @@
 import asyncio
 import heapq
 import itertools
-from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -171,16 +170,6 @@ def test_of_several_delays_the_earliest_counts_once(delays, expected, clock):
     assert len(queue) == 0
 
 
-def test_delayed_items_ripen_each_at_its_time(clock):
-    queue = WorkQueue(clock=clock)
-    for item, delay in (("c", 30), ("a", 10), ("b", 20)):
-        queue.add_after(item, delay)
-    for item in "abc":
-        clock.advance(10)
-        assert taken(queue) == item
-        assert len(queue) == 0
-
-
 def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten(clock):
     limiter = ItemBackoff()
     waits = [limiter.when("a") for _ in range(20)]
@@ -213,15 +202,6 @@ def test_a_failed_item_is_queued_after_its_back_off(clock):
     assert queue.failures("a") == 0
 
 
-async def test_a_getter_waits_for_an_item():
-    queue = WorkQueue()
-    getter = asyncio.create_task(queue.get())
-    await asyncio.sleep(0)
-    queue.add("a")
-    async with asyncio.timeout(10):
-        assert await getter == "a"
-
-
 async def test_a_cancelled_getter_loses_nothing():
     queue = WorkQueue()
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
@@ -232,34 +212,6 @@ async def test_a_cancelled_getter_loses_nothing():
         assert await second == "a"
     with pytest.raises(asyncio.CancelledError):
         await first
-
-
-async def test_workers_never_have_the_same_item_at_once():
-    queue = WorkQueue(limiter=ItemBackoff(base=0.0001, cap=0.001))
-    working, worked, finished = set(), Counter(), asyncio.Event()
-
-    async def worker():
-        while True:
-            item = await queue.get()
-            assert item not in working
-            working.add(item)
-            await asyncio.sleep(0)
-            worked[item] += 1
-            working.discard(item)
-            if worked[item] < 5:
-                queue.add(item)
-            queue.done(item)
-            if len(worked) == 20 and min(worked.values()) == 5:
-                finished.set()
-
-    for item in range(20):
-        queue.add(item)
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        workers = [group.create_task(worker()) for _ in range(7)]
-        await finished.wait()
-        for each in workers:
-            each.cancel()
-    assert set(worked.values()) == {5}
 
 
 def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first(clock):

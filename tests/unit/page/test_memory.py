@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_page.pages.answers import PageCache
 from hyperjob_page.visitor import EVERYTHING
@@ -36,20 +34,6 @@ class Slow:
         if self._error is not None:
             raise self._error
         return {"part": self.key}
-
-
-async def test_the_cache_of_pages_keeps_nothing_of_requests_that_have_ended() -> None:
-    cache = PageCache()
-    for number in range(20):
-        page = Slow(str(number), ValueError("not today"))
-        page.go.set()
-        with pytest.raises(ValueError, match="not today"):
-            await cache.parts(page)
-        left = asyncio.create_task(cache.parts(Slow(f"left {number}")))
-        await asyncio.sleep(0)
-        left.cancel()
-        await asyncio.gather(left, return_exceptions=True)
-    assert not cache._turns
 
 
 async def test_requests_for_a_page_still_wait_for_one_rendering() -> None:

@@ -1,13 +1,10 @@
 """The clusters file: what it means, and how it is refused."""
 
-from pathlib import Path
-
 import pytest
 
 from hyperjob_sandbox.clusters import SandboxConfigError, load, parse
 
 SMALL = "clusters: [{name: a, nodes: [{count: 1, allocatable: {cpu: 4}}]}]\n"
-EXAMPLE = Path(__file__).parents[3] / "examples" / "clusters.yaml"
 
 
 def test_a_small_file_gets_every_default():
@@ -20,32 +17,6 @@ def test_a_small_file_gets_every_default():
         "cpu": 4,
     }
     assert config.run_times.seconds(job="j", task="t", cluster="a") == 20
-
-
-def gpus(config, name, resource):
-    cluster = next(each for each in config.clusters if each.name == name)
-    return sum(group.count * int(group.allocatable.get(resource, 0)) for group in cluster.nodes)
-
-
-def test_the_example_has_no_cluster_for_both_halves_of_the_first_use_case():
-    config = load(EXAMPLE)
-    sizes = [gpus(config, name, "nvidia.com/gpu") for name in ("gpu-east", "gpu-west")]
-    assert all(128 <= size < 256 for size in sizes)
-
-
-@pytest.mark.parametrize(
-    ("name", "hardware"),
-    [
-        ("cluster-ascend-910b-1", "Ascend910B"),
-        ("cluster-ascend-910b-2", "Ascend910B"),
-        ("cluster-ascend-910c-1", "Ascend910C"),
-    ],
-)
-def test_the_example_has_the_clusters_of_the_second_use_case(name, hardware):
-    config = load(EXAMPLE)
-    assert gpus(config, name, "huawei.com/Ascend910C") >= 64
-    cluster = next(each for each in config.clusters if each.name == name)
-    assert {group.labels["hardware-type"] for group in cluster.nodes} == {hardware}
 
 
 REFUSED = {

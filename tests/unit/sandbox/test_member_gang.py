@@ -86,13 +86,6 @@ def test_a_gang_of_single_gpus_is_placed_exactly_when_there_are_enough(capacitie
     assert len(placed) == (count if count <= room else 0)
 
 
-def test_a_second_gang_gets_what_the_first_left():
-    nodes = free(4)
-    assert len(place(gang(3), nodes, Minimum(3, {}))) == 3
-    assert place(gang(2), nodes, Minimum(2, {})) == {}
-    assert len(place(gang(1), nodes, Minimum(1, {}))) == 1
-
-
 def test_every_task_reaches_its_minimum_before_any_gets_more():
     pods = gang(4, task="a") + gang(1, task="b")
     placed = place(pods, free(3), Minimum(3, {"a": 2, "b": 1}))
@@ -104,12 +97,6 @@ def test_minima_of_tasks_count_where_the_whole_asks_for_all_of_them():
     each = dict.fromkeys("abcd", 1)
     assert len(place(pods, free(3), Minimum(1, each))) == 3
     assert place(pods, free(3), Minimum(4, each)) == {}
-
-
-def test_a_gang_too_small_gives_everything_back():
-    nodes = free(2, 2)
-    assert place(gang(5), nodes, Minimum(5, {})) == {}
-    assert [each.free["example.com/gpu"] for each in nodes] == [2 * 10**9] * 2
 
 
 def test_the_fullest_node_that_fits_is_taken_first():

@@ -35,12 +35,6 @@ def test_a_pod_carries_volcanos_marks_and_belongs_to_its_job():
     assert pod["spec"]["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
-def test_building_pods_leaves_the_template_untouched():
-    before = deepcopy(TORCH)
-    jobpods.build_pod(TORCH, TORCH["spec"]["tasks"][0], 0)
-    assert before == TORCH
-
-
 @pytest.mark.parametrize(
     ("task", "index", "rank"), [(0, 0, "0"), (1, 0, "1"), (1, 1, "2")], ids=str
 )

@@ -134,12 +134,6 @@ def test_no_pod_is_made_before_the_scheduler_lets_the_job_in():
     assert len(member.step().create) == 2
 
 
-def test_a_step_without_a_change_writes_nothing():
-    member = Member(RECORDED["completes"]["job"])
-    member.step()
-    assert member.step() == jobstate.Step()
-
-
 def test_a_finished_job_is_ended_once_and_then_left_alone():
     member = Member(RECORDED["completes"]["job"])
     member.step()

@@ -24,15 +24,6 @@ def ends(history: History) -> dict[str, float]:
     }
 
 
-def test_a_job_runs_for_its_time() -> None:
-    history = simulate(scenario(clusters(1), jobs((5.0, HOUR, 8))))
-    life = history.lives["default/j0"]
-    assert life.outcome == "Completed"
-    assert life.waited == pytest.approx(2, abs=LATENCY)
-    assert life.ended == pytest.approx(HOUR + 5, abs=2 * LATENCY)
-    assert history.used["c0"].integral(history.end) == pytest.approx(8 * HOUR, rel=0.01)
-
-
 def test_the_slowest_cluster_of_a_job_sets_its_pace() -> None:
     sites = [replace(each, speed=0.25) if each.name == "c1" else each for each in clusters(1, 1)]
     assert ends(simulate(scenario(sites, jobs((0.0, HOUR, 16)))))["j0"] == pytest.approx(

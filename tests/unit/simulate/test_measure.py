@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.simulate.history import History, Life, Segment, StartForecast, Steps
-from hyperjob_sandbox.simulate.measure import PARTS, due_of, measure, percent, spread
+from hyperjob_sandbox.simulate.measure import due_of, measure, percent, spread
 from hyperjob_sandbox.simulate.workload import Submission
 
 
@@ -35,12 +35,6 @@ def test_averages_lose_no_part_of_any_length(
         for low, high in itertools.pairwise(edges)
     ]
     assert found.averages(end, parts) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
-
-
-def test_the_average_of_a_constant_is_the_constant_for_every_length() -> None:
-    for length in range(1, 2001):
-        for end in (float(length), length / 7, length * 86400.1):
-            assert steps((0, 256)).averages(end, PARTS) == pytest.approx([256] * PARTS)
 
 
 def test_a_spread_has_nearest_ranks() -> None:
@@ -167,8 +161,3 @@ def test_use_beyond_the_due_is_unfair_while_another_queue_has_less_than_its_due(
     assert unfair(2, 0) == 0
     assert unfair(2, 9) == pytest.approx(0.3)
     assert unfair(2, 1) == pytest.approx(0.1)
-
-
-def test_an_empty_simulation_has_a_report() -> None:
-    found = measure(History(sizes={}), policy="p", shares={})
-    assert (found.jobs, found.window, found.use, found.wait.count) == (0, 1.0, 0, 0)

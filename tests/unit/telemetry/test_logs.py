@@ -144,11 +144,6 @@ def test_words_about_credentials_are_no_credentials(written):
     assert lines()[0].endswith("the bearer authentication of a basic authorization token=None")
 
 
-def test_an_unknown_level_is_refused(root):
-    with pytest.raises(ValueError, match="LOUD"):
-        logs.setup(level="loud")
-
-
 def test_a_reference_to_a_secret_is_no_secret(written):
     lines = written(format="text")
     log.info("x", extra={"Secret": {"namespace": "n", "name": "serving"}, "large": 2**70})

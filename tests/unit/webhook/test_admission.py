@@ -17,7 +17,6 @@ from hyperjob_rules.configuration import (
     PATHS,
     VALIDATE_HYPERJOB,
 )
-from hyperjob_rules.validation.rules import Decision
 from hyperjob_webhook import admission
 from hyperjob_webhook.admission import admit
 from hyperjob_webhook.review import (
@@ -104,17 +103,6 @@ def test_bindings_of_other_controllers_are_never_changed(review):
     """Those in the recordings are the Go controller's: without our affinity name."""
     _, answer = post(MUTATE_RESOURCEBINDING, review)
     assert set(answer["response"]) == {"uid", "allowed"}
-
-
-def test_a_binding_with_our_affinity_name_is_stamped():
-    review = recorded("ResourceBinding")
-    placement = review["request"]["object"]["spec"]["placement"]
-    placement["clusterAffinities"] = [{"affinityName": "hyperjob-gang", "clusterNames": ["m"]}]
-    status, answer = post(MUTATE_RESOURCEBINDING, review)
-    assert status == 200
-    result = patched(review, answer["response"])
-    assert result["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
-    assert answer["response"]["patchType"] == "JSONPatch"
 
 
 @pytest.mark.parametrize(
@@ -215,14 +203,6 @@ def test_a_create_needs_none_of(field):
     review = recorded("HyperJob", name="llm-training")
     del review["request"][field]
     assert post(VALIDATE_HYPERJOB, review)[1]["response"]["allowed"]
-
-
-def test_unknown_fields_and_dry_runs_make_no_difference():
-    review = recorded("HyperJob", name="llm-training")
-    _, expected = post(MUTATE_HYPERJOB, review)
-    review["request"] |= {"dryRun": True, "fromTheFuture": {"x": [1]}}
-    review["alsoNew"] = 1
-    assert post(MUTATE_HYPERJOB, review)[1] == expected
 
 
 def without(*path):
@@ -398,14 +378,6 @@ def test_our_own_bug_is_a_500_and_never_a_denial(path, function, monkeypatch):
     answer = orjson.loads(reply.body)
     assert answer["reason"] == "InternalError"
     assert "secret" not in answer["message"]
-
-
-def test_warnings_travel_with_a_decision(monkeypatch):
-    decision = Decision(warnings=("spec.x: take\ncare", "b"))
-    monkeypatch.setattr(admission, "validate_create", lambda _raw, **_: decision)
-    _, answer = post(VALIDATE_HYPERJOB, GOOD)
-    assert answer["response"]["allowed"]
-    assert answer["response"]["warnings"] == ["spec.x: take care", "b"]
 
 
 @pytest.mark.parametrize("count", [15, 16, 17, 40, 1000])

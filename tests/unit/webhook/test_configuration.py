@@ -17,18 +17,6 @@ def webhooks(**arguments):
     return {hook["name"]: hook for hook in mutating["webhooks"] + validating["webhooks"]}
 
 
-def test_kinds_and_names():
-    mutating, validating = configurations(url=URL, ca_bundle=CA)
-    assert (mutating["kind"], mutating["metadata"]["name"]) == (
-        "MutatingWebhookConfiguration",
-        "hyperjob-mutating",
-    )
-    assert (validating["kind"], validating["metadata"]["name"]) == (
-        "ValidatingWebhookConfiguration",
-        "hyperjob-validating",
-    )
-
-
 def test_ours_is_called_before_volcano_global_and_again_after_it():
     assert configuration.MUTATING_NAME < "volcano-global-mutating"
     assert webhooks()["mresourcebinding.training.volcano.sh"]["reinvocationPolicy"] == "IfNeeded"

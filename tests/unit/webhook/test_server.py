@@ -20,7 +20,7 @@ from hyperjob_rules.configuration import (
     VALIDATE_TRAINJOB,
 )
 from hyperjob_webhook import server as server_module
-from hyperjob_webhook.admission import Reply, admit
+from hyperjob_webhook.admission import admit
 from hyperjob_webhook.review import MAX_BODY_BYTES
 from hyperjob_webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
 
@@ -144,24 +144,6 @@ async def test_a_body_that_comes_in_pieces_is_read(tls):
         writer.close()
 
 
-async def test_a_large_review_is_judged_in_a_thread(tls, monkeypatch):
-    names = []
-
-    def watch(path, body, *context):
-        names.append(threading.current_thread().name)
-        return admit(path, body, *context)
-
-    monkeypatch.setattr(server_module, "admit", watch)
-    review = json.loads(REVIEW)
-    review["request"]["object"]["metadata"]["annotations"]["pad"] = "x" * LARGE_BODY_BYTES
-    async with serving(tls) as running, running.session() as session:
-        for data in (REVIEW, json.dumps(review).encode()):
-            async with session.post(running.url, data=data) as response:
-                assert response.status == 200
-    assert names[0] == threading.main_thread().name
-    assert names[1].startswith("large-review")
-
-
 REFUSED = {
     "a get": ("GET", MUTATE_RESOURCEBINDING, {}, None, 405),
     "an unknown path": ("POST", "/nothing", {}, REVIEW, 404),
@@ -206,15 +188,6 @@ async def test_an_undeclared_body_that_is_too_large_is_refused(tls):
                 assert response.status == 413
         async with asyncio.timeout(30):
             assert (await running.witness.ended.get())[1] == 413
-
-
-async def test_no_http_is_answered_with_400(tls):
-    async with serving(tls) as running:
-        reader, writer = await running.raw()
-        writer.write(b"hello\r\n\r\n")
-        assert (await answer(reader))[0] == 400
-        assert await reader.read() == b""
-        writer.close()
 
 
 async def test_a_body_that_never_ends_is_given_up(tls):
@@ -389,22 +362,6 @@ async def test_stop_waits_no_longer_than_the_grace_period(tls):
         async with asyncio.timeout(20):
             await running.server.stop(grace=0.05)
         writer.close()
-
-
-async def test_a_port_that_is_taken_is_an_os_error(tls):
-    async with serving(tls) as running:
-        other = WebhookServer(reporter=Witness())
-        with pytest.raises(OSError):
-            await other.start(host="127.0.0.1", port=running.port, tls=tls[0].server_context())
-        await other.stop(grace=0)
-
-
-async def test_a_bug_is_answered_with_500(tls, monkeypatch):
-    bug = Reply(500, b"{}", bug=RuntimeError("bug"))
-    monkeypatch.setattr(server_module, "admit", lambda *_: bug)
-    async with serving(tls) as running, running.session() as session:
-        response = await session.post(running.url, data=REVIEW)
-        assert response.status == 500
 
 
 @pytest.mark.parametrize(
