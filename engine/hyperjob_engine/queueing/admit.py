@@ -101,11 +101,13 @@ def is_guaranteed(waiting: Sequence[QueuedSubJob], usage: QueueUsage) -> bool:
     return len(queues) == 1 and usage.is_guaranteed(queues.pop(), demand)
 
 
-def leaves_guarantees(gang: Sequence[QueuedSubJob], shares: Shares, most: Resources) -> bool:
+def leaves_guarantees(
+    gang: Sequence[QueuedSubJob], shares: Shares, eventual: Iterable[Resources]
+) -> bool:
     """Return whether a gang has room beside all guarantees if no other HyperJob runs.
 
     A guarantee that another HyperJob uses now counts in full: it is unused again after the end of
-    that HyperJob. `most` are the resources that other workloads leave to HyperJobs.
+    that HyperJob. `eventual` is what other workloads leave to HyperJobs on each cluster.
     """
     if not shares.usage.tree.guaranteed:
         return True
@@ -113,7 +115,7 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], shares: Shares, most: Resour
     for name, each in demands.items():
         alone.add(name, each)
     demand = total(part.request.demand for part in gang)
-    kept = alone.kept_for_others(demand)
+    kept, most = alone.kept_for_others(demand), total(eventual)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
 

@@ -206,12 +206,12 @@ def _victims(
     known: list[Entry] = []
     if rank is Rank.HEAD:
         known += (entry for entry in own if may_preempt(head, entry, tree))
-        lenders = _lenders(queue, demand, holders, preempted=known)
-        # A demand larger than the share of its queue comes again and again: each stops once for it.
-        once = any(holders.usage.exceeds_share(name, demand) for name in tree.path(queue)[1:])
-        for queues, entries in holders.by_queues.items():
-            if queues <= lenders:
-                known += (each for each in entries if not (once and each.unit.again))
+        if lenders := _lenders(queue, demand, holders, preempted=known):
+            # A demand larger than the share of its queue comes again and again: each stops once.
+            once = any(holders.usage.exceeds_share(name, demand) for name in tree.path(queue)[1:])
+            for queues, entries in holders.by_queues.items():
+                if queues <= lenders:
+                    known += (each for each in entries if not (once and each.unit.again))
     if not (known or holders.surplus) and state.eviction.head != head.unit.key:
         return None
     trial = _Trial(waiting, holders.usage.copy(), room.copy())

@@ -9,7 +9,7 @@ wrong one.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -175,13 +175,6 @@ def has_room(waiting: Pending, room: Room) -> bool:
     )
 
 
-def room_for(waiting: Pending, room: Room) -> Mapping[str, str]:
-    """Return clusters for the sub-jobs that have room; empty if fewer than must start together."""
-    least = max(1, waiting.shape.needs.needed)
-    found = spots(waiting, room, least=least)
-    return found if len(found) >= least else {}
-
-
 def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
     """Return the expected starts of the first HyperJobs of every line, heads included, by key.
 
@@ -230,7 +223,8 @@ def _starting(
         queue, needs = each.queue, each.shape.needs
         if queue in held_up:
             continue
-        clusters = room_for(each, room) if needs not in failed and has_room(each, room) else {}
+        able, least = needs not in failed and has_room(each, room), max(1, needs.needed)
+        clusters = spots(each, room, least=least) if able else {}
         if not clusters:
             failed.add(needs)
             if (known := state.usage.tree.queues.get(queue)) is not None and known.fifo:

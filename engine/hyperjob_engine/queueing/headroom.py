@@ -62,10 +62,11 @@ def holds(
 
 
 def spots(waiting: Pending, room: Room, *, least: int = 0) -> Mapping[str, str]:
-    """Return clusters for as many of the sub-jobs that wait as a room has place for."""
+    """Return clusters for as many of the sub-jobs that wait as have room; none for too few."""
     needs, beside = waiting.shape.needs, room.beside(waiting.shape.needs.standing)
     limit = needs.max_domains
-    return assign(waiting.requests, beside, max_domains=limit, least=least).assigned
+    found = assign(waiting.requests, beside, max_domains=limit, least=least).assigned
+    return found if len(found) >= least else {}
 
 
 def eventual_of(cluster: Cluster, held: Resources) -> dict[str, int]:

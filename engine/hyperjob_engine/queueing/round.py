@@ -135,7 +135,7 @@ class _Round:
     A shape without room stays so, because room and quota only shrink during a round: `blocks`,
     `closed` and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
     whose head, the first HyperJob that may ever start, waits. `timeline` and `holders` are valid
-    until the next grant.
+    until the next grant. `surplus`: some HyperJob has more than it would like.
     """
 
     state: QueueState
@@ -149,6 +149,7 @@ class _Round:
     evicted: dict[str, None] = field(default_factory=dict)
     timeline: CapacityTimeline | None = None
     holders: Holders | None = None
+    surplus: bool = False
 
     def play(self) -> Decisions:
         """Admit HyperJobs until no other one can start, or enough sub-jobs wait for creation.
@@ -157,6 +158,8 @@ class _Round:
         when none of its HyperJobs can start in this round: room and quota only shrink.
         """
         state, most = self.state, self.state.settings.most_in_flight
+        self.surplus = any(state.entries[key].unit.surplus for key in state.index.holders)
+        self.surplus |= state.eviction.rank is Rank.BEHIND
         resume(state, now=self.now)
         self._resume_eviction()
         self._resume_turn()
@@ -261,10 +264,10 @@ class _Round:
         self.blocks[waiting.queue, waiting.shape] = verdict
         if not waiting.shape.needs.needed or verdict.code is WaitCode.NOT_OPEN:
             return False
-        if waiting.queue in self.led or is_behind(self.state, waiting.order.key):
-            self._take_surplus(waiting)
-        else:
+        if waiting.queue not in self.led and not is_behind(self.state, waiting.order.key):
             self._lead(waiting, verdict)
+        elif self.surplus:
+            self._take_surplus(waiting)
         return False
 
     def _choose(self, waiting: Pending, firsts: list[OrderInQueue]) -> Pending:
@@ -381,7 +384,7 @@ class _Round:
         if could is None:
             empty = last.room.emptied(Vacating.OF_JOBS, last.eventual)
             could = answers.could[needs] = len(spots(waiting, empty)) >= needs.needed
-        return could and leaves_guarantees(gang, self.state.shares, total(last.eventual.values()))
+        return could and leaves_guarantees(gang, self.state.shares, last.eventual.values())
 
     def _lead(self, waiting: Pending, block: Block) -> None:
         """Let the first of a line that can ever start be its head, whose queue is then in `led`.

@@ -400,7 +400,7 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
     entry = state.entries.get(head)
     if entry is None or entry.waiting is None or head == own:
         return ""
-    if len(spots(waiting, state.last.open)) < max(1, waiting.shape.needs.needed):
+    if not spots(waiting, state.last.open, least=max(1, waiting.shape.needs.needed)):
         return ""
     name, queue = name_for(state, own, head), entry.waiting.queue
     hidden = name != head and queue != waiting.queue
