@@ -14,8 +14,9 @@ from aiohttp import web
 import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts
 from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
+from hyperjob_core.kube.http import why_no_connection, why_not_trusted
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
-from hyperjob_core.kube.transport import REQUESTS, why_no_connection, why_not_trusted
+from hyperjob_core.kube.transport import REQUESTS
 from tests.support.rawlog import raw_lines
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"

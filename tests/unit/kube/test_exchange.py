@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_core.kube import errors, transport
+from hyperjob_core.kube import errors, http
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import (
     ConfigError,
@@ -17,7 +17,8 @@ from hyperjob_core.kube.errors import (
     from_response,
     make_status,
 )
-from hyperjob_core.kube.transport import REQUESTS, Exchange, Response, _wait_before_retry
+from hyperjob_core.kube.http import HttpTransport, _wait_before_retry
+from hyperjob_core.kube.transport import REQUESTS, Response, log_warning
 from hyperjob_core.virtualtime import run
 
 
@@ -51,19 +52,21 @@ def test_a_call_is_made_again_after(error, method, attempt, waits, monkeypatch):
     drawn = []
     for share in (0.0, 1.0):
         monkeypatch.setattr(
-            transport.random, "uniform", lambda low, high, share=share: low + share * (high - low)
+            http.random, "uniform", lambda low, high, share=share: low + share * (high - low)
         )
         drawn.append(_wait_before_retry(error, method, attempt))
     assert drawn == ([None, None] if waits is None else [pytest.approx(each) for each in waits])
 
 
-class Scripted(Exchange):
-    """Answers each try with the next of its answers; notes the moment of each."""
+class Scripted(HttpTransport):
+    """Answers each try with the next of its answers, without connections; notes the moments."""
 
     def __init__(self, *answers: Any, authorize: Any = None) -> None:
+        # Not the constructor of the transport: a session needs an event loop.
         options = {} if authorize is None else {"authorize": authorize}
-        connection = Connection(server="https://api.example:6443", **options)
-        super().__init__(connection)
+        self._connection = Connection(server="https://api.example:6443", **options)
+        self._base, self._host = self._connection.server, self._connection.host
+        self._report, self._warned = log_warning, set()
         self.before = Counter(REQUESTS)
         self.answers = list(answers)
         self.moments: list[float] = []
@@ -84,12 +87,6 @@ class Scripted(Exchange):
             await asyncio.sleep(1e6)
         return self._answer(method, path, answer, ())
 
-    async def stream(self, *_: Any, **__: Any):
-        yield b""
-
-    async def close(self) -> None:
-        pass
-
 
 def status(code: int, after: str | None = None) -> Response:
     return Response(code, {} if after is None else {"Retry-After": after}, b"")
@@ -100,7 +97,7 @@ OK = Response(200, {}, b"{}")
 
 @pytest.fixture(autouse=True)
 def no_jitter(monkeypatch):
-    monkeypatch.setattr(transport.random, "uniform", lambda low, high: high)
+    monkeypatch.setattr(http.random, "uniform", lambda low, high: high)
 
 
 # answers, time limit -> the moments of the tries, the end (an error's class, its text), its moment
@@ -251,15 +248,17 @@ def test_each_warning_is_logged_once_and_256_in_all(caplog):
 
 def test_an_error_of_trust_names_the_server_and_its_authorities():
     network = Scripted()
-    error = ssl.SSLCertVerificationError(1, "x")
-    error.verify_code, error.verify_message = 20, "unable to get local issuer certificate"
-    said = str(network._unreachable("GET /x", "why", cause=error))
+    trust = ssl.SSLCertVerificationError(1, "x")
+    trust.verify_code, trust.verify_message = 20, "unable to get local issuer certificate"
+    error = Exception("why")
+    error.certificate_error = trust  # as aiohttp's
+    said = str(network._broken("GET /x", error))
     assert said == (
         "GET /x: could not talk to https://api.example:6443: the certificate of api.example:6443"
         " is not signed by the authorities of this machine (unable to get local issuer"
         " certificate): put the API server's authority there"
     )
-    assert str(network._unreachable("GET /x", "why", cause=OSError())) == (
+    assert str(network._broken("GET /x", Exception("why"))) == (
         "GET /x: could not talk to https://api.example:6443: why"
     )
 
