@@ -8,7 +8,7 @@ them at every change.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hyperjob.client.reading import is_ready
 from hyperjob.client.summary import Summary
@@ -27,6 +27,7 @@ from hyperjob_engine.resources import is_counted, parse_resources
 
 Key: TypeAlias = tuple[str, str]
 """The name of a cluster or a queue, and an accelerator."""
+_K = TypeVar("_K")
 
 
 @dataclass(slots=True)
@@ -41,41 +42,26 @@ class Tally:
     reserved: Counter[Key] = field(default_factory=Counter)
     used: Counter[Key] = field(default_factory=Counter)
     waits: Counter[Key] = field(default_factory=Counter)
-    running: dict[Key, dict[str, None]] = field(default_factory=dict)
-    waiting: dict[Key, dict[str, None]] = field(default_factory=dict)
+    running: Counter[tuple[Key, str]] = field(default_factory=Counter)
+    waiting: Counter[tuple[Key, str]] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, summaries: Iterable[Summary]) -> "Tally":
         """Count HyperJobs."""
         tally = cls()
         for summary in summaries:
-            tally.add(summary)
+            tally.count(summary)
         return tally
 
-    def add(self, summary: Summary) -> None:
-        """Count a HyperJob that is not counted yet."""
+    def count(self, summary: Summary, *, times: int = 1) -> None:
+        """Count a HyperJob; with -1, one that was counted with the same status no more."""
         for key, number, started in takes(summary):
-            self.taken[key] += number
+            _add(self.taken, key, times * number)
             if not started:
-                self.reserved[key] += number
+                _add(self.reserved, key, times * number)
         for key, number, held in demands(summary):
-            (self.waits if held else self.used)[key] += number
-            names = self.waiting if held else self.running
-            names.setdefault(key, {})[summary.key] = None
-
-    def remove(self, summary: Summary) -> None:
-        """Subtract a HyperJob, given with the same status as when it was added."""
-        for key, number, started in takes(summary):
-            _less(self.taken, key, number)
-            if not started:
-                _less(self.reserved, key, number)
-        for key, number, held in demands(summary):
-            _less(self.waits if held else self.used, key, number)
-            names = self.waiting if held else self.running
-            if key in names:
-                names[key].pop(summary.key, None)
-                if not names[key]:
-                    del names[key]
+            _add(self.waits if held else self.used, key, times * number)
+            _add(self.waiting if held else self.running, (key, summary.key), times)
 
     @property
     def waits_for(self) -> dict[str, int]:
@@ -87,13 +73,8 @@ class Tally:
 
     def merge(self, other: "Tally") -> None:
         """Add the counts of another tally of other HyperJobs."""
-        self.taken.update(other.taken)
-        self.reserved.update(other.reserved)
-        self.used.update(other.used)
-        self.waits.update(other.waits)
-        for mine, theirs in ((self.running, other.running), (self.waiting, other.waiting)):
-            for key, names in theirs.items():
-                mine.setdefault(key, {}).update(names)
+        for name in self.__slots__:
+            getattr(self, name).update(getattr(other, name))
 
 
 def takes(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
@@ -136,8 +117,8 @@ def waits(job: JobStatus) -> bool:
     return not job.cluster or job.phase in ("Unplaced", "Queued", "")
 
 
-def _less(counter: Counter[Key], key: Key, number: int) -> None:
-    counter[key] -= number
+def _add(counter: Counter[_K], key: _K, number: int) -> None:
+    counter[key] += number
     if not counter[key]:
         del counter[key]
 
@@ -274,12 +255,12 @@ def _upwards(counts: Mapping[Key, int], tree: Tree) -> Counter[Key]:
     return found
 
 
-def _named_upwards(names: Mapping[Key, Iterable[str]], tree: Tree) -> dict[Key, set[str]]:
+def _named_upwards(names: Iterable[tuple[Key, str]], tree: Tree) -> dict[Key, set[str]]:
     """Return the names, each also at all parents of its queue."""
     found: dict[Key, set[str]] = {}
-    for (queue, accelerator), members in names.items():
+    for (queue, accelerator), name in names:
         for each in tree.path(queue)[1:] or (queue,):
-            found.setdefault((each, accelerator), set()).update(members)
+            found.setdefault((each, accelerator), set()).add(name)
     return found
 
 

@@ -227,13 +227,13 @@ class LiveState:
 
     def _count(self, row: Row) -> None:
         namespace = row.summary.namespace
-        self._tallies.setdefault(namespace, Tally()).add(row.summary)
+        self._tallies.setdefault(namespace, Tally()).count(row.summary)
         self._by_queue.setdefault(namespace, Counter()).update(_counted(row))
 
     def _uncount(self, row: Row) -> None:
         """Subtract a HyperJob; a namespace without HyperJobs leaves the memory."""
         namespace = row.summary.namespace
-        self._tallies[namespace].remove(row.summary)
+        self._tallies[namespace].count(row.summary, times=-1)
         # The difference of Counters drops what is 0.
         self._by_queue[namespace] -= _counted(row)
         if not self._by_queue[namespace]:
