@@ -135,6 +135,11 @@ class Summary:
         """Return a replicated job by name; None if there is none."""
         return next((group for group in self.groups if group.name == name), None)
 
+    def queue_of(self, job: JobStatus) -> str:
+        """Return the queue of a sub-job."""
+        group = self.group(job.replicated_job)
+        return group.queue if group is not None else "default"
+
     def job(self, name: str) -> JobStatus | None:
         """Return a sub-job by name; None if there is none."""
         return next((job for job in self.jobs if job.name == name), None)

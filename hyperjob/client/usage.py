@@ -55,9 +55,9 @@ class Tally:
 
     def count(self, summary: Summary, *, times: int = 1) -> None:
         """Count a HyperJob; with -1, one that was counted with the same status no more."""
-        for key, number, started in takes(summary):
+        for job, key, number in takes(summary):
             _add(self.taken, key, times * number)
-            if not started:
+            if not has_started(job):
                 _add(self.reserved, key, times * number)
         for key, number, held in demands(summary):
             _add(self.waits if held else self.used, key, times * number)
@@ -77,14 +77,14 @@ class Tally:
             getattr(self, name).update(getattr(other, name))
 
 
-def takes(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
-    """Yield the accelerators of unfinished sub-jobs on clusters, and whether each has started."""
+def takes(summary: Summary) -> Iterator[tuple[JobStatus, Key, int]]:
+    """Yield each unfinished sub-job on a cluster, with cluster, accelerator and their number."""
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and job.cluster and not job.has_ended:
             if runs_in_part(job):
                 number = -(-number * job.running // job.pods)
-            yield (job.cluster, accelerator), number, has_started(job)
+            yield job, (job.cluster, accelerator), number
 
 
 def runs_in_part(job: JobStatus) -> bool:
@@ -108,8 +108,7 @@ def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and not job.has_ended and not (summary.suspend and not job.cluster):
-            found = summary.group(job.replicated_job)
-            yield (found.queue if found else "default", accelerator), number, waits(job)
+            yield (summary.queue_of(job), accelerator), number, waits(job)
 
 
 def waits(job: JobStatus) -> bool:
@@ -286,8 +285,7 @@ def held_by_ended(summaries: Iterable[Summary], bindings: Iterable[Object]) -> C
         for job in summary.jobs:
             accelerator, number = summary.accelerators(job)
             if number and job.has_ended and (summary.namespace, binding_name(job.name)) in taking:
-                group = summary.group(job.replicated_job)
-                found[group.queue if group else "default", accelerator] += number
+                found[summary.queue_of(job), accelerator] += number
     return found
 
 

@@ -4,10 +4,10 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from hyperjob.client.summary import Summary, read
-from hyperjob.client.usage import has_started, waits
+from hyperjob.client.usage import Key, has_started, takes, waits
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
@@ -154,8 +154,7 @@ def _line_of(summary: Summary) -> str:
         return ""
     for job in summary.jobs:
         if not job.has_ended and waits(job) and job.reason not in _NOT_IN_LINE:
-            group = summary.group(job.replicated_job)
-            return group.queue if group is not None else "default"
+            return summary.queue_of(job)
     return ""
 
 
@@ -169,10 +168,6 @@ def _accelerators(summary: Summary) -> Mapping[str, int]:
         if group.accelerator:
             found[group.accelerator] = found.get(group.accelerator, 0) + group.whole
     return found
-
-
-Where: TypeAlias = tuple[str, str]
-"""A cluster and an accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +184,8 @@ class Holdings:
     """All parts, by cluster and accelerator."""
 
     def __init__(self) -> None:
-        self._parts: dict[Where, dict[str, Holding]] = {}
-        self._where: dict[str, Sequence[Where]] = {}
+        self._parts: dict[Key, dict[str, Holding]] = {}
+        self._where: dict[str, Sequence[Key]] = {}
         self.versions: Counter[str] = Counter()
         """Counts changes by cluster."""
 
@@ -210,26 +205,21 @@ class Holdings:
         if not parts:
             del self._where[key]
 
-    def at(self, where: Where, scope: Scope) -> list[Holding]:
+    def at(self, where: Key, scope: Scope) -> list[Holding]:
         """Return the parts of a cluster and an accelerator, of HyperJobs that a visitor may see."""
         there = self._parts.get(where, {})
         return [part for key, part in there.items() if scope.includes(key.partition("/")[0])]
 
 
-def parts_of(row: Row) -> dict[Where, Holding]:
+def parts_of(row: Row) -> dict[Key, Holding]:
     """Return the parts of a HyperJob by cluster and accelerator."""
-    found: dict[Where, Holding] = {}
-    summary = row.summary
-    for job in summary.jobs:
-        accelerator, number = summary.accelerators(job)
-        if not number or not job.cluster or job.has_ended:
-            continue
-        group = summary.group(job.replicated_job)
-        before = found.get((job.cluster, accelerator))
+    found: dict[Key, Holding] = {}
+    for job, where, number in takes(row.summary):
+        before = found.get(where)
         runs = number if has_started(job) else 0
-        found[job.cluster, accelerator] = Holding(
+        found[where] = Holding(
             key=row.key,
-            queue=group.queue if group is not None else "default",
+            queue=row.summary.queue_of(job),
             running=runs + (before.running if before else 0),
             reserved=number - runs + (before.reserved if before else 0),
         )

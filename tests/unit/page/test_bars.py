@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.client.usage import ClusterUse, QueueUse, tree_of
+from hyperjob.client.usage import ClusterUse, QueueUse, Tally, tree_of
 from hyperjob_page.pages.fleet import CardCache, ClusterCard, card_of
 from hyperjob_page.pages.queues import QueueBar, nodes
 from hyperjob_page.rows import Holding, Holdings, QueueLines, Row, parts_of, row_of
@@ -143,6 +143,15 @@ def test_a_hyperjob_holds_what_its_unfinished_sub_jobs_have_on_a_cluster() -> No
     for group in raw["spec"]["replicatedJobs"]:
         del group["templateSpec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
     assert parts_of(row_of(raw)) == {}
+
+
+def test_a_sub_job_with_a_part_of_its_pods_holds_their_accelerators_alone_as_in_top() -> None:
+    whole = row()
+    ((where, held),) = parts_of(whole).items()
+    assert held.running == Tally.of([whole.summary]).taken[where] == 64
+    part = row(j0={"pods": 4, "running": 3})
+    ((where, held),) = parts_of(part).items()
+    assert held.running == Tally.of([part.summary]).taken[where] == 60
 
 
 def test_holdings_count_a_version_for_each_cluster_that_a_hyperjob_leaves_or_enters() -> None:
