@@ -99,6 +99,11 @@ class Summary:
         return printable(self.annotations.get(ARGUMENTS, "")).replace("\n", " ")
 
     @property
+    def placed(self) -> list[JobStatus]:
+        """Return the sub-jobs that are on a cluster and have not ended."""
+        return [job for job in self.jobs if job.cluster and not job.has_ended]
+
+    @property
     def without_sub_jobs(self) -> list[Group]:
         """Return the replicated jobs of which the controller has not made any sub-job yet."""
         made = {job.replicated_job for job in self.jobs}

@@ -79,9 +79,9 @@ class Tally:
 
 def takes(summary: Summary) -> Iterator[tuple[JobStatus, Key, int]]:
     """Yield each unfinished sub-job on a cluster, with cluster, accelerator and their number."""
-    for job in summary.jobs:
+    for job in summary.placed:
         accelerator, number = summary.accelerators(job)
-        if number and job.cluster and not job.has_ended:
+        if number:
             if runs_in_part(job):
                 number = -(-number * job.running // job.pods)
             yield job, (job.cluster, accelerator), number

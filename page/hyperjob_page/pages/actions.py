@@ -4,6 +4,7 @@ Both use the visitor's own rights and the functions of the command line.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,17 +46,25 @@ VERBS: Final[Mapping[str, str]] = {
 _CHOICES: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The question before an action: `choices` are value and label of the field `target`."""
+    """The question before an action; `choices` are value and label of the field `target`."""
 
     action: str
-    title: str
+    name: str
     sentences: Sequence[str]
-    button: str
     choices: Sequence[tuple[str, str]] = ()
-    choice_label: str = ""
-    type_name: bool = False
+
+    @property
+    def label(self) -> str:
+        """Return the verb."""
+        return LABELS[self.action]
+
+    @property
+    def button(self) -> str:
+        """Return the verb and the name of the HyperJob."""
+        what = f"sub-jobs of {self.name}" if self.action == "migrate" else self.name
+        return f"{self.label} {what}"
 
 
 def available(summary: Summary) -> list[str]:
@@ -67,7 +76,7 @@ def available(summary: Summary) -> list[str]:
     found = ["resume" if summary.suspend else "suspend"]
     if not summary.suspend and summary.jobs:
         found.append("restart")
-    if any(job.cluster and not job.has_ended for job in summary.jobs):
+    if summary.placed:
         found.append("migrate")
     return [*found, "delete"]
 
@@ -75,66 +84,33 @@ def available(summary: Summary) -> list[str]:
 def confirmation(action: str, row: Row) -> Confirmation:
     """Return the question before an action, with its effect on this HyperJob."""
     summary = row.summary
-    question = partial(_question, action, summary.name)
+    question = partial(Confirmation, action, summary.name)
     match action:
         case "suspend":
-            return question(
-                "Suspend",
-                _stops_text(summary),
-                f"{_gives_back(row)} The HyperJob stays in the API server until it is resumed.",
-            )
+            stays = "The HyperJob stays in the API server until it is resumed."
+            return question([_stops_text(summary), f"{_gives_back(row)} {stays}"])
         case "resume":
-            return question(
-                "Resume",
-                f"It waits in queue {listed(row.queues) or 'default'} again and starts as"
-                " soon as the whole gang fits.",
+            text = (
+                f"It waits in queue {listed(row.queues) or 'default'} again and starts as soon as"
+                " the whole gang fits."
             )
+            return question([text])
         case "restart":
-            return question(
-                "Restart",
-                "The controller deletes the selected sub-jobs and creates them again, as"
-                " the next attempt. Their programs restart, from their last checkpoint if"
-                " they have one.",
-                choices=[("", "all sub-jobs"), *_job_choices(summary)],
-                choice_label="Restart",
+            text = (
+                "The controller deletes the selected sub-jobs and creates them again, as the next"
+                " attempt. Their programs restart, from their last checkpoint if they have one."
             )
+            return question([text], [("", "all sub-jobs"), *_job_choices(summary)])
         case "migrate":
-            return question(
-                "Move sub-jobs of",
-                "The controller deletes the selected sub-jobs and creates them on other"
-                " clusters; they do not return to their former clusters. They wait if no"
-                " other cluster has enough free resources.",
-                choices=_cluster_choices(summary),
-                choice_label="Move",
+            text = (
+                "The controller deletes the selected sub-jobs and creates them on other clusters;"
+                " they do not return to their former clusters. They wait if no other cluster has"
+                " enough free resources."
             )
+            return question([text], _cluster_choices(summary))
         case _:
-            return question(
-                "Delete",
-                _stops_text(summary),
-                "The deletion of the HyperJob and its status cannot be undone.",
-                type_name=True,
-            )
-
-
-def _question(
-    action: str,
-    name: str,
-    verb: str,
-    *sentences: str,
-    choices: Sequence[tuple[str, str]] = (),
-    choice_label: str = "",
-    type_name: bool = False,
-) -> Confirmation:
-    """Return a question whose title and button have the verb and the name of the HyperJob."""
-    return Confirmation(
-        action=action,
-        title=f"{verb} {name}?",
-        sentences=list(sentences),
-        button=f"{verb} {name}",
-        choices=list(choices),
-        choice_label=choice_label,
-        type_name=type_name,
-    )
+            gone = "The deletion of the HyperJob and its status cannot be undone."
+            return question([_stops_text(summary), gone])
 
 
 async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:
@@ -163,12 +139,12 @@ async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> 
 
 
 def _stops_text(summary: Summary) -> str:
-    living = [job for job in summary.jobs if job.cluster and not job.has_ended]
-    if not living:
+    number = len(summary.placed)
+    if not number:
         return "No sub-job is on a cluster."
-    clusters = sorted({job.cluster for job in living})
+    clusters = sorted({job.cluster for job in summary.placed})
     return (
-        f"The controller removes {len(living)} sub-job{'s' if len(living) != 1 else ''} from"
+        f"The controller removes {number} sub-job{'s' if number != 1 else ''} from"
         f" {listed(clusters)}; {summary.running_pods} running pods are stopped and lose the work"
         " since their last checkpoint."
     )
@@ -190,10 +166,7 @@ def _job_choices(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _cluster_choices(summary: Summary) -> list[tuple[str, str]]:
-    found: dict[str, int] = {}
-    for job in summary.jobs:
-        if job.cluster and not job.has_ended:
-            found[job.cluster] = found.get(job.cluster, 0) + 1
+    found = Counter(job.cluster for job in summary.placed)
     return [
         (cluster, f"away from {cluster} ({number} sub-job{'s' if number != 1 else ''})")
         for cluster, number in sorted(found.items())

@@ -201,11 +201,7 @@ def row(phase: str = "Running", *, number: int = 0, **spec: Any) -> Row:
 
 def test_a_question_says_what_the_action_stops_and_gives_back() -> None:
     asked = confirmation("suspend", row())
-    assert (asked.title, asked.button, asked.type_name) == (
-        "Suspend train-0?",
-        "Suspend train-0",
-        False,
-    )
+    assert asked.button == "Suspend train-0"
     assert asked.sentences == [
         (
             "The controller removes 4 sub-jobs from cluster-000, cluster-001, cluster-002; 8"
@@ -220,11 +216,10 @@ def test_a_question_says_what_the_action_stops_and_gives_back() -> None:
     one = replace(alone, summary=replace(alone.summary, jobs=alone.summary.jobs[:1]))
     assert "removes 1 sub-job from cluster-000; 8" in confirmation("delete", one).sentences[0]
     deletion = confirmation("delete", row("Queued"))
-    assert deletion.type_name
-    assert deletion.title == "Delete train-0?"
+    assert deletion.button == "Delete train-0"
     assert deletion.sentences[0] == "No sub-job is on a cluster."
     resumed = confirmation("resume", row("Queued"))
-    assert (resumed.title, resumed.button) == ("Resume train-0?", "Resume train-0")
+    assert resumed.button == "Resume train-0"
     assert resumed.sentences == [
         "It waits in queue queue-0 again and starts as soon as the whole gang fits."
     ]
@@ -239,14 +234,14 @@ def test_a_question_offers_the_sub_jobs_or_clusters_that_can_be_chosen() -> None
         "train-0-trainer-0",
         "train-0-trainer-0, Queued",
     )
-    assert (restart.choice_label, restart.title) == ("Restart", "Restart train-0?")
+    assert (restart.label, restart.button) == ("Restart", "Restart train-0")
     move = confirmation("migrate", row())
     assert move.choices == [
         ("cluster-000", "away from cluster-000 (2 sub-jobs)"),
         ("cluster-001", "away from cluster-001 (1 sub-job)"),
         ("cluster-002", "away from cluster-002 (1 sub-job)"),
     ]
-    assert (move.choice_label, move.button) == ("Move", "Move sub-jobs of train-0")
+    assert (move.label, move.button) == ("Move", "Move sub-jobs of train-0")
     assert confirmation("restart", row("Completed")).choices == [("", "all sub-jobs")]
     assert confirmation("migrate", row("Completed")).choices == []
 
