@@ -54,7 +54,7 @@ class Tally:
         return tally
 
     def count(self, summary: Summary, *, times: int = 1) -> None:
-        """Count a HyperJob; with -1, one that was counted with the same status no more."""
+        """Count a HyperJob; with `times` -1, take back its count, by the same status."""
         for job, key, number in takes(summary):
             _add(self.taken, key, times * number)
             if not has_started(job):

@@ -217,12 +217,10 @@ def test_a_question_says_what_the_action_stops_and_gives_back() -> None:
     assert "removes 1 sub-job from cluster-000; 8" in confirmation("delete", one).sentences[0]
     deletion = confirmation("delete", row("Queued"))
     assert deletion.button == "Delete train-0"
-    assert deletion.sentences[0] == "No sub-job is on a cluster."
+    assert "No sub-job is on a cluster." in deletion.sentences
     resumed = confirmation("resume", row("Queued"))
     assert resumed.button == "Resume train-0"
-    assert resumed.sentences == [
-        "It waits in queue queue-0 again and starts as soon as the whole gang fits."
-    ]
+    assert "queue queue-0 again and starts as soon as the whole gang" in resumed.sentences[0]
 
 
 def test_a_question_offers_the_sub_jobs_or_clusters_that_can_be_chosen() -> None:
