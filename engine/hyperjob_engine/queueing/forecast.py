@@ -3,8 +3,9 @@
 The expected ends of running HyperJobs give the time at which the head of a line has room. An end
 comes from the first of these that is known: the steps left and the speed that the program reports,
 `templateSpec.runningEstimate`, the default of the queue, what earlier runs took that were longer
-than it has run by now, `activeDeadlineSeconds`, which also bounds the others. A HyperJob without
-any of them counts as endless. No decision depends on an expected end: none waits longer for a
+than it has run by now, `activeDeadlineSeconds`, which also bounds the others. Before a HyperJob
+runs, what is left of its work with its alternatives comes first. One without any of them counts as
+endless. No decision depends on an expected end: none waits longer for a
 wrong one.
 """
 
@@ -37,6 +38,8 @@ def running_time(
     state: QueueState, unit: QueuedHyperJob, ran: timedelta = timedelta()
 ) -> tuple[timedelta, str] | None:
     """Return how long a HyperJob that has `ran` so long is expected to run, and the source."""
+    if unit.remaining is not None and not unit.since:
+        return unit.remaining, "what is left of its work"
     if unit.estimate is not None:
         return unit.estimate, "its estimate"
     queues, known = {part.queue for part in unit.parts}, state.usage.tree.queues

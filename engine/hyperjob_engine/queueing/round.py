@@ -282,13 +282,10 @@ class _Round:
             if alone or not each.beyond
         ]
         trials = [state.shapes.pending(each) for each in variants]
-        timed = all(each.remaining is not None for each in variants)
         if unit.elastic:
             place, why = largest(trials, lambda each: isinstance(self._nominate(each), Grant))
         else:
-            place, why = best(
-                [self._option(*each, timed=timed) for each in zip(variants, trials, strict=True)]
-            )
+            place, why = best(list(map(self._option, variants, trials)))
         choose(state, variants[place], why, now=self.now)
         # Those of the shape that it leaves are candidates too: they choose as it does.
         if trials[place].shape is not waiting.shape:
@@ -297,15 +294,15 @@ class _Round:
                 heapq.heappush(firsts, following)
         return trials[place]
 
-    def _option(self, unit: QueuedHyperJob, trial: Pending, *, timed: bool) -> Option:
+    def _option(self, unit: QueuedHyperJob, trial: Pending) -> Option:
         """Return what this round knows of a HyperJob with other alternatives."""
         room = isinstance(self._nominate(trial), Grant)
         starts = self.now if room else None
-        if timed and not room:
-            start = self._timeline().earliest(trial)
-            starts = start.at if start is not None and not start.overdue else None
         gang = gang_of(trial.parts, trial.shape.needs, self.state.usage)
         possible = room or self._will_go(gang, trial)
+        if possible and not room and unit.remaining is not None:
+            start = self._timeline().earliest(trial)
+            starts = start.at if start is not None and not start.overdue else None
         return Option(room=room, possible=possible, starts=starts, remaining=unit.remaining)
 
     def _timeline(self) -> CapacityTimeline:

@@ -1,6 +1,8 @@
 """Which alternatives a round of the queue engine chooses for a HyperJob that holds nothing."""
 
-from dataclasses import replace
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,12 +13,15 @@ from hypothesis import strategies as st
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.choose import Option, best
+from hyperjob_engine.queueing.read import template_of, unit_of
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
-from tests.unit.engine.builders import NOW, cluster
+from hyperjob_engine.resources import PODS
+from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed
 from tests.unit.engine.queueworld import LAG, queue
 
 HOUR = timedelta(hours=1)
@@ -112,110 +117,251 @@ def test_the_choice_among_options(options: list[Option], taken: int, why: Chosen
     assert best(options) == (taken, why)
 
 
+EXAMPLES = int(os.environ.get("HYPERJOB_CHOICES", "150"))
 TYPES = ("a", "b", "c")
+STEPS = 36000
+SPEEDS = (1, 2, 4, 5, 8, 10)
 
 
-def part(name: str, kind: str, number: int) -> QueuedSubJob:
-    request = PlacementRequest(name=name, group="t", demand={kind: number * NANO})
-    return QueuedSubJob(queue="default", request=request)
+@dataclass(frozen=True)
+class Shape:
+    """An alternative: sub-jobs of a size on a type, its measured speed, and earlier runs of it."""
+
+    kind: str
+    size: int
+    number: int
+    speed: int | None
+    runs: tuple[int, ...]
+
+    @property
+    def overlay(self) -> Object:
+        amounts = {self.kind: str(self.size)}
+        resources = {"requests": amounts, "limits": amounts}
+        containers = [{"name": "main", "resources": resources}]
+        tasks = [{"name": "worker", "template": {"spec": {"containers": containers}}}]
+        return {"replicas": self.number, "templateSpec": {"tasks": tasks}}
 
 
-def unit(name: str, kind: str, size: int, number: int, hours: int) -> QueuedHyperJob:
-    return QueuedHyperJob(
-        key=f"ns/{name}",
-        created=f"2026-01-02T03:00:0{name}Z",
-        minimum=number,
-        parts=tuple(part(f"{name}-{each}", kind, size) for each in range(number)),
-        estimate=hours * HOUR,
-        remaining=hours * HOUR,
-    )
+@dataclass(frozen=True)
+class Waits:
+    """A HyperJob that waits with alternatives, and what it has trained of its steps, if it said."""
+
+    shapes: tuple[Shape, ...]
+    step: int | None
+
+    def raw(self, name: str, *, chosen: int | None = None, **status: Any) -> Object:
+        """Make the HyperJob; `chosen`: it has that alternative."""
+        many = [{"name": str(at), **each.overlay} for at, each in enumerate(self.shapes)]
+        if chosen is not None:
+            taken = {"replicatedJob": "t", "name": str(chosen), "reason": "First", "message": "m"}
+            status["alternatives"] = [taken]
+        made = hyperjob(group("t", gpus=1, alternatives=many), name=name, status=status)
+        image = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"]
+        image["containers"][0] = {"name": "main", "image": name}
+        made["metadata"] |= {
+            "uid": f"uid of {name}",
+            "creationTimestamp": f"2026-01-02T03:00:0{name}Z",
+        }
+        return made
+
+    def now(self, name: str) -> Object:
+        status: Object = {}
+        if self.step is not None:
+            status["training"] = {"step": self.step, "steps": STEPS}
+            status["speeds"] = [
+                {"alternatives": f"t={at}", "stepsPerSecond": str(each.speed)}
+                for at, each in enumerate(self.shapes)
+                if each.speed is not None
+            ]
+        return self.raw(name, **status)
+
+    def left(self, at: int) -> timedelta | None:
+        """Say by hand how long it still runs with an alternative."""
+        shape, part = self.shapes[at], 1.0 if self.step is None else 1 - self.step / STEPS
+        if shape.speed is not None and self.step is not None:
+            return timedelta(seconds=STEPS * part / shape.speed)
+        return sorted(shape.runs)[len(shape.runs) // 2] * part * HOUR if shape.runs else None
 
 
-def with_options(options: list[tuple[str, int, int, int]], name: str) -> QueuedHyperJob:
-    """Make a waiting HyperJob of alternatives (type, size, number of sub-jobs, hours)."""
-    variants = tuple(
-        replace(unit(name, *each), choice=(("t", str(place)),))
-        for place, each in enumerate(options)
-    )
-    return replace(variants[0], variants=variants if len(variants) > 1 else ())
+@dataclass(frozen=True)
+class Runs:
+    """A HyperJob that has run for some hours on a cluster, and earlier runs of its template."""
+
+    cluster: int
+    size: int
+    ran: int
+    runs: tuple[int, ...]
+
+
+def completed(raw: Object, took: int, number: int) -> Object:
+    """Make an earlier run of a HyperJob that took so many hours, in the order of `number`."""
+    raw["metadata"]["uid"] = f"run {number:03}"
+    ended = rfc3339(NOW - 9 * HOUR + number * timedelta(minutes=1))
+    raw["status"] |= {
+        "state": {"phase": "Completed", "lastTransitionTime": ended},
+        "goodput": {"milliseconds": {"productive": took * 3600_000}},
+    }
+    return raw
+
+
+def expected(runs: Sequence[int], ran: int) -> int | None:
+    longer = sorted(took for took in runs if took > ran)
+    return longer[len(longer) // 2] if longer else None
 
 
 def starts_at(
-    free: dict[str, int], kinds: dict[str, str], ends: list[tuple[datetime, str, int]], want: Any
+    free: dict[str, int],
+    kinds: dict[str, str],
+    ends: list[tuple[datetime, str, int]],
+    shape: Shape,
 ) -> datetime | None:
     """Try all moments: when do so many sub-jobs of a size have room on clusters of a type?"""
-    kind, size, number, _ = want
     for moment in sorted({NOW, *(at for at, _, _ in ends)}):
         left = dict(free)
         for at, where, amount in ends:
-            left[where] += amount if at <= moment and at > NOW else 0
-        if sum(left[name] // size for name in left if kinds[name] == kind) >= number:
+            left[where] += amount if at <= moment else 0
+        if room_for(left, kinds, shape):
             return moment
     return None
 
 
-wishes = st.lists(
-    st.tuples(
-        st.sampled_from(TYPES), st.sampled_from([2, 4, 8]), st.integers(1, 3), st.integers(1, 12)
-    ),
-    min_size=1,
-    max_size=3,
+def room_for(free: dict[str, int], kinds: dict[str, str], shape: Shape) -> bool:
+    places = sum(free[name] // shape.size for name in free if kinds[name] == shape.kind)
+    return places >= shape.number
+
+
+def taken_by_hand(
+    waits: Waits,
+    free: dict[str, int],
+    whole: dict[str, int],
+    kinds: dict[str, str],
+    ends: list[tuple[datetime, str, int]],
+) -> int:
+    """Choose by the expected ends of all alternatives that can ever run, else by room and order."""
+    able = [at for at, each in enumerate(waits.shapes) if room_for(whole, kinds, each)]
+    lefts = {at: waits.left(at) for at in able}
+    if len(able) > 1 and all(each is not None for each in lefts.values()):
+        starts = {at: starts_at(free, kinds, ends, waits.shapes[at]) for at in able}
+        timed = [
+            (start + left, at)
+            for at in able
+            if (start := starts[at]) is not None and (left := lefts[at]) is not None
+        ]
+        if timed:
+            return min(timed)[1]
+    now = [at for at in able if room_for(free, kinds, waits.shapes[at])]
+    return next(iter(now or able), 0)
+
+
+past = st.lists(st.integers(1, 12), max_size=2).map(tuple)
+shapes = st.builds(
+    Shape,
+    kind=st.sampled_from(TYPES),
+    size=st.sampled_from([2, 4, 8]),
+    number=st.integers(1, 3),
+    speed=st.sampled_from([None, *SPEEDS]),
+    runs=past,
 )
-held = st.tuples(st.integers(0, 3), st.sampled_from([2, 4, 8]), st.integers(1, 12))
+waiting_ones = st.builds(
+    Waits,
+    shapes=st.lists(shapes, min_size=2, max_size=3).map(tuple),
+    step=st.sampled_from([None, 0, STEPS // 2, STEPS // 2]),
+)
+running_ones = st.builds(
+    Runs,
+    cluster=st.integers(0, 3),
+    size=st.sampled_from([2, 4, 8]),
+    ran=st.integers(0, 6),
+    runs=past,
+)
 
 
-@settings(max_examples=300)
+@settings(max_examples=EXAMPLES)
 @given(
     sizes=st.lists(
         st.tuples(st.sampled_from(TYPES), st.sampled_from([4, 8, 16])), min_size=4, max_size=4
     ),
-    running=st.lists(held, min_size=3, max_size=3),
-    waiting=st.lists(wishes, min_size=3, max_size=3),
+    running=st.lists(running_ones, min_size=3, max_size=3),
+    waiting=st.lists(waiting_ones, min_size=3, max_size=3),
 )
 def test_the_choice_is_that_of_all_moments_and_alternatives_tried_one_by_one(
-    sizes: list[tuple[str, int]],
-    running: list[tuple[int, int, int]],
-    waiting: list[list[tuple[str, int, int, int]]],
+    sizes: list[tuple[str, int]], running: list[Runs], waiting: list[Waits]
 ) -> None:
+    """Speeds were measured, and completed runs of templates and of the queue say when others end.
+
+    HYPERJOB_CHOICES is the number of cases, 150 unless set.
+    """
     kinds = {f"c{place}": kind for place, (kind, _) in enumerate(sizes)}
     whole = {f"c{place}": number for place, (_, number) in enumerate(sizes)}
-    free, ends = dict(whole), []
     state = new_state(Settings(lag=LAG))
     set_queues(state, [queue("default")])
-    for place, (where, size, hours) in enumerate(running):
-        name, job = f"c{where}", str(place)
-        if free[name] < size:
+    took: list[int] = []
+    for place, known in enumerate(running):
+        for each in known.runs:
+            raw = hyperjob(group("t", templateSpec=template(image=f"r{place}")))
+            state.past.note(completed(raw, each, len(took)))
+            took.append(each)
+    for place, waits in enumerate(waiting, start=3):
+        for at, shape in enumerate(waits.shapes):
+            for each in shape.runs:
+                raw = waits.raw(str(place), chosen=at)
+                state.past.note(completed(raw, each, len(took)))
+                took.append(each)
+    latest = took[-16:]
+    free, ends = dict(whole), []
+    for place, known in enumerate(running):
+        name, job = f"c{known.cluster}", str(place)
+        if free[name] < known.size:
             continue
-        free[name] -= size
-        ends.append((NOW + hours * HOUR, name, size))
-        known = replace(unit(job, kinds[name], size, 1, hours), since=rfc3339(NOW))
-        names = frozenset(each.name for each in known.parts)
-        known = replace(known, held=names, made=names, clusters={f"{job}-0": name})
-        update(state, known.key, known, now=NOW)
-    for place, options in enumerate(waiting, start=3):
-        update(state, f"ns/{place}", with_options(options, str(place)), now=NOW)
-    clusters = [
+        free[name] -= known.size
+        raw = hyperjob(group("t", templateSpec=template(image=f"r{place}")))
+        part = QueuedSubJob(
+            queue="default",
+            request=PlacementRequest(
+                name=f"{job}-0", group="t", demand={kinds[name]: known.size * NANO}
+            ),
+        )
+        held = frozenset({part.name})
+        made = QueuedHyperJob(
+            key=f"default/{job}",
+            minimum=1,
+            parts=(part,),
+            template=template_of(parse_hyperjob(raw)),
+            since=rfc3339(NOW - known.ran * HOUR),
+            held=held,
+            made=held,
+            clusters={part.name: name},
+        )
+        update(state, made.key, made, now=NOW)
+        hours = expected(known.runs, known.ran) or expected(latest, known.ran)
+        if hours is not None:
+            ends.append((NOW + (hours - known.ran) * HOUR, name, known.size))
+    clusters = tuple(
         replace(
             cluster(name, 0),
-            free={kinds[name]: free[name] * NANO},
-            allocatable={kinds[name]: whole[name] * NANO},
+            free={kinds[name]: free[name] * NANO, PODS: 99 * NANO},
+            allocatable={kinds[name]: whole[name] * NANO, PODS: 99 * NANO},
         )
         for name in whole
-    ]
+    )
+    for place, waits in enumerate(waiting, start=3):
+        seen = observed(waits.now(str(place)), clusters=clusters)
+        update(state, f"default/{place}", unit_of(seen, state.past.took), now=NOW)
     schedule(state, clusters, now=NOW)
-    for place, options in enumerate(waiting, start=3):
-        found = [starts_at(free, kinds, ends, each) for each in options]
-        expected = [
-            (at + each[3] * HOUR, number)
-            for number, (at, each) in enumerate(zip(found, options, strict=True))
-            if at is not None
-        ]
-        entry = state.entries[f"ns/{place}"]
-        taken = min(expected)[1] if expected else 0
-        assert entry.unit.parts == unit(str(place), *options[taken]).parts
-        starts = bool(expected) and found[taken] == NOW
-        assert bool(entry.holding) is starts
-        for each, where in entry.holding.values():
-            free[where] -= options[taken][1]
-            ends.append((NOW + options[taken][3] * HOUR, where, options[taken][1]))
-            assert each.request.demand == {kinds[where]: options[taken][1] * NANO}
+    for place, waits in enumerate(waiting, start=3):
+        taken = taken_by_hand(waits, free, whole, kinds, ends)
+        shape, entry = waits.shapes[taken], state.entries[f"default/{place}"]
+        assert dict(entry.unit.choice) == {"t": str(taken)}
+        assert bool(entry.holding) is room_for(free, kinds, shape)
+        left = waits.left(taken)
+        hours = expected(latest, 0)
+        ends_in = left if left is not None else None if hours is None else hours * HOUR
+        for part, where in entry.holding.values():
+            assert part.request.demand[kinds[where]] == shape.size * NANO
+            free[where] -= shape.size
+            if ends_in is not None:
+                ends.append((NOW + ends_in, where, shape.size))
+
+
+def template(*, image: str) -> Object:
+    return {"tasks": [{"name": "t", "template": {"spec": {"containers": [{"image": image}]}}}]}
