@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take long: the last one would keep one worker busy alone."""
     long = {item.path for item in items if any(map(item.get_closest_marker, ("long", "scenario")))}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: item.path not in long and "unit" in item.path.parts)
 
 
 def pytest_collection_finish() -> None:

@@ -5,10 +5,14 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from hyperjob_core.kube.resources import HYPERJOBS, key_of
 from hyperjob_core.registry import REGISTRY
 from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
+
+pytestmark = pytest.mark.long
 
 COUNT = 2000
 KEPT = 16

@@ -18,7 +18,6 @@ from tests.unit.engine.builders import (
     job,
     labels,
     observed,
-    policy,
     task,
     template,
     vcjob_status,
@@ -78,19 +77,6 @@ def test_a_master_stays_in_every_sub_job() -> None:
     assert [raw["spec"]["tasks"][0]["replicas"] for raw in made.jobs.values()] == [1, 1]
 
 
-def test_one_domain_waits_although_the_sum_would_fit() -> None:
-    made = world(auto(gpus=8), maxDomains=1)
-    made.settle()
-    assert made.jobs == {}
-    state = status_of(made)["state"]
-    assert (state["phase"], state["reason"]) == ("Pending", "InsufficientCapacity")
-    assert state["message"] == (
-        f"hj-trainer-0 needs 128 {GPU} in multiples of 8, 96 fit on 1 cluster (maxDomains 1):"
-        " a has room for 96; b has room for 56 but maxDomains 1 is used up"
-    )
-    assert plan(made.observe("hj")).waits_for_capacity
-
-
 def test_it_is_decided_with_the_capacity_of_the_day() -> None:
     made = world(clusters={"a": 100})
     made.settle()
@@ -146,24 +132,6 @@ def test_a_controller_killed_between_two_creations_completes_the_split(stale: bo
     assert sizes(made) == {"hj-trainer-0": ("a", 68), "hj-trainer-1": ("b", 60)}
 
 
-def test_nothing_is_decided_while_the_old_sub_jobs_are_being_deleted() -> None:
-    made = world()
-    made.settle()
-    status = status_of(made)
-    seen = observed(
-        made.hyperjobs["hj"],
-        job("hj-trainer-1", gpus=60, deleting=True),
-        policy("hj-trainer-1", cluster="b"),
-        clusters=(cluster("a", 100), cluster("b", 60)),
-    )
-    decided = plan(seen)
-    assert not [action for action in decided.actions if isinstance(action, CreateChild)]
-    assert decided.status is not None
-    assert [each["accelerators"] for each in decided.status["jobs"]] == [68, 60]
-    assert {each["reason"] for each in decided.status["jobs"]} == {"BeingDeleted"}
-    assert status["splitCount"] == 2
-
-
 def test_an_overflow_is_told() -> None:
     made = world(auto(clusterNames=["a"]))
     created = [a for a in plan(made.observe("hj")).actions if isinstance(a, CreateChild)]
@@ -171,13 +139,6 @@ def test_an_overflow_is_told() -> None:
         ("a", ""),
         ("b", f"a has room for 100 of 128 {GPU}"),
     ]
-
-
-def test_a_required_cluster_without_room_is_waited_for() -> None:
-    made = world(auto(clusterNames=["b"], clusterPolicy="Required"))
-    made.settle()
-    assert made.jobs == {}
-    assert "(clusterPolicy Required), 60 fit on 1 cluster" in status_of(made)["state"]["message"]
 
 
 def test_several_splits_are_made_together_or_not_at_all() -> None:

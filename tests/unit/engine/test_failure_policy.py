@@ -396,28 +396,6 @@ def test_a_sub_job_began_at_its_last_restart_and_else_with_its_hyperjob(
     assert told["retryTime"] == rfc3339(NOW + timedelta(seconds=wait))
 
 
-@pytest.mark.parametrize(("attempt", "wait"), [(0, 0), (1, 10), (2, 20)])
-def test_each_further_restart_of_a_failed_sub_job_waits_longer(attempt: int, wait: int) -> None:
-    entry = {
-        "name": "hj-trainer-0",
-        "replicatedJob": "trainer",
-        "index": 0,
-        "phase": "Running",
-        "attempt": attempt,
-        "retryTime": rfc3339(NOW - timedelta(seconds=1)),
-    }
-    raw = hyperjob(
-        group(replicas=1),
-        failurePolicy={"maxRestarts": 9},
-        status={"jobs": [entry], "restarts": attempt},
-    )
-    decided = plan(observed(raw, *failed(0, attempt=attempt), clusters=(A, B)))
-    assert decided.status is not None
-    (told,) = decided.status["jobs"]
-    assert told["attempt"] == attempt + 1
-    assert told["retryTime"] == rfc3339(NOW + timedelta(seconds=wait))
-
-
 @pytest.mark.parametrize(
     ("ends", "order"),
     [

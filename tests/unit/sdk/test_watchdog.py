@@ -16,6 +16,8 @@ from hyperjob.sdk import progress
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_engine.reasons.pods import diagnosed
 
+pytestmark = pytest.mark.long
+
 FILE = Path(sys.modules[progress.__module__].__file__ or "")
 
 PROGRAM = """
