@@ -1,8 +1,9 @@
 """The table of devices: which extended resources count accelerators, and which describe a part.
 
 A device that several pods share has companions: its memory, its cores, a share in per cent. They
-say how much of each counted device a pod gets, and are no devices themselves. Volcano asks no node
-for a companion that the node does not list. The rows are those of the device plugins of Volcano,
+say how much of each counted device a pod gets, and are no devices themselves. A companion that a
+node does not list is Volcano's to judge: some devices make its scheduler ignore it, and else its
+PodGroup says that the gang finds no nodes. The rows are those of the device plugins of Volcano,
 HAMi, NVIDIA and Ascend. A resource in no row counts as what it is: amounts of something.
 """
 

@@ -92,9 +92,9 @@ def largest(left: Resources, right: Resources) -> dict[str, int]:
 
 
 def is_asked(name: str, free: Resources) -> bool:
-    """Return whether Volcano asks a node or a cluster with `free` for a resource.
+    """Return whether a node or a cluster with `free` is asked for a resource.
 
-    It does not for a part of a shared device that no node lists: that is absent here, or below zero
+    It is not for a part of a shared device that no node lists: that is absent here, or below zero
     once pods with such a part are counted. A device class is not known where none is listed.
     """
     if name.startswith(DEVICE_CLASS):

@@ -356,7 +356,7 @@ def unreported(observed: Observed, sub_job: SubJob, *, parts: bool) -> list[str]
     """Return the resources of a sub-job that no cluster reports, of those that a vcjob has.
 
     Volcano Global's capacity plugin lets a queue use none of them. With `parts` these are parts of
-    shared devices, which Volcano's scheduler ignores, else all others.
+    shared devices, which Volcano's scheduler may ignore, else all others.
     """
     known = [each.allocatable for each in observed.clusters if each.allocatable.keys() - {PODS}]
     asked = sorted(sub_job.size.demand.keys() - {PODS}) if known else []
