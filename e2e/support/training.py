@@ -196,29 +196,27 @@ async def moves_from_a_lost_cluster(
 async def takes_another_alternative(
     scenario: Scenario, documents: list[Object], *, interval: int
 ) -> None:
-    """Lose the cluster of a training: it goes on from its checkpoint in the two of another shape.
+    """Lose the cluster of a training on H100: it goes on from its checkpoint in two of A100.
 
     It has one sub-job in the first alternative, and two in the second.
     """
     first, *others = list(scenario.world.members)
     made = training(documents, **ENDLESS, SCENARIO=scenario.namespace)
     name, (group,) = made[-1]["metadata"]["name"], made[-1]["spec"]["replicatedJobs"]
-    group |= {
-        "clusterPolicy": "Required",
-        "clusterNames": [first],
-        "alternatives": [
-            {"name": "large", "replicas": 1},
-            {"name": "small", "replicas": 2, "clusterNames": others},
-        ],
-    }
+    (task,) = group["templateSpec"]["tasks"]
+    group["alternatives"] = []
+    for kind, replicas in (("h100", 1), ("a100", 2)):
+        nodes = {"name": task["name"], "template": {"spec": {"nodeSelector": {"gpu": kind}}}}
+        shape = {"name": kind, "replicas": replicas, "templateSpec": {"tasks": [nodes]}}
+        group["alternatives"].append(shape)
     await scenario.apply(*made)
     await _saves_again(scenario)
     found = await scenario.until(
         HYPERJOBS, name, lambda now: bool(_speeds_of(now or {})), what="at a measured speed"
     )
-    assert set(_speeds_of(found)) == {"trainer=large"}
+    assert set(_speeds_of(found)) == {"trainer=h100"}
     assert set(clusters_of(found).values()) == {first}
-    assert alternatives_of(found) == {"trainer": ("large", "FirstWithRoom")}
+    assert alternatives_of(found) == {"trainer": ("h100", "FirstWithRoom")}
     async with unreachable(scenario, first):
         kill(scenario, f"{name}-trainer-0")
         found = await scenario.until(
@@ -226,7 +224,7 @@ async def takes_another_alternative(
         )
         begun = await _begun(scenario, 1, without=first)
     assert set(clusters_of(found).values()) == set(others)
-    assert alternatives_of(found) == {"trainer": ("small", "FirstWithRoom")}
+    assert alternatives_of(found) == {"trainer": ("a100", "FirstWithRoom")}
     assert begun.start > 0, begun
     assert 0 <= begun.lost <= interval, begun
     await scenario.kubectl("delete", "hyperjob", name)
