@@ -18,6 +18,7 @@ from hyperjob.client.plan.snapshot import Snapshot, admitting, read_snapshot
 from hyperjob.table import indented, table
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.table import write
 from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, QUEUES
 from hyperjob_core.text import once
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
@@ -195,6 +196,7 @@ def value(judgement: Judgement) -> Object:
         "errors": list(judgement.errors),
         "warnings": list(judgement.warnings),
         "queues": [_queue_value(judgement, name) for name in judgement.queues],
+        **_chosen(judgement),
         **_position(judgement),
         **expected_start_value(judgement.expected),
         "jobs": [
@@ -227,6 +229,9 @@ def _remarks(judgement: Judgement) -> list[Text]:
     lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
     if judgement.expectation:
         lines.append(Text(judgement.expectation))
+    for group in judgement.chosen:
+        of = f"{group.bounds} sub-jobs" if group.bounds else "its alternatives"
+        lines.append(Text(f"{group.name} takes, of {of}, {group.choice}"))
     waits = judgement.verdict is not Verdict.FITS
     for name, text in judgement.queues.items():
         share = judgement.shares.get(name)
@@ -247,6 +252,15 @@ def _queue_value(judgement: Judgement, name: str) -> Object:
             "share": amount_only(share.resource, share.entitled),
         }
     return found
+
+
+def _chosen(judgement: Judgement) -> Object:
+    found = [
+        write(each.alternative) | ({"sizes": each.bounds} if each.bounds else {})
+        for each in judgement.chosen
+        if each.alternative is not None
+    ]
+    return {"alternatives": found} if found else {}
 
 
 def _position(judgement: Judgement) -> Object:

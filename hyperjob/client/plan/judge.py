@@ -225,7 +225,8 @@ class Judgement:
 
     With built-in queues, `shares` are the shares of its queues once it runs, and `waits_in` is its
     place in a queue. `expected` is its expected start, if running HyperJobs have estimates, and
-    `expectation` is the text for it.
+    `expectation` is the text for it. `chosen` are the replicatedJobs with their alternative, or
+    their number of sub-jobs within bounds up to which it may grow.
     """
 
     namespace: str
@@ -240,6 +241,7 @@ class Judgement:
     waits_in: LinePosition | None = None
     expected: ExpectedStart | None = None
     expectation: str = ""
+    chosen: Sequence[summary.Group] = ()
     pieces: Sequence[Piece] = ()
 
     def __repr__(self) -> str:
@@ -330,10 +332,13 @@ def _judged(
         message = string(state.get("message"))
     start = (decided.status or {}).get("expectedStart") if verdict is Verdict.WAITS else None
     expected = table.read(ExpectedStart, start)
+    raw = rehearsal.get(HYPERJOBS, f"{judgement.namespace}/{judgement.name}") or {}
+    groups = summary.read({**raw, "status": decided.status or {}}).groups
     return replace(
         judgement,
         verdict=verdict,
         message=message,
+        chosen=[each for each in groups if each.alternative is not None],
         queues=queues,
         shares=shares,
         waits_in=line,

@@ -234,6 +234,18 @@ def test_a_plan_takes_the_alternative_that_can_run(tmp_path: Path, admission: st
         ("Waits", [""]),
     ]
     assert "of its alternatives this is about trainer=one" in found[2]["message"]
+    assert [each["alternatives"][0]["name"] for each in found[:2]] == ["one", "two"]
+
+
+def test_a_plan_says_the_number_of_sub_jobs_and_up_to_which_it_may_grow(tmp_path: Path):
+    clusters = tmp_path / "clusters.yaml"
+    nodes = [{"count": 3, "allocatable": {"cpu": 9, GPU: 8}}]
+    clusters.write_text(yaml.safe_dump({"clusters": [{"name": "a", "nodes": nodes}]}))
+    first = job("first", gpus=8, minReplicas=1, maxReplicas=4)
+    (size,) = judged(run(tmp_path, first, clusters=clusters))[0]["alternatives"]
+    assert (size["name"], size["reason"], size["sizes"]) == ("3", "LargestWithRoom", "1 to 4")
+    shown = run(tmp_path, first, clusters=clusters, form="table").output
+    assert "trainer takes, of 1 to 4 sub-jobs, 3: it is the largest number" in shown
 
 
 def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_path: Path):
