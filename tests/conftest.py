@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from hyperjob_core.kube.client import Kube
 from tests.support.controlplane import ControlPlane
@@ -29,6 +30,8 @@ search = settings(deadline=None, max_examples=400, suppress_health_check=[Health
 settings.register_profile("search", search)
 settings.register_profile("same", search, derandomize=True, max_examples=50)
 settings.load_profile("same")
+# Hypothesis draws constants of the modules that are loaded, which differ by the tests before.
+providers.is_local_module_file = lambda _: False  # type: ignore[attr-defined, assignment]
 
 
 def pytest_configure(config: pytest.Config) -> None:
