@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hyperjob_core.api.field import SPEC, FieldError, Path, forbidden, invalid
+from hyperjob_core.api.limits import MAX_ALL_TASKS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.trainer import (
     CLUSTER_RUNTIME_KIND,
@@ -91,6 +92,8 @@ def _check_trainer(spec: Object, policy: Object, nodes: int, refusals: Refusals)
     trainer = mapping(spec.get("trainer"))
     if nodes < 1:
         refusals.value("trainer.numNodes", nodes, "a HyperJob has at least one node")
+    if nodes > MAX_ALL_TASKS and "mpi" not in policy:  # each is a task
+        refusals.value("trainer.numNodes", nodes, f"it has at most {MAX_ALL_TASKS:,} nodes")
     processes, known = trainer.get("numProcPerNode"), _COUNTED if "torch" in policy else ()
     if processes not in (None, *known) and count(processes) < 1:
         text = ", or ".join(["must be at least 1", *known])

@@ -304,6 +304,7 @@ NODES = {"numNodes": 2}
         ),
         (trainjob(), runtime("t", job("trainer", hostname="x")), "spec.runtimeRef", "hostname"),
         (trainjob(trainer={"numNodes": 0}), runtime(), "spec.trainer.numNodes", "at least one"),
+        (trainjob(trainer={"numNodes": 2**31}), runtime(), "spec.trainer.numNodes", "at most 5,"),
         (
             trainjob(trainer={"numProcPerNode": 0}),
             runtime(),
