@@ -1,7 +1,8 @@
 """Growth: HyperJobs that run take more sub-jobs in room that no other HyperJob could start with.
 
 A round asks after all that can start have started. One world starts again as a whole to grow: it
-does so only if it gains more than twice what the restart costs, and at most once in `grows_after`.
+does so only if it gains more than twice what the restart costs, beyond what it would like 32 times
+as much, since others may take that back at any time, and at most once in `grows_after`.
 What a HyperJob gave up for another one it takes back `grows_after` later at the earliest. While
 another queue waits for room, a HyperJob grows only within the share of its own, and one world not
 beyond what it would like while any other waits: what it takes there others take back at any time.
@@ -27,6 +28,7 @@ from hyperjob_engine.queueing.workload import Entry, Larger, QueuedHyperJob, Sha
 _GRANTED: Final = timedelta(seconds=10)
 """For so long a granted size that the status does not have yet keeps its room from others."""
 _GAIN: Final = 2
+_GAIN_BEYOND: Final = 32
 _WAITS: Final = frozenset({WaitCode.CAPACITY, WaitCode.GUARANTEE, WaitCode.BEHIND})
 
 
@@ -84,7 +86,8 @@ def is_worth(entry: Entry, size: Larger, *, left: timedelta, now: datetime) -> b
     before took, and the work since the last save.
     """
     cost = (entry.unit.restart or timedelta()) + unsaved(entry, now=now)
-    return left * (1 - 1 / max(size.pace, 1)) > _GAIN * cost
+    gain = _GAIN_BEYOND if size.beyond else _GAIN
+    return left * (1 - 1 / max(size.pace, 1)) > gain * cost
 
 
 def _left(state: QueueState, entry: Entry, *, now: datetime) -> timedelta:

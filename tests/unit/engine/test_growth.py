@@ -111,9 +111,11 @@ def test_without_queue_admission_it_grows_too() -> None:
     assert dict(verdict_of(state, KEY).grows_to) == {"trainer": "4"}
 
 
-def one_world(*, ran: timedelta, start: timedelta, resized: float = 99) -> QueuedHyperJob:
+def one_world(
+    *, ran: timedelta, start: timedelta, resized: float = 99, wish: int = 4
+) -> QueuedHyperJob:
     """Make one world of two sub-jobs, of four, that has run for so long and began in `start`."""
-    queued = unit_of(running(2, most=4, step=70, resized=resized, **SAVES))
+    queued = unit_of(running(2, most=4, wish=wish, step=70, resized=resized, **SAVES))
     assert queued is not None
     return replace(queued, since=rfc3339(NOW - ran), restart=start)
 
@@ -123,6 +125,16 @@ def one_world(*, ran: timedelta, start: timedelta, resized: float = 99) -> Queue
     [
         pytest.param(one_world(ran=HOUR, start=timedelta(minutes=1)), 4, id="it gains enough"),
         pytest.param(one_world(ran=HOUR, start=timedelta(minutes=16)), None, id="slow to start"),
+        pytest.param(
+            one_world(ran=9 * HOUR, start=timedelta(minutes=8), wish=2),
+            4,
+            id="much beyond its wish",
+        ),
+        pytest.param(
+            one_world(ran=9 * HOUR, start=timedelta(minutes=9), wish=2),
+            None,
+            id="not much beyond it",
+        ),
         pytest.param(
             one_world(ran=timedelta(minutes=9), start=timedelta(seconds=1)), None, id="just begun"
         ),
