@@ -411,7 +411,9 @@ class Admission:
         if self._queues_changed if state.known else self._caches.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
-        if not (state.lines or state.index.missing or state.index.growing or follows):
+        # Shares are of what the clusters have, and metrics show them while no HyperJob waits.
+        counted = state.shares.total
+        if counted and not (state.lines or state.index.missing or state.index.growing or follows):
             return
         clusters = self._reservations.clusters(now=now)
         forecast_failed = partial(self._wall.failed, Place.FORECAST)

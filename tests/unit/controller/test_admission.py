@@ -9,6 +9,7 @@ import pytest
 
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.caches import Caches
+from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
@@ -128,6 +129,15 @@ async def test_a_state_that_begins_anew_counts_the_pods_of_stopped_sub_jobs_on()
             while not admission.known:  # noqa: ASYNC110 - the engine sends no event
                 await asyncio.sleep(0)
         assert admission.state.usage.used("default") == {GPU: 8}
+
+
+async def test_a_new_leader_knows_what_queues_share_while_no_hyperjob_waits() -> None:
+    server = ApiServer()
+    server.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    async with leading(server, Free(8)) as (admission, _), asyncio.timeout(30):
+        while not admission.state.shares.total:  # noqa: ASYNC110 - the engine sends no event
+            await asyncio.sleep(0)
+        assert admission.state.usage.tree.entitled(GPU)["default"] == 16 * NANO
 
 
 def one(name: str) -> Object:
