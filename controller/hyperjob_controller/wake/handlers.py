@@ -257,23 +257,23 @@ class Handlers:
     def _claim_template(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
         """Request passes of the HyperJobs whose pods get devices by a ResourceClaimTemplate."""
         namespace, _, name = key_of(new or old or {}).rpartition("/")
-        for obj in self._caches.hyperjobs.items() if not _same(old, new, (("spec",),)) else ():
-            templates = (
-                at(each, "templateSpec") for each in objects(at(obj, "spec", "replicatedJobs"))
-            )
-            is_named = any(name in claim_templates_of(mapping(each)) for each in templates)
-            if is_named and at(obj, "metadata", "namespace") == namespace:
-                self._queue.add(key_of(obj))
+        if not _same(old, new, (("spec",),)):
+            self._naming(lambda template: name in claim_templates_of(template), namespace)
 
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
             self._memory.admission.priorities_changed()
-        if kind is EventType.MODIFIED:
-            return
-        name = at(new or old, "metadata", "name")
+        if kind is not EventType.MODIFIED:
+            name = at(new or old, "metadata", "name")
+            self._naming(lambda template: template.get("priorityClassName") == name)
+
+    def _naming(self, names: Callable[[Object], bool], namespace: str = "") -> None:
+        """Request passes of the HyperJobs with a template that names an object."""
         for obj in self._caches.hyperjobs.items():
             jobs = objects(at(obj, "spec", "replicatedJobs"))
-            if any(at(each, "templateSpec", "priorityClassName") == name for each in jobs):
+            if namespace in ("", at(obj, "metadata", "namespace")) and any(
+                names(mapping(each.get("templateSpec"))) for each in jobs
+            ):
                 self._queue.add(key_of(obj))
 
 
