@@ -19,6 +19,7 @@ from hyperjob.cli.install.common import (
     kubeconfig_option,
     output_option,
 )
+from hyperjob.cli.kubectl.access import server_flags
 from hyperjob.client import restored
 from hyperjob.client.restored import Difference, Report
 from hyperjob_core.kube.errors import KubeError
@@ -58,7 +59,7 @@ def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None
             return replace(found, findings=(*found.findings, agree))
 
     report = end(run(), failure=_CannotLookError)
-    flags = view.server_flags(kubeconfig, context)
+    flags = server_flags(kubeconfig, context)
     if output == "json":
         click.echo(view.report_json(report, flags=flags))
     else:

@@ -19,6 +19,7 @@ from hyperjob.cli.install.common import (
     print_changes,
     release_option,
 )
+from hyperjob.cli.kubectl.access import server_flags
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
@@ -158,7 +159,7 @@ def install(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
-    flags = common.server_flags(kubeconfig, context)
+    flags = server_flags(kubeconfig, context)
 
     async def run() -> None:
         async with connect(kubeconfig, context) as kube:

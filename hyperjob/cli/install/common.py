@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -140,12 +139,6 @@ def changes_json(
         },
         indent=2,
     )
-
-
-def server_flags(kubeconfig: Path | None, context: str | None) -> str:
-    """Return the flags of the API server that a command uses; empty for the default one."""
-    flags = (("--kubeconfig", kubeconfig), ("--context", context))
-    return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
 def findings(report: PreflightReport, *, flags: str) -> list[str]:

@@ -144,14 +144,14 @@ class Access:
 
         A command that names its context, such as that of the host cluster, is returned unchanged.
         """
-        flags = [
-            f"--{name} {shlex.quote(str(value))}"
-            for name, value in (("kubeconfig", self.kubeconfig), ("context", self.context))
-            if value
-        ]
-        if not flags:
-            return words
-        return " && ".join(_aimed(each, " ".join(flags)) for each in words.split(" && "))
+        flags = server_flags(self.kubeconfig, self.context)
+        return " && ".join(_aimed(each, flags) for each in words.split(" && ")) if flags else words
+
+
+def server_flags(kubeconfig: Path | None, context: str | None) -> str:
+    """Return the flags of the API server that a command uses; empty for the default one."""
+    flags = (("--kubeconfig", kubeconfig), ("--context", context))
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
 def _aimed(words: str, flags: str) -> str:
