@@ -5,8 +5,8 @@ comes from the first of these that is known: the steps left and the speed that t
 `templateSpec.runningEstimate`, the default of the queue, what earlier runs took that were longer
 than it has run by now, `activeDeadlineSeconds`, which also bounds the others. Before a HyperJob
 runs, what is left of its work with its alternatives comes first. One without any of them counts as
-endless. No decision depends on an expected end: none waits longer for a
-wrong one.
+endless. An expected end decides which of its alternatives or sizes a HyperJob takes, and nothing
+else: none waits longer for the wrong end of another.
 """
 
 from bisect import insort

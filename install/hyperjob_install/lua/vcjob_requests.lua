@@ -73,7 +73,7 @@ local function together(spec)
 end
 
 -- Returns the resources that the controller has marked: parts of shared devices that no cluster
--- reports. Volcano Global would let no queue use them, and Volcano's scheduler ignores them.
+-- reports. Volcano Global would let no queue use them, and Volcano's scheduler judges them.
 local function uncounted(obj)
   local found = {}
   local marks = (obj.metadata or {}).annotations or {}
