@@ -36,11 +36,6 @@ FILE` prints the same messages without a cluster, each with its line and the id 
 the denial and `hyperjob lint` print the remedy of the rule. An id never changes and is never used
 again.
 
-Of a pod template admission checks the fields that placement reads and that trainings often use.
-What it does not look at, such as security contexts, DNS, raw devices and the volumes of storage
-vendors, the API server of the member judges when Karmada applies the sub-job: its words are then
-the message of the sub-job, with the reason `ApplyFailed`.
-
 In the tables `…` is the value of the field, and a word in braces is a varying part.
 """
 

@@ -62,6 +62,22 @@ def test_modes_of_files_are_between_0_and_0777(mode: int, is_taken: bool) -> Non
     assert (not found) is is_taken, found
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "is_taken"),
+    [(None, True), ({}, True), ({"add": ["NET_ADMIN"]}, True), ({"add": ["CAP_SYS_ADMIN"]}, False)],
+)
+def test_a_container_without_capabilities_may_forbid_escalation(
+    capabilities: dict[str, Any] | None, is_taken: bool
+) -> None:
+    made = pod()
+    context: dict[str, Any] = {"allowPrivilegeEscalation": False}
+    made["containers"][0]["securityContext"] = context | (
+        {} if capabilities is None else {"capabilities": capabilities}
+    )
+    found = validate_create(hyperjob(made)).errors
+    assert (not found) is is_taken, found
+
+
 def split(replicas: int | None, **policy: Any) -> dict[str, Any]:
     one = pod(limits={GPU: "1"})
     task = {"name": "t", "replicas": 2, "template": {"spec": one}}
@@ -207,6 +223,13 @@ def test_a_part_is_copied_once_for_all_its_repairs() -> None:
     repair.drop((), None)
     assert repair.root == {}
     assert Repair([]).root == {}
+
+
+def test_search_domains_have_2048_characters_with_the_spaces_between_them() -> None:
+    for length, is_told in ((38, False), (39, True)):
+        searches = [*("abcdefghij"[number] * 200 for number in range(10)), "k" * length]
+        found = validate_create(hyperjob({**pod(), "dnsConfig": {"searches": searches}})).errors
+        assert bool([each for each in found if each.field.endswith("searches")]) is is_told
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
 """The table of environment variables and their sources."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
+from hyperjob_rules.validation.forms import check, parse_amount
 from hyperjob_rules.validation.podtemplate.objects import struct
 from hyperjob_rules.validation.podtemplate.table import (
+    Check,
     Pod,
     Type,
     always,
     form,
+    one_known,
     optional,
     pointer,
     required,
@@ -30,15 +34,15 @@ POD_FIELDS: Final = (
     "status.podIP",
     "status.podIPs",
 )
+FILE_FIELDS: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
 CONVERTIBLE: Final = frozenset(
-    (
-        *POD_FIELDS,
-        "metadata.annotations",
-        "metadata.labels",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "status.phase",
-    )
+    (*POD_FIELDS, *FILE_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase")
 )
 """The field paths that the API server converts for a pod."""
 RESOURCES: Final = (
@@ -51,36 +55,93 @@ RESOURCES: Final = (
 )
 HUGE_PAGES: Final = ("requests.hugepages-", "limits.hugepages-")
 SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+SIZES: Final = (
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+)  # fmt: skip
 
 NO_SOURCE: Final = row("V8.EnvVarSource.one-of.required")
 VALUE_AND_SOURCE: Final = row("V8.EnvVarSource.value")
 SOURCES_TWICE: Final = row("V8.EnvVarSource.one-of.max")
 NO_SOURCE_OF_ALL: Final = row("V8.EnvFromSource.one-of.required")
+FILE_VOLUME: Final = row("V8.FileKeySelector.volumeName.unknown")
 FIELD_PATH: Final = row("V8.ObjectFieldSelector.fieldPath.enum")
 FIELD_UNKNOWN: Final = row("V8.ObjectFieldSelector.fieldPath.unknown")
+SUBSCRIPT: Final = row("V8.ObjectFieldSelector.fieldPath.subscript")
+CONTAINER_MISSING: Final = row("V8.ResourceFieldSelector.containerName.required")
 RESOURCE_MISSING: Final = row("V8.ResourceFieldSelector.resource.required")
 RESOURCE: Final = row("V8.ResourceFieldSelector.resource.enum")
+DIVISOR: Final = row("V8.ResourceFieldSelector.divisor.enum")
+DIVISOR_AMOUNT: Final = row("V8.ResourceFieldSelector.divisor.quantity")
 
-_ONE_OF_MANY: Final = re.compile(r"metadata\.(annotations|labels)\['[^']+'\]")
-
-
-def _field(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    field, at = reference.get("fieldPath"), path.child("fieldPath")
-    if not field or field in POD_FIELDS or _ONE_OF_MANY.fullmatch(field):
-        return
-    if field in CONVERTIBLE:
-        report.unsupported(FIELD_PATH, at, field, POD_FIELDS)
-    else:
-        hint = report.hints.did_you_mean(field, POD_FIELDS)
-        report.add(FIELD_UNKNOWN, at, field, field=field, hint=hint)
+_SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
 
-def _resource(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+def field_ref(known: Sequence[str]) -> Check:
+    """Return the check of a fieldRef, whose path must be one of `known`."""
+    values = tuple(known)
+
+    def validate(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+        field = reference.get("fieldPath")
+        if not field:
+            return
+        match = _SUBSCRIPTED.fullmatch(field)
+        if match is None:
+            if field in values:
+                return
+            if field in CONVERTIBLE:
+                report.unsupported(FIELD_PATH, path.child("fieldPath"), field, values)
+            else:
+                hint = report.hints.did_you_mean(field, values)
+                at = path.child("fieldPath")
+                report.add(FIELD_UNKNOWN, at, field, field=field, hint=hint)
+        elif match["path"] == "metadata.annotations":
+            check(formats.qualified_name, match["key"].lower(), path, report)
+        elif match["path"] == "metadata.labels":
+            check(formats.qualified_name, match["key"], path, report)
+        else:
+            report.add(SUBSCRIPT, path.child("fieldPath"), field, field=field)
+
+    return validate
+
+
+def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool) -> None:
     resource = reference.get("resource") or ""
-    if not resource:
+    if in_volume and not reference.get("containerName"):
+        report.add(CONTAINER_MISSING, path.child("containerName"))
+    elif not resource:
         report.add(RESOURCE_MISSING, path.child("resource"))
     elif resource not in RESOURCES and not resource.startswith(HUGE_PAGES):
         report.unsupported(RESOURCE, path.child("resource"), resource, RESOURCES)
+    _divisor(resource, reference.get("divisor"), path.child("divisor"), report)
+
+
+def _resource_of_env(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    _resource(ref, path, report, in_volume=False)
+
+
+def _resource_of_file(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    _resource(ref, path, report, in_volume=True)
+
+
+def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None:
+    """Check that a divisor is a unit that Kubernetes has for the resource; 0 is none."""
+    if not isinstance(divisor, (str, int)):
+        return
+    try:
+        text = str(parse_amount(divisor))
+    except ValueError as error:
+        report.add(DIVISOR_AMOUNT, path, divisor, message=error)
+        return
+    name = resource.partition(".")[2]
+    if text == "0":
+        return
+    if name == "cpu":
+        if text not in {"1m", "1"}:
+            report.add(DIVISOR, path, resource, values="1m and 1", resource="cpu")
+    elif text not in SIZES:
+        kinds = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
+        kind = kinds.get(name, "hugepages")
+        report.add(DIVISOR, path, resource, values=", ".join(SIZES), resource=kind)
 
 
 def _one_source(variable: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -105,6 +166,12 @@ def _one_source_of_all(source: Object, _h: object, path: Path, _p: Pod, report: 
         report.add(SOURCES_TWICE, at)
 
 
+FIELD: Final = Type(
+    "ObjectFieldSelector", "a reference to a field of the pod", required("fieldPath")
+)
+RESOURCE_OF_FILE: Final = Type(
+    "ResourceFieldSelector", "a reference to a resource", across=(_resource_of_file,)
+)
 KEY: Final = Type(
     "KeySelector",
     "a reference to a key of a ConfigMap or Secret",
@@ -114,23 +181,25 @@ KEY: Final = Type(
 SOURCE: Final = Type(
     "EnvVarSource",
     "a source of a variable",
-    pointer(
-        "fieldRef",
-        struct(
-            Type(
-                "ObjectFieldSelector",
-                "a reference to a field of the pod",
-                required("fieldPath"),
-                across=(_field,),
-            )
-        ),
-    ),
+    pointer("fieldRef", struct(FIELD, field_ref(POD_FIELDS))),
     pointer(
         "resourceFieldRef",
-        struct(Type("ResourceFieldSelector", "a reference to a resource", across=(_resource,))),
+        struct(Type("ResourceFieldSelector", "a resource", across=(_resource_of_env,))),
     ),
     pointer("configMapKeyRef", struct(KEY)),
     pointer("secretKeyRef", struct(KEY)),
+    pointer(
+        "fileKeyRef",
+        struct(
+            Type(
+                "FileKeySelector",
+                "a reference to a key of a file",
+                required("volumeName", one_known(FILE_VOLUME, lambda pod: pod.volumes)),
+                required("path"),
+                required("key"),
+            )
+        ),
+    ),
 )
 ENV_VAR: Final = Type(
     "EnvVar",

@@ -48,6 +48,8 @@ class Unique(NamedTuple):
     text: str = ""
     form: FormCheck | None = None
     """Values that break this form are not compared."""
+    of_item: bool = False
+    """The error is at the item, not at its field; empty values count too."""
     taken: Callable[[Pod], Collection[str]] | None = None
     """Values that no item may have."""
 
@@ -92,12 +94,12 @@ def _note(
 ) -> None:
     """Report a value that an earlier item had; else add it to the known ones."""
     value = item.get(key.field) or ""
-    if not value:
+    if not value and not key.of_item:
         return
     if value not in known:
         known.add(value)
     elif key.form is None or not key.form(value):
-        report.add(repeated, path.child(key.field), value)
+        report.add(repeated, path if key.of_item else path.child(key.field), value)
 
 
 def one_of(
@@ -140,12 +142,19 @@ def one_of(
     return check
 
 
-def exactly_one(*fields: str, none: Rule, twice: Rule) -> Check:
-    """Check that exactly one of several fields with plain values is set."""
+def exactly_one(
+    *fields: str, none: Rule, twice: Rule, at: str = "", shown: str | None = None
+) -> Check:
+    """Check that exactly one of several fields with plain values is set.
+
+    The error is at the object, or at its field `at`, with the present value or with `shown`.
+    """
 
     def check(obj: Object, _holder: object, path: Path, _p: Pod, report: Report) -> None:
         given = sum(bool(obj.get(field)) for field in fields)
-        if given != 1:
-            report.add(twice if given else none, path, obj)
+        if given == 1:
+            return
+        where, value = (path.child(at), obj.get(at)) if at else (path, obj)
+        report.add(twice if given else none, where, value if shown is None else shown)
 
     return check

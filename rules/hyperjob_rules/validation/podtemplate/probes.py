@@ -1,32 +1,173 @@
 """The tables of probes, lifecycle hooks, volume mounts and security contexts."""
 
+import re
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.podtemplate.objects import one_of, struct
+from hyperjob_rules.validation.podtemplate.objects import Unique, each, items, one_of, struct
 from hyperjob_rules.validation.podtemplate.table import (
     Pod,
     Type,
     always,
     at_least,
+    between,
     code,
+    descend,
     descending,
     enum,
+    has_backsteps,
     held,
+    is_padded,
     one_known,
     optional,
     pointer,
     required,
     row,
 )
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import Report, Rule
+
+PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
+MAX_ID: Final = 2**31 - 1
+MAX_SYSCTL: Final = 253
+MAX_PROFILE: Final = 4095
+SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+
+TYPE_MISSING: Final = row("V8.Profile.type.required")
+TYPE: Final = row("V8.Profile.type.enum")
+LOCALHOST_MISSING: Final = row("V8.Profile.localhostProfile.required")
+NOT_LOCALHOST: Final = row("V8.Profile.localhostProfile.forbidden")
+PADDED: Final = row("V8.AppArmorProfile.localhostProfile.form")
+PROFILE_LENGTH: Final = row("V8.AppArmorProfile.localhostProfile.max")
+SYSCTL_NAME: Final = row("V8.Sysctl.name.form")
+SYSCTL_OF_HOST: Final = row("V8.Sysctl.name.host")
+SHARED_PROCESSES: Final = row("V8.PodSpec.shareProcessNamespace.host")
+UNMASKED: Final = row("V8.SecurityContext.procMount.host-users")
+ESCALATION: Final = row("V8.SecurityContext.allowPrivilegeEscalation.privileged")
+ESCALATION_ADMIN: Final = row("V8.SecurityContext.allowPrivilegeEscalation.admin")
+WINDOWS_ON_LINUX: Final = row("V8.PodSecurityContext.windowsOptions.linux")
+
+_SYSCTL: Final = re.compile(SYSCTL)
+_IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
+
+
+def _profile(profile: Object, field: str, kind: str, path: Path, report: Report) -> None:
+    """Check the type of a security profile, and that Localhost alone has a file."""
+    given, local = profile.get("type") or "", profile.get("localhostProfile")
+    if not given:
+        report.add(TYPE_MISSING, path.child("type"), field=field)
+    elif given not in PROFILES:
+        report.unsupported(TYPE, path.child("type"), given, PROFILES)
+    if given == "Localhost":
+        if not local:
+            report.add(LOCALHOST_MISSING, path.child("localhostProfile"), kind=kind)
+    elif local is not None:
+        report.add(NOT_LOCALHOST, path.child("localhostProfile"), local, kind=kind)
+
+
+def _seccomp(profile: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+    at = path.child("seccompProfile")
+    _profile(profile, "seccompProfile", "seccomp", at, report)
+    local = profile.get("localhostProfile")
+    if local and profile.get("type") == "Localhost":
+        descend(local, at.child("localhostProfile"), report)
+
+
+def _app_armor(profile: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+    at = path.child("appArmorProfile")
+    _profile(profile, "appArmorProfile", "AppArmor", at, report)
+    local, at = profile.get("localhostProfile") or "", at.child("localhostProfile")
+    if is_padded(local):
+        report.add(PADDED, at, local)
+    if len(local.encode()) > MAX_PROFILE:
+        report.add(PROFILE_LENGTH, at)
+
+
+def _is_no_sysctl(name: str) -> bool:
+    return len(name) > MAX_SYSCTL or not _SYSCTL.fullmatch(name)
+
+
+def _sysctl_of_host(sysctl: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    name = sysctl.get("name") or ""
+    dotted, at = name.replace("/", "."), path.child("name")
+    if pod.host_network and dotted.startswith("net."):
+        report.add(SYSCTL_OF_HOST, at, name, field="hostNetwork")
+    if pod.host_ipc and dotted.startswith(_IPC_SYSCTLS):
+        report.add(SYSCTL_OF_HOST, at, name, field="hostIPC")
+
+
+def _windows(context: Object, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    if (spec.get("os") or {}).get("name") == "linux" and context.get("windowsOptions"):
+        report.add(WINDOWS_ON_LINUX, path.child("windowsOptions"))
+
+
+def _proc_mount(mount: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
+    if mount == "Unmasked" and pod.host_users:
+        report.add(UNMASKED, path.child("procMount"), mount)
+
+
+def _escalation(context: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if context.get("allowPrivilegeEscalation") is not False:
+        return
+    if context.get("privileged"):
+        report.add(ESCALATION, path, context)
+    if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+        report.add(ESCALATION_ADMIN, path, context)
+
+
+def shared_processes(shared: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that a pod has not both shareProcessNamespace and hostPID."""
+    if spec.get("hostPID"):
+        report.add(SHARED_PROCESSES, path.child("shareProcessNamespace"), shared)
+
+
+ID: Final = between(0, MAX_ID)
+POD_SECURITY: Final = Type(
+    "PodSecurityContext",
+    "a security context of a pod",
+    optional("fsGroup", ID),
+    optional("runAsUser", ID),
+    optional("runAsGroup", ID),
+    optional("supplementalGroups", each(ID)),
+    optional(
+        "sysctls",
+        items(
+            Type(
+                "Sysctl",
+                "a sysctl",
+                required("name", held((SYSCTL_NAME, _is_no_sysctl), regex=SYSCTL)),
+            ),
+            Unique("name"),
+            across=(_sysctl_of_host,),
+        ),
+    ),
+    pointer("fsGroupChangePolicy", enum("Always", "OnRootMismatch")),
+    pointer("supplementalGroupsPolicy", enum("Merge", "Strict")),
+    pointer("seLinuxChangePolicy", enum("MountOption", "Recursive")),
+    pointer("seccompProfile", code(_seccomp)),
+    pointer("appArmorProfile", code(_app_armor)),
+    across=(_windows,),
+)
+CONTAINER_SECURITY: Final = Type(
+    "SecurityContext",
+    "a security context of a container",
+    optional("runAsUser", ID),
+    optional("runAsGroup", ID),
+    pointer("procMount", enum("Default", "Unmasked"), code(_proc_mount)),
+    pointer("seccompProfile", code(_seccomp)),
+    pointer("appArmorProfile", code(_app_armor)),
+    across=(_escalation,),
+)
+
 
 PORT: Final = row("V8.Handler.port.range")
+HEADER: Final = row("V8.HTTPHeader.name.form")
+SLEEP: Final = row("V8.SleepAction.seconds.range")
 SUCCESS: Final = row("V8.Probe.successThreshold.one")
 GRACE_OF_READINESS: Final = row("V8.Probe.terminationGracePeriodSeconds.readiness")
+_HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 
 def _port(
@@ -38,15 +179,30 @@ def _port(
         report.add(PORT, path.child(step), value)
 
 
+def _headers(headers: list[Object], _o: object, path: Path, _p: Pod, report: Report) -> None:
+    for header in headers:
+        name = header.get("name") or ""
+        if not _HEADER_NAME.fullmatch(name):
+            report.add(HEADER, path.child("httpHeaders"), name)
+
+
+def _sleep(action: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    seconds = action.get("seconds") or 0
+    if not 0 <= seconds <= pod.grace:
+        report.add(SLEEP, path, seconds, grace=pod.grace)
+
+
 EXEC: Final = Type("ExecAction", "an exec probe or hook", required("command"))
 HTTP: Final = Type(
     "HTTPGetAction",
     "an HTTP probe or hook",
     always("port", code(_port), default=0),
     optional("scheme", enum("HTTP", "HTTPS")),
+    optional("httpHeaders", code(_headers)),
 )
 TCP: Final = Type("TCPSocketAction", "a TCP probe or hook", always("port", code(_port), default=0))
 GRPC: Final = Type("GRPCAction", "a gRPC probe", always("port", code(_port), default=0))
+SLEEP_ACTION: Final = Type("SleepAction", "a hook that sleeps", across=(_sleep,))
 
 HANDLER: Final = one_of(
     "Handler",
@@ -56,7 +212,7 @@ HANDLER: Final = one_of(
         "httpGet": struct(HTTP),
         "tcpSocket": struct(TCP),
         "grpc": struct(GRPC),
-        "sleep": struct(Type("", "")),
+        "sleep": struct(SLEEP_ACTION),
     },
     none=("must specify a handler type", "add exec, httpGet, tcpSocket or grpc"),
     twice=("may not specify more than 1 handler type", "keep one of them"),
@@ -107,6 +263,21 @@ UNKNOWN: Final = row("V8.VolumeMount.name.unknown")
 PATH_EXPR: Final = row("V8.VolumeMount.subPathExpr.exclusive")
 OF_IMAGE: Final = row("V8.VolumeMount.subPath.image")
 PRIVILEGED: Final = row("V8.VolumeMount.mountPropagation.privileged")
+RECURSIVE: Final = row("V8.VolumeMount.recursiveReadOnly.read-only")
+RECURSIVE_PROPAGATION: Final = row("V8.VolumeMount.recursiveReadOnly.propagation")
+ALSO_DEVICE: Final = row("V8.VolumeMount.name.device")
+ALSO_DEVICE_PATH: Final = row("V8.VolumeMount.mountPath.device")
+ALSO_MOUNT: Final = row("V8.VolumeDevice.name.mount")
+ALSO_MOUNT_PATH: Final = row("V8.VolumeDevice.devicePath.mount")
+NOT_A_CLAIM: Final = row("V8.VolumeDevice.name.claim")
+BACKSTEPS: Final = row("V8.VolumeDevice.devicePath.backsteps")
+_READ_ONLY: Final = ("Enabled", "IfPossible")
+
+
+def _device(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
+    volume = pod.volumes.get(name)
+    if volume is not None and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
+        report.add(NOT_A_CLAIM, path.child("name"), name)
 
 
 def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: Report) -> None:
@@ -118,9 +289,48 @@ def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: 
                 report.add(OF_IMAGE, path.child(field), mount[field])
     if part and expression:
         report.add(PATH_EXPR, path.child("subPathExpr"), expression)
+    propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     privileged = (container.get("securityContext") or {}).get("privileged")
-    if mount.get("mountPropagation") == "Bidirectional" and not privileged:
+    if propagation == "Bidirectional" and not privileged:
         report.add(PRIVILEGED, path.child("mountPropagation"))
+    if recursive in _READ_ONLY:
+        at = path.child("recursiveReadOnly")
+        if not mount.get("readOnly"):
+            report.add(RECURSIVE, at)
+        if propagation not in {None, "None"}:
+            report.add(RECURSIVE_PROPAGATION, at)
+
+
+def clashes(mounts: list[Object], container: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that no volume mount of a container has the name or the path of a volume device."""
+    devices = container.get("volumeDevices")
+    if devices:
+        at = path.child("volumeMounts")
+        _clash(
+            mounts, "mountPath", devices, "devicePath", (ALSO_DEVICE, ALSO_DEVICE_PATH), at, report
+        )
+        at = path.child("volumeDevices")
+        _clash(
+            devices, "devicePath", mounts, "mountPath", (ALSO_MOUNT, ALSO_MOUNT_PATH), at, report
+        )
+
+
+def _clash(
+    listed: list[Object],
+    where: str,
+    others: list[Object],
+    elsewhere: str,
+    rules: tuple[Rule, Rule],
+    path: Path,
+    report: Report,
+) -> None:
+    """Report items of `listed` with a name, or a path at `where`, that one of `others` has."""
+    names = {other.get("name") for other in others} - {None, ""}
+    paths = {other.get(elsewhere) for other in others} - {None, ""}
+    for index, one in enumerate(listed):
+        for field, taken, rule_ in (("name", names, rules[0]), (where, paths, rules[1])):
+            if one.get(field) in taken:
+                report.add(rule_, path.index(index).child(field), one[field])
 
 
 KNOWN: Final = one_known(UNKNOWN, lambda pod: pod.volumes)
@@ -132,4 +342,11 @@ VOLUME_MOUNT: Final = Type(
     optional("subPath", descending),
     optional("subPathExpr", descending),
     pointer("mountPropagation", enum("Bidirectional", "HostToContainer", "None")),
+    pointer("recursiveReadOnly", enum("Disabled", "Enabled", "IfPossible")),
+)
+VOLUME_DEVICE: Final = Type(
+    "VolumeDevice",
+    "a device",
+    required("name", KNOWN, code(_device)),
+    required("devicePath", held((BACKSTEPS, has_backsteps))),
 )

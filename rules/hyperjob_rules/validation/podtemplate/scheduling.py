@@ -8,10 +8,13 @@ from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
 from hyperjob_rules.validation.podtemplate.objects import each, items, struct
 from hyperjob_rules.validation.podtemplate.table import (
+    Cell,
+    Check,
     Maker,
     Pod,
     Type,
     always,
+    at_holder,
     at_least,
     between,
     code,
@@ -82,8 +85,20 @@ SELECTOR: Final = Type(
 )
 
 
+def selected_keys(selector: Object) -> set[str]:
+    """Return the label keys in a selector."""
+    keys = set(selector.get("matchLabels") or ())
+    return keys | {one.get("key") or "" for one in selector.get("matchExpressions") or ()}
+
+
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+FIELD_KEY: Final = row("V8.NodeSelectorTerm.matchFields.key")
+FIELD_VALUES: Final = row("V8.NodeSelectorTerm.matchFields.values")
+NO_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.forbidden")
+BOTH_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.unique")
+BOTH_KEYS: Final = row("V8.PodAffinityTerm.matchLabelKeys.exclusive")
 
 
 def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -92,6 +107,58 @@ def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) 
             report.add(ONE_VALUE, path.child("values"))
     elif not has_set_operator(requirement, path, report):
         report_operator(requirement, NODE_OPERATORS, path, report)
+
+
+def _field(requirement: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    given = requirement.get("values") or []
+    if requirement.get("operator") not in {"In", "NotIn"}:
+        report_operator(requirement, ("In", "NotIn"), path, report)
+    elif len(given) != 1:
+        report.add(FIELD_VALUES, path.child("values"))
+    if requirement.get("key") != "metadata.name":
+        report.add(FIELD_KEY, path.child("key"), requirement.get("key") or "")
+        return
+    for index, value in enumerate(given):
+        check(formats.dns1123_subdomain, value, path, report, "values", index)
+
+
+def _namespaces(namespaces: list[str], _o: object, path: Path, _p: Pod, report: Report) -> None:
+    # Kubernetes reports these at `namespace`, which is no field.
+    for name in namespaces:
+        check(formats.dns1123_label, name, path, report, "namespace")
+
+
+def clashing_keys(term: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    """Compare matchLabelKeys with the labelSelector beside them, and with mismatchLabelKeys."""
+    keys = term.get("matchLabelKeys")
+    if not keys:
+        return
+    selected = selected_keys(term.get("labelSelector") or {})
+    other = set(term.get("mismatchLabelKeys") or ())
+    for index, key in enumerate(keys):
+        at = path.child("matchLabelKeys").index(index)
+        if key in selected:
+            report.add(BOTH_SELECTOR, at, key)
+        if key in other:
+            report.add(BOTH_KEYS, at, key)
+
+
+def has_selector(term: Object, path: Path, field: str, report: Report) -> bool:
+    """Report label keys without a labelSelector beside them; return whether there is one."""
+    if term.get("labelSelector") is None:
+        report.add(NO_SELECTOR, path.child(field))
+        return False
+    return True
+
+
+def _label_keys(cell: Cell) -> Check:
+    inner = each(form(formats.qualified_name))(cell)
+
+    def validate(value: list[str], term: Object, path: Path, pod: Pod, report: Report) -> None:
+        if has_selector(term, path, cell.field, report):
+            inner(value, term, path, pod, report)
+
+    return validate
 
 
 def _term(name: str, *values: Maker) -> Type:
@@ -111,6 +178,7 @@ def _term(name: str, *values: Maker) -> Type:
                 )
             ),
         ),
+        optional("matchFields", items(Type("", "", across=(_field,)))),
     )
 
 
@@ -154,12 +222,16 @@ POD_TERM: Final = Type(
     "a pod affinity term",
     optional("labelSelector", struct(SELECTOR)),
     optional("namespaceSelector", struct(SELECTOR)),
+    optional("namespaces", code(_namespaces)),
+    optional("matchLabelKeys", _label_keys),
+    optional("mismatchLabelKeys", _label_keys),
     required(
         "topologyKey",
         form(formats.qualified_name),
         detail="can not be empty",
         remedy="set topologyKey, such as kubernetes.io/hostname",
     ),
+    across=(clashing_keys,),
 )
 NEAR: Final = Type(
     "PodAffinity",
@@ -192,6 +264,8 @@ KEY_EMPTY: Final = row("V8.Toleration.key.required")
 EFFECT_OF_SECONDS: Final = row("V8.Toleration.effect.seconds")
 VALUE_OF_EXISTS: Final = row("V8.Toleration.value.exists")
 OPERATOR: Final = row("V8.Toleration.operator.enum")
+MIN_DOMAINS: Final = row("V8.TopologySpreadConstraint.minDomains.action")
+SPREAD_TWICE: Final = row("V8.TopologySpreadConstraint.unique")
 
 
 def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -209,6 +283,16 @@ def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report)
         check(formats.label_value, value, path, report, "operator")
     else:
         report.unsupported(OPERATOR, path.child("operator"), operator, OPERATORS)
+
+
+def _min_domains(domains: int, spread: Object, path: Path, _p: Pod, report: Report) -> None:
+    action = spread.get("whenUnsatisfiable") or ""
+    if action != "DoNotSchedule":
+        report.add(MIN_DOMAINS, path.child("minDomains"), domains, action=action)
+
+
+def _needs_selector(_: object, spread: Object, path: Path, _p: Pod, report: Report) -> None:
+    has_selector(spread, path, "matchLabelKeys", report)
 
 
 POSITIVE: Final = at_least(1, text="must be greater than zero")
@@ -229,5 +313,33 @@ SPREAD: Final = Type(
         remedy="set topologyKey, such as kubernetes.io/hostname",
     ),
     always("whenUnsatisfiable", enum("DoNotSchedule", "ScheduleAnyway")),
+    pointer("minDomains", POSITIVE, code(_min_domains)),
+    pointer("nodeAffinityPolicy", enum("Honor", "Ignore")),
+    pointer("nodeTaintsPolicy", enum("Honor", "Ignore")),
+    optional("matchLabelKeys", code(_needs_selector), each(form(formats.qualified_name))),
     optional("labelSelector", struct(SELECTOR)),
+    across=(clashing_keys,),
+)
+
+
+def spreads(value: list[Object], spec: Object, path: Path, pod: Pod, report: Report) -> None:
+    """Validate each constraint; Kubernetes reports the first of two equal ones."""
+    listed = path.child("topologySpreadConstraints")
+    pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in value]
+    last = {pair: index for index, pair in enumerate(pairs)}
+    for index, one in enumerate(value):
+        at, (key, action) = listed.index(index), pairs[index]
+        if last[key, action] > index:
+            pair = at.child("{topologyKey, whenUnsatisfiable}")
+            report.add(SPREAD_TWICE, pair, f"{{{key}, {action}}}")
+        SPREAD.walk(one, spec, at, pod, report)
+
+
+READINESS_GATE: Final = Type(
+    "PodReadinessGate", "a readiness gate", always("conditionType", form(formats.qualified_name))
+)
+SCHEDULING_GATE: Final = Type(
+    "PodSchedulingGate",
+    "a scheduling gate",
+    always("name", at_holder(form(formats.qualified_name))),
 )

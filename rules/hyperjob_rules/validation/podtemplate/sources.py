@@ -1,13 +1,19 @@
 """Volumes of a pod: each has a name and one source; the API server takes none for an emptyDir."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import parse_amount
-from hyperjob_rules.validation.podtemplate.objects import items, one_of, struct
+from hyperjob_rules.validation.podtemplate.env import (
+    FIELD,
+    FILE_FIELDS,
+    RESOURCE_OF_FILE,
+    field_ref,
+)
+from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, one_of, struct
 from hyperjob_rules.validation.podtemplate.table import (
     Cell,
     Check,
@@ -16,6 +22,8 @@ from hyperjob_rules.validation.podtemplate.table import (
     Type,
     absolute,
     between,
+    code,
+    descending,
     enum,
     file,
     form,
@@ -29,12 +37,68 @@ from hyperjob_rules.validation.podtemplate.table import (
 from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.volumes import validate_claim_spec
 
+PROJECTIONS: Final = (
+    "secret",
+    "configMap",
+    "downwardAPI",
+    "serviceAccountToken",
+    "clusterTrustBundle",
+    "podCertificate",
+)
+
+NO_REFERENCE: Final = row("V8.DownwardAPIVolumeFile.one-of.required")
+REFERENCES_TWICE: Final = row("V8.DownwardAPIVolumeFile.one-of.max")
+SOURCES_TWICE: Final = row("V8.VolumeProjection.one-of.max")
+SAME_FILE: Final = row("V8.ProjectedVolumeSource.path.unique")
+TOO_SHORT: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.min")
+TOO_FAR: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.max")
+BUNDLE: Final = row("V8.ClusterTrustBundleProjection.one-of.required")
+BUNDLE_TWICE: Final = row("V8.ClusterTrustBundleProjection.one-of.max")
 MODE: Final = between(
     0,
     0o777,
     text="must be a number between 0 and 0777 (octal), both inclusive",
     remedy="write it in octal with a leading 0, such as 0644, or in decimal",
 )
+
+
+def _references(item: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+    if field is None and resource is None:
+        report.add(NO_REFERENCE, path)
+    elif field is None:
+        RESOURCE_OF_FILE.walk(resource, item, path.child("resourceFieldRef"), pod, report)
+    elif resource is not None:
+        report.add(REFERENCES_TWICE, path, "resource")
+
+
+def _downward(files: list[Object], source: Object, path: Path, pod: Pod, report: Report) -> None:
+    # Kubernetes reports the files at the volume, without the index of the file.
+    for item in files:
+        DOWNWARD_FILE.walk(item, source, path, pod, report)
+
+
+def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that no two sources of a projected volume write one file, and each has one kind."""
+    written: set[str] = set()
+    for index, part in enumerate(source.get("sources") or ()):
+        given = [kind for kind in PROJECTIONS if part.get(kind) is not None]
+        for name, shown in (found for kind in given for found in _files(kind, part[kind])):
+            if name in written:
+                report.add(SAME_FILE, path, shown)
+            written.add(name)
+        if len(given) > 1:
+            report.add(SOURCES_TWICE, path.child("sources").index(index))
+
+
+def _files(kind: str, part: Object) -> Iterator[tuple[str, str]]:
+    """Yield the paths that one source writes, each with the text of Kubernetes' conflict error."""
+    if kind in {"secret", "configMap", "downwardAPI"}:
+        for item in part.get("items") or ():
+            if name := item.get("path"):
+                yield name, name if kind == "downwardAPI" else part.get("name") or ""
+    elif part.get("path"):
+        yield part["path"], part["path"]
 
 
 KEY_TO_PATH: Final = Type(
@@ -44,8 +108,71 @@ KEY_TO_PATH: Final = Type(
     required("path", file),
     pointer("mode", MODE),
 )
+DOWNWARD_FILE: Final = Type(
+    "DownwardAPIVolumeFile",
+    "a file of a downward API volume",
+    required("path", file),
+    pointer("fieldRef", struct(FIELD, field_ref(FILE_FIELDS))),
+    pointer("mode", MODE),
+    across=(_references,),
+)
+DOWNWARD: Final = Type(
+    "DownwardAPIVolumeSource",
+    "a downward API volume",
+    pointer("defaultMode", MODE),
+    optional("items", code(_downward)),
+)
+NAMED: Final = Type(
+    "ProjectedKeys",
+    "a projected Secret or ConfigMap",
+    required("name"),
+    optional("items", items(KEY_TO_PATH)),
+)
+TOKEN: Final = Type(
+    "ServiceAccountTokenProjection",
+    "a service account token",
+    pointer(
+        "expirationSeconds",
+        held((TOO_SHORT, lambda seconds: seconds < 600), (TOO_FAR, lambda value: value > 2**32)),
+    ),
+    required("path", file),
+)
+BUNDLE_SOURCE: Final = Type(
+    "ClusterTrustBundleProjection",
+    "a trust bundle",
+    required("path", file),
+    across=(exactly_one("name", "signerName", none=BUNDLE, twice=BUNDLE_TWICE),),
+)
+PROJECTED: Final = Type(
+    "ProjectedVolumeSource",
+    "a projected volume",
+    pointer("defaultMode", MODE),
+    optional(
+        "sources",
+        items(
+            Type(
+                "VolumeProjection",
+                "a source of a projected volume",
+                pointer("secret", struct(NAMED)),
+                pointer("configMap", struct(NAMED)),
+                pointer("downwardAPI", struct(Type("", "", optional("items", code(_downward))))),
+                pointer("serviceAccountToken", struct(TOKEN)),
+                pointer("clusterTrustBundle", struct(BUNDLE_SOURCE)),
+            )
+        ),
+    ),
+    across=(_projected,),
+)
+
 
 SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
+ISCSI_NAME: Final = row("V8.ISCSIVolumeSource.iqn.form")
+ISCSI_SECRET: Final = row("V8.ISCSIVolumeSource.secretRef.required")
+FLOCKER: Final = row("V8.FlockerVolumeSource.one-of.required")
+WWNS: Final = row("V8.FCVolumeSource.one-of.required")
+LUN: Final = row("V8.FCVolumeSource.lun.required")
+FLOCKER_TWICE: Final = row("V8.FlockerVolumeSource.one-of.max")
+WWNS_TWICE: Final = row("V8.FCVolumeSource.one-of.max")
 TEMPLATE: Final = row("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
 TEMPLATE_METADATA: Final = row("V8.PersistentVolumeClaimTemplate.metadata")
 HOST_PATH_TYPES: Final = (
@@ -58,6 +185,7 @@ HOST_PATH_TYPES: Final = (
     "FileOrCreate",
     "Socket",
 )
+PARTITION: Final = between(0, 255, text="must be between 1 and 255, inclusive")
 
 
 def _is_no_size(size: str | int) -> bool:
@@ -65,6 +193,20 @@ def _is_no_size(size: str | int) -> bool:
         return parse_amount(size).nano < 0
     except ValueError:
         return True
+
+
+TARGET: Final = held((ISCSI_NAME, lambda name: not name.startswith(("iqn", "eui", "naa"))))
+
+
+def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if chap and not source.get("secretRef"):
+        report.add(ISCSI_SECRET, path.child("secretRef"))
+
+
+def _unit(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if source.get("targetWWNs") and source.get("lun") is None:
+        report.add(LUN, path.child("lun"))
 
 
 def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -109,6 +251,30 @@ SOURCES: Final[Mapping[str, Maker]] = {
             pointer("type", _host_path_type),
         )
     ),
+    "gitRepo": struct(
+        Type(
+            "GitRepoVolumeSource",
+            "a gitRepo volume",
+            required("repository"),
+            optional("directory", descending),
+        )
+    ),
+    "gcePersistentDisk": struct(
+        Type(
+            "GCEPersistentDiskVolumeSource",
+            "a gcePersistentDisk volume",
+            required("pdName"),
+            optional("partition", PARTITION),
+        )
+    ),
+    "awsElasticBlockStore": struct(
+        Type(
+            "AWSElasticBlockStoreVolumeSource",
+            "an awsElasticBlockStore volume",
+            required("volumeID"),
+            optional("partition", PARTITION),
+        )
+    ),
     "secret": struct(
         Type(
             "SecretVolumeSource",
@@ -126,9 +292,63 @@ SOURCES: Final[Mapping[str, Maker]] = {
             required("path", absolute),
         )
     ),
+    "iscsi": struct(
+        Type(
+            "ISCSIVolumeSource",
+            "an iSCSI volume",
+            required("targetPortal"),
+            required("iqn", TARGET),
+            optional("initiatorName", TARGET),
+            optional("lun", between(0, 255)),
+            across=(_iscsi,),
+        )
+    ),
+    "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
+    "flocker": struct(
+        Type(
+            "FlockerVolumeSource",
+            "a flocker volume",
+            across=(
+                exactly_one(
+                    "datasetName",
+                    "datasetUUID",
+                    none=FLOCKER,
+                    twice=FLOCKER_TWICE,
+                    shown="resource",
+                ),
+            ),
+        )
+    ),
     "persistentVolumeClaim": _only(
         "PersistentVolumeClaimVolumeSource", "a persistentVolumeClaim volume", "claimName"
     ),
+    "rbd": _only("RBDVolumeSource", "an rbd volume", "monitors", "image"),
+    "cinder": _only("CinderVolumeSource", "a cinder volume", "volumeID"),
+    "cephfs": _only("CephFSVolumeSource", "a cephfs volume", "monitors"),
+    "quobyte": struct(
+        Type(
+            "QuobyteVolumeSource",
+            "a quobyte volume",
+            required(
+                "registry",
+                detail="must be a host:port pair or multiple pairs separated by commas",
+            ),
+            required("volume"),
+        )
+    ),
+    "downwardAPI": struct(DOWNWARD),
+    "fc": struct(
+        Type(
+            "FCVolumeSource",
+            "a fibre channel volume",
+            pointer("lun", between(0, 255)),
+            across=(
+                exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
+                _unit,
+            ),
+        )
+    ),
+    "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
     "configMap": struct(
         Type(
             "ConfigMapVolumeSource",
@@ -138,6 +358,25 @@ SOURCES: Final[Mapping[str, Maker]] = {
             optional("items", items(KEY_TO_PATH)),
         )
     ),
+    "azureFile": _only("AzureFileVolumeSource", "an azureFile volume", "secretName", "shareName"),
+    "vsphereVolume": _only("VsphereVirtualDiskVolumeSource", "a vsphereVolume", "volumePath"),
+    "photonPersistentDisk": _only(
+        "PhotonPersistentDiskVolumeSource", "a photonPersistentDisk volume", "pdID"
+    ),
+    "portworxVolume": _only("PortworxVolumeSource", "a portworxVolume", "volumeID"),
+    "azureDisk": struct(
+        Type(
+            "AzureDiskVolumeSource",
+            "an azureDisk volume",
+            required("diskName"),
+            required("diskURI"),
+            pointer("cachingMode", enum("None", "ReadOnly", "ReadWrite")),
+            pointer("kind", enum("Dedicated", "Managed", "Shared")),
+        )
+    ),
+    "storageos": _only("StorageOSVolumeSource", "a storageos volume", "volumeName"),
+    "projected": struct(PROJECTED),
+    "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),
     "csi": _only("CSIVolumeSource", "a csi volume", "driver"),
     "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", across=(_claim,))),
     "image": struct(

@@ -4,30 +4,43 @@ An absent field counts with the default that the API server sets. The tables her
 spec and of containers.
 """
 
+import ipaddress
 import re
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.forms import validate_annotations, validate_labels
+from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
 from hyperjob_rules.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
-from hyperjob_rules.validation.podtemplate.objects import Unique, exactly_one, items, struct
+from hyperjob_rules.validation.podtemplate.objects import Unique, each, exactly_one, items, struct
 from hyperjob_rules.validation.podtemplate.probes import (
+    CONTAINER_SECURITY,
+    POD_SECURITY,
     RUNNING,
+    VOLUME_DEVICE,
     VOLUME_MOUNT,
+    clashes,
     mount_rules,
+    shared_processes,
 )
 from hyperjob_rules.validation.podtemplate.resources import REQUIREMENTS, overhead, pod_resources
 from hyperjob_rules.validation.podtemplate.scheduling import (
     AFFINITY,
-    SPREAD,
+    READINESS_GATE,
+    SCHEDULING_GATE,
     TOLERATION,
+    spreads,
 )
 from hyperjob_rules.validation.podtemplate.sources import VOLUME
 from hyperjob_rules.validation.podtemplate.table import (
+    Cell,
+    Check,
+    Maker,
     Pod,
     Type,
+    always,
+    at_holder,
     between,
     code,
     enum,
@@ -35,25 +48,31 @@ from hyperjob_rules.validation.podtemplate.table import (
     held,
     is_padded,
     labels,
+    never,
     optional,
     pointer,
     required,
     row,
 )
-from hyperjob_rules.validation.rules import INVALID, Report
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 BUDGET_TWICE: Final = row("F5.exclusive")
 BUDGET_NUMBER: Final = row("F5.number")
+DELETION_COST_NUMBER: Final = row("V8.ObjectMeta.annotations.deletion-cost")
+APP_ARMOR_CONTAINER: Final = row("V8.ObjectMeta.annotations.apparmor-container")
+APP_ARMOR_PROFILE: Final = row("V8.ObjectMeta.annotations.apparmor-profile")
 NAME_IGNORED: Final = row("X13.pod-name")
 
 _PERCENT: Final = re.compile(r"[+-]?[0-9]+%*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
-def validate_pod_metadata(metadata: Object, path: Path, report: Report) -> None:
+def validate_pod_metadata(metadata: Object, spec: Object, path: Path, report: Report) -> None:
     """Validate the labels and annotations of a pod template."""
     labels = metadata.get("labels")
     if labels:
@@ -63,6 +82,7 @@ def validate_pod_metadata(metadata: Object, path: Path, report: Report) -> None:
         at = path.child("annotations")
         validate_annotations(annotations, at, report)
         _validate_budget(annotations, at, report)
+        _validate_known(annotations, spec, at, report)
     for name in ("name", "generateName"):
         if metadata.get(name):
             report.warn(NAME_IGNORED, path.child(name))
@@ -85,12 +105,144 @@ def _is_budget(value: str) -> bool:
     return bool(_PERCENT.fullmatch(value)) and 0 < int(value.rstrip("%")) < 100
 
 
+def _validate_known(annotations: Object, spec: Object, path: Path, report: Report) -> None:
+    cost = annotations.get(DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        report.add(DELETION_COST_NUMBER, path.key(DELETION_COST), cost)
+    keys = sorted(key for key in annotations if key.startswith(APP_ARMOR))
+    names = _container_names(spec) if keys else set()
+    for key in keys:
+        container, profile = key[len(APP_ARMOR) :], annotations[key]
+        if container not in names:
+            report.add(APP_ARMOR_CONTAINER, path.key(key), container)
+        known = profile in {"", "runtime/default", "unconfined"}
+        if not known and not profile.startswith("localhost/"):
+            report.add(APP_ARMOR_PROFILE, path.key(key), profile, profile=profile)
+
+
+def _container_names(spec: Object) -> set[str]:
+    lists = (spec.get("initContainers") or (), spec.get("containers") or ())
+    return {container.get("name") or "" for containers in lists for container in containers}
+
+
+def _is_int32(text: str) -> bool:
+    if len(text) > 11 or not re.fullmatch(r"0|-?[1-9][0-9]*", text):
+        return False
+    return -(2**31) <= int(text) < 2**31
+
+
+MAX_SERVERS: Final = 3
+MAX_SEARCHES: Final = 32
+MAX_SEARCH_LENGTH: Final = 2048
+
+NO_CONFIG: Final = row("V8.PodSpec.dnsConfig.required")
+NO_SERVERS: Final = row("V8.PodDNSConfig.nameservers.required")
+OPTION: Final = row("V8.PodDNSConfigOption.name.required")
+SEARCH_LENGTH: Final = row("V8.PodDNSConfig.searches.length")
+ADDRESS: Final = row("V8.address.form")
+
+
+def _is_no_address(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return True
+    return "%" in value
+
+
+ADDRESS_FORM: Final = held((ADDRESS, _is_no_address))
+
+
+def at_most(count: int, what: str) -> Maker:
+    """Limit the length of a list, with Kubernetes' message for it."""
+
+    def make(cell: Cell) -> Check:
+        too_many = cell.rule(
+            "max",
+            INVALID,
+            f"must not have more than {count} {what}",
+            f"{cell.noun} has more {what} than a resolver reads",
+            "remove some",
+        )
+
+        def validate(value: list[str], _o: object, path: Path, _p: Pod, report: Report) -> None:
+            if len(value) > count:
+                report.add(too_many, path.child(cell.field), value)
+
+        return validate
+
+    return make
+
+
+def _search(
+    value: str, _o: object, path: Path, _p: Pod, report: Report, step: str | int = "searches"
+) -> None:
+    # Unlike names of objects, search domains may have underscores anywhere.
+    name = value.removesuffix(".")
+    if value != "." and formats.dns1123_subdomain(name.replace("_", "a")):
+        check(formats.dns1123_subdomain, name, path, report, step)
+
+
+def _option(option: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    if not option.get("name"):
+        report.add(OPTION, path)
+
+
+def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    """Check that a pod with dnsPolicy None names a server."""
+    if policy == "None":
+        config = spec.get("dnsConfig")
+        if config is None:
+            report.add(NO_CONFIG, path.child("dnsConfig"))
+        elif not config.get("nameservers"):
+            report.add(NO_SERVERS, path.child("dnsConfig", "nameservers"))
+
+
+DNS_CONFIG: Final = Type(
+    "PodDNSConfig",
+    "a DNS configuration",
+    optional("nameservers", at_most(MAX_SERVERS, "nameservers"), each(ADDRESS_FORM)),
+    optional(
+        "searches",
+        at_most(MAX_SEARCHES, "search paths"),
+        held((SEARCH_LENGTH, lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH)),
+        each(code(_search)),
+    ),
+    optional("options", items(Type("PodDNSConfigOption", "a DNS option", across=(_option,)))),
+)
+HOST_ALIAS: Final = Type(
+    "HostAlias",
+    "a host alias",
+    always("ip", ADDRESS_FORM),
+    optional("hostnames", each(form(formats.dns1123_subdomain))),
+)
+
+
+RESTARTS: Final = ("NotRequired", "RestartContainer")
+RESIZED: Final = ("cpu", "memory")
 MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 IMAGE_SPACES: Final = row("V8.Container.image.form")
+RESTART_POLICY: Final = row("V8.Container.restartPolicy.forbidden")
+RESTART_REQUIRED: Final = row("V8.Container.restartPolicy.required")
+RESTART_OF_INIT: Final = row("V8.Container.restartPolicy.enum")
 NOT_A_SIDECAR: Final = row("V8.Container.sidecar.forbidden")
+RESIZE_OF_INIT: Final = row("V8.Container.resizePolicy.init")
+RESIZE_ENUM: Final = row("V8.ContainerResizePolicy.enum")
+RESIZE_NEVER: Final = row("V8.ContainerResizePolicy.restartPolicy.never")
 HOST_PORT_TWICE: Final = row("V8.ContainerPort.hostPort.unique")
 HOST_PORT_DIFFERS: Final = row("V8.ContainerPort.hostPort.host-network")
+
+
+def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+    at = path.parent or path  # Kubernetes reports these without the index of the policy.
+    if name not in RESIZED:
+        report.unsupported(RESIZE_ENUM, at, name, RESIZED)
+    if restart not in RESTARTS:
+        report.unsupported(RESIZE_ENUM, at, restart, RESTARTS)
+    if pod.restart_policy == "Never" and restart != "NotRequired":
+        report.add(RESIZE_NEVER, at, restart)
 
 
 PORT: Final = Type(
@@ -118,24 +270,55 @@ CONTAINER: Final = Type(
             Unique("mountPath", INVALID, "must be unique"),
             across=(mount_rules,),
         ),
+        code(clashes),
+    ),
+    optional(
+        "volumeDevices",
+        items(
+            VOLUME_DEVICE,
+            Unique("name", INVALID, "must be unique"),
+            Unique("devicePath", INVALID, "must be unique"),
+        ),
     ),
     optional("resources", struct(REQUIREMENTS)),
+    optional(
+        "resizePolicy",
+        items(
+            Type("ContainerResizePolicy", "a resizePolicy", across=(_resize,)),
+            Unique("resourceName", of_item=True),
+        ),
+    ),
+    optional("securityContext", struct(CONTAINER_SECURITY)),
 )
+
+
+def _restart_rules(container: Object, path: Path, report: Report) -> None:
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        report.add(RESTART_REQUIRED, path.child("restartPolicy"))
 
 
 def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     """Check the rules for containers that are not init containers."""
+    _restart_rules(container, path, report)
     RUNNING.walk(container, container, path, pod, report)
+    if container.get("restartPolicy"):
+        report.add(RESTART_POLICY, path.child("restartPolicy"))
 
 
 def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     """Check the rules for init containers; those with restartPolicy Always are sidecars."""
-    if container.get("restartPolicy") == "Always":
+    _restart_rules(container, path, report)
+    policy = container.get("restartPolicy")
+    if policy and policy != "Always":
+        report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))
+    if policy == "Always":
         RUNNING.walk(container, container, path, pod, report)
     else:
         for field in MAIN_ONLY:
             if container.get(field):
                 report.add(NOT_A_SIDECAR, path.child(field))
+        if container.get("resizePolicy"):
+            report.add(RESIZE_OF_INIT, path.child("resizePolicy"), container["resizePolicy"])
     # Kubernetes looks at one init container at a time and counts each as the first.
     first = (path.parent or path).index(0)
     _host_ports(container, set(), first, report, host_network=False)
@@ -166,8 +349,15 @@ def _host_ports(
             report.add(HOST_PORT_DIFFERS, at, host)
 
 
+HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
 CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")
 CLAIM_BOTH: Final = row("V8.PodResourceClaim.one-of.max")
+
+
+def _host_users(users: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
+    for name in () if users else ("hostNetwork", "hostPID", "hostIPC"):
+        if spec.get(name):
+            report.add(HOST_USERS, path.child(name))
 
 
 CLAIM: Final = Type(
@@ -199,10 +389,26 @@ POD_SPEC: Final = Type(
             across=(init_container,),
         ),
     ),
+    optional(
+        "ephemeralContainers",
+        never(
+            FORBIDDEN,
+            "ephemeral containers not allowed in pod template",
+            "a pod template has containers that can only be added to a running pod",
+            "remove ephemeralContainers",
+        ),
+    ),
     optional("volumes", items(VOLUME, Unique("name"))),
     optional("resourceClaims", items(CLAIM, Unique("name"))),
     optional("restartPolicy", enum("Always", "OnFailure", "Never")),
     optional("preemptionPolicy", enum("PreemptLowerPriority", "Never")),
+    optional(
+        "dnsPolicy",
+        enum("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+        code(dns_policy),
+    ),
+    optional("dnsConfig", struct(DNS_CONFIG)),
+    optional("hostAliases", items(HOST_ALIAS)),
     optional("serviceAccountName", form(formats.dns1123_subdomain)),
     optional("priorityClassName", form(formats.dns1123_subdomain)),
     optional("runtimeClassName", form(formats.dns1123_subdomain)),
@@ -211,9 +417,24 @@ POD_SPEC: Final = Type(
     optional("subdomain", form(formats.dns1123_label)),
     optional("nodeSelector", labels()),
     pointer("activeDeadlineSeconds", between(1, 2**31 - 1)),
+    pointer(
+        "os",
+        struct(
+            Type(
+                "PodOS",
+                "os of a pod",
+                required("name", at_holder(enum("linux", "windows")), detail="cannot be empty"),
+            )
+        ),
+    ),
+    pointer("hostUsers", code(_host_users)),
+    optional("shareProcessNamespace", code(shared_processes)),
+    optional("securityContext", struct(POD_SECURITY)),
     optional("affinity", struct(AFFINITY)),
     optional("tolerations", items(TOLERATION)),
-    optional("topologySpreadConstraints", items(SPREAD)),
+    optional("topologySpreadConstraints", code(spreads)),
+    optional("schedulingGates", items(SCHEDULING_GATE, Unique("name", of_item=True))),
+    optional("readinessGates", items(READINESS_GATE)),
     optional("overhead", code(overhead)),
     optional("resources", code(pod_resources)),
 )
@@ -229,5 +450,5 @@ def validate_pod_template(template: Object, path: Path, report: Report) -> None:
     spec = template.get("spec") or {}
     metadata = template.get("metadata")
     if metadata:
-        validate_pod_metadata(metadata, path.child("metadata"), report)
+        validate_pod_metadata(metadata, spec, path.child("metadata"), report)
     validate_pod_spec(spec, path.child("spec"), report)

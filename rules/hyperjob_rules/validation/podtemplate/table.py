@@ -34,12 +34,19 @@ def rows() -> dict[str, list[str]]:
     return {name: words for name, *words in cells}
 
 
+DEFAULT_GRACE: Final = 30
+
+
 class Pod(NamedTuple):
-    """The facts about a pod: names of volumes, containers and claims."""
+    """The facts about a pod: names of volumes, containers and claims; times in seconds."""
 
     volumes: Mapping[str, Object]
     claims: Collection[str]
+    grace: int
+    restart_policy: str
     host_network: bool
+    host_ipc: bool
+    host_users: bool
     containers: Collection[str]
     """The names of the containers that are not init containers."""
 
@@ -47,10 +54,15 @@ class Pod(NamedTuple):
     def of(cls, spec: Object) -> Self:
         """Return the facts from the spec of a pod, with the API server's defaults."""
         get = spec.get
+        grace = get("terminationGracePeriodSeconds")
         return cls(
             {volume.get("name") or "": volume for volume in get("volumes") or ()},
             {claim["name"] for claim in get("resourceClaims") or () if claim.get("name")},
+            DEFAULT_GRACE if grace is None else grace,
+            get("restartPolicy") or "Always",
             bool(get("hostNetwork")),
+            bool(get("hostIPC")),
+            get("hostUsers") is not False,
             [container.get("name") or "" for container in get("containers") or ()],
         )
 
@@ -294,6 +306,30 @@ def at_least(low: int, *, text: str) -> Maker:
     return between(low, float("inf"), text=text, remedy=f"use {low} or more")
 
 
+def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
+    """Report the field with any value."""
+
+    def make(cell: Cell) -> Check:
+        return held((cell.rule("forbidden", kind, text, cause, remedy), lambda _: True))(cell)
+
+    return make
+
+
+def at_holder(maker: Maker) -> Maker:
+    """Report the errors of the value at its object, as Kubernetes does for this field."""
+
+    def make(cell: Cell) -> Check:
+        inner = maker(cell)
+
+        def check(value: object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            step, above = path
+            inner(value, obj, above, pod, report, step)
+
+        return check
+
+    return make
+
+
 def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
     """Check that a name is one of the pod's."""
 
@@ -330,7 +366,8 @@ UPWARDS: Final = row("V8.path.backsteps")
 RESERVED: Final = row("V8.path.reserved")
 
 
-def _has_backsteps(path: str) -> bool:
+def has_backsteps(path: str) -> bool:
+    """Return whether a path contains `..`."""
     return ".." in path.split("/")
 
 
@@ -347,13 +384,20 @@ def _is_absolute(path: str) -> bool:
     return path.startswith("/")
 
 
-_DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, _has_backsteps))
+_DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
 
 absolute: Final = held((ABSOLUTE, lambda path: not _is_absolute(path)))
 """A path that starts with a slash."""
-without_backsteps: Final = held((UPWARDS, _has_backsteps))
+without_backsteps: Final = held((UPWARDS, has_backsteps))
 """A path without `..`."""
 descending: Final = held(*_DESCENDING)
 """A relative path without `..`."""
 file: Final = held(*_DESCENDING, (RESERVED, _is_reserved))
 """The path of a file that Kubernetes writes into a volume."""
+
+
+def descend(value: str, path: Path, report: Report) -> None:
+    """Report a value at `path` that is not a relative path without `..`."""
+    for known, breaks in _DESCENDING:
+        if breaks(value):
+            report.add(known, path, value)
