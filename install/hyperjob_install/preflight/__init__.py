@@ -20,7 +20,6 @@ __all__ = ["CHECKS", "CheckResult", "Finding", "PreflightReport", "Status", "exa
 CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "karmada": karmada.karmada,
     "hyperjob-definition": volcano.hyperjob_definition,
-    "stored-hyperjobs": volcano.stored_hyperjobs,
     "volcano-definitions": volcano.volcano_definitions,
     "queue-policy": volcano.queue_policies,
     "default-queue": volcano.default_queue,
@@ -30,7 +29,6 @@ CHECKS: Final[Mapping[str, Callable[[ObservedPlane], CheckResult]]] = {
     "members-ready": members.ready,
     "members-vcjob-api": members.vcjob_api,
     "members-reader": members.reader,
-    "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
     "tenancy": karmada.tenancy,
     "trainjobs": karmada.trainjobs,

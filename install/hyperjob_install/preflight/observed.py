@@ -1,7 +1,7 @@
 """Read the objects for the checks, once and concurrently; trial objects are dry runs.
 
-That includes the stored HyperJobs that the schema of this release would refuse, and the rights of
-the controller's user in Karmada and in the members: one review for each.
+That includes the rights of the controller's user in Karmada and in the members, by one review for
+each.
 """
 
 import asyncio
@@ -30,7 +30,6 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
     VCJOBS,
     Resource,
-    key_of,
 )
 from hyperjob_install.definitions import missing_fields
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, clashes
@@ -39,8 +38,6 @@ from hyperjob_install.rbac import controller_rules, lease_rules, member_rules
 from hyperjob_install.reach import trial_hyperjob, trial_vcjob
 from hyperjob_install.settings import UNKNOWN, Settings, command, recorded
 from hyperjob_rules.configuration import MUTATING_NAME
-from hyperjob_rules.validation.create import check_structure
-from hyperjob_rules.validation.rules import Report
 
 _AT_ONCE: Final = 8
 _MEMBER_SECONDS: Final = 5.0
@@ -141,47 +138,6 @@ def _text(question: AccessQuestion) -> str:
     return f"{question.verb} {question.resource.group_resource}"
 
 
-_PAGE: Final = "100"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredHyperJobs:
-    """The number of stored HyperJobs, and the errors of those that the schema refuses."""
-
-    number: int = 0
-    refused: Sequence[tuple[str, str]] = ()
-
-
-async def read_stored(kube: Kube) -> StoredHyperJobs | KubeError:
-    """Validate all stored HyperJobs, one page in memory at a time."""
-    number, refused, token = 0, [], ""
-    while True:
-        params = {"limit": _PAGE} | ({"continue": token} if token else {})
-        try:
-            page = (await kube.raw("GET", HYPERJOBS.path(), params=params)).json()
-        except NotFound:
-            return StoredHyperJobs()
-        except KubeError as error:
-            return error
-        items: list[Object] = page.get("items") or []
-        number += len(items)
-        refused += await asyncio.to_thread(_refused, items)
-        token = (page.get("metadata") or {}).get("continue") or ""
-        if not token:
-            return StoredHyperJobs(number, refused)
-
-
-def _refused(items: Sequence[Object]) -> list[tuple[str, str]]:
-    """Return the key and the first error of each HyperJob that the schema refuses."""
-    found = []
-    for item in items:
-        report = Report()
-        check_structure(item, report, strict=False)
-        if report.refusals:
-            found.append((key_of(item), str(report.refusals[0].error)))
-    return found
-
-
 _LISTED: Final[Mapping[str, Resource]] = {
     "definitions": CRDS,
     "clusters": CLUSTERS,
@@ -232,7 +188,6 @@ class ObservedPlane:
     tenancy: Read
     trial: DryRun | None
     vcjob: DryRun | None
-    stored: StoredHyperJobs | KubeError
     installation: Settings | KubeError | None
     rights: ControllerRights | KubeError | None
     members: Mapping[str, ControllerRights | KubeError]
@@ -303,7 +258,6 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         reads = {name: group.create_task(_read(asked)) for name, asked in wanted.items()}
         trial = group.create_task(_trial(kube, HYPERJOBS, trial_hyperjob()))
         vcjob = group.create_task(_trial(kube, VCJOBS, trial_vcjob()))
-        stored = group.create_task(read_stored(kube))
         installation = group.create_task(_installation(kube))
     known = installation.result()
     settings = None if isinstance(known, KubeError) else known
@@ -319,7 +273,6 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         groups=frozenset(each["name"] for each in groups.get("groups") or []),
         trial=trial.result(),
         vcjob=vcjob.result(),
-        stored=stored.result(),
         installation=known,
         rights=await _rights(kube, user, settings),
         members=members,

@@ -7,7 +7,6 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
 from hyperjob_core.api.wire import is_true, objects
-from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
     MUTATING_WEBHOOKS,
@@ -15,16 +14,14 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
     VCJOBS,
 )
-from hyperjob_core.text import listed, shortened
 from hyperjob_install.definitions import VOLCANO, lost_fields, missing_fields
 from hyperjob_install.manifest import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob_install.plan import shorten
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
-from hyperjob_install.preflight.observed import ObservedPlane, UnreadError, named, need, sees
+from hyperjob_install.preflight.observed import ObservedPlane, named, need, sees
 from hyperjob_install.reach import TRIAL_NAMESPACE
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
-_WORDS: Final = 200
 _CALLED: Final = re.compile(r'failed calling webhook "([^"]{1,300})"')
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
@@ -48,24 +45,6 @@ def hyperjob_definition(observed: ObservedPlane) -> CheckResult:
             remedy="use the hyperjob release that installed it",
         )
     return ok(f"definition {name} is this release's")
-
-
-def stored_hyperjobs(observed: ObservedPlane) -> CheckResult:
-    """Check that the schema of this release accepts the stored HyperJobs."""
-    stored = observed.stored
-    if isinstance(stored, KubeError):
-        raise UnreadError(stored.message)
-    if not stored.refused:
-        return ok(f"the schema of this release accepts all {stored.number} stored HyperJobs")
-    names = listed([name for name, _ in stored.refused])
-    _, first = stored.refused[0]
-    return warning(
-        f"the schema of this release refuses {len(stored.refused)} of {stored.number} stored"
-        f" HyperJobs ({names}): {shortened(first, _WORDS)}; without CRD ratcheting the API server"
-        " refuses all later writes to them, their status included",
-        remedy="before the upgrade, wait for their end or delete them, or correct the named"
-        " fields: kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
-    )
 
 
 def volcano_definitions(observed: ObservedPlane) -> CheckResult:

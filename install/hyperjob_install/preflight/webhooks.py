@@ -1,15 +1,11 @@
-"""Checks of the webhook by the API server: configured, trusted, answering. Pure."""
+"""Checks of the webhook by the API server: configured, reached, trusted. Pure."""
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core import __version__
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
@@ -26,55 +22,12 @@ from hyperjob_install.preflight.observed import ObservedPlane, named
 from hyperjob_install.reach import TRIAL_NAMESPACE, address_of, is_untrusted
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
-_SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
 _AUTHORITY: Final = "; hyperjob-certs keeps ca.crt beside the certificate of the webhook"
 _OTHER_NAMES: Final = re.compile(
     r"is valid for |not valid for |any names|IP SANs|legacy Common Name|mismatch"
 )
 """What an API server says of a certificate that is signed but has other names."""
-
-
-def trusted(observed: ObservedPlane) -> CheckResult:
-    """Check that each caBundle contains valid certificates."""
-    first: datetime | None = None
-    for name, webhook in _webhooks(observed):
-        encoded = (webhook.get("clientConfig") or {}).get("caBundle") or ""
-        where = f"{name} {webhook.get('name', '')}"
-        if not encoded:
-            return warning(
-                f"{where} has no caBundle: the API server trusts only its own root certificates",
-                remedy=_INJECT,
-            )
-        try:
-            ends = [
-                facts(one).not_after
-                for one in split_bundle(base64.b64decode(encoded, validate=True))
-            ]
-        except (binascii.Error, InvalidPair) as error:
-            return failed(f"caBundle of {where} is unusable: {error}", remedy=_INJECT)
-        # During the rotation of the authority, caBundle has the old and the new certificate.
-        latest = max(ends, default=observed.now)
-        first = latest if first is None else min(first, latest)
-    if first is None:
-        return failed("no webhook is configured", remedy=observed.install())
-    until = f"{first:%Y-%m-%d}"
-    if first <= observed.now:
-        return failed(f"caBundle expired on {until}", remedy=_INJECT)
-    if said := _untrusted(observed):
-        if _OTHER_NAMES.search(said):
-            return failed(
-                "the certificate lacks the name under which the API server calls the webhook:"
-                f" {said}",
-                remedy=_rotation(observed),
-            )
-        return failed(
-            f"caBundle does not verify the certificate chain that the webhook serves: {said}",
-            remedy=_INJECT,
-        )
-    if first <= observed.now + _SOON:
-        return warning(f"caBundle expires on {until}", remedy=_rotation(observed))
-    return ok(f"caBundle is valid until {until}")
 
 
 def answers(observed: ObservedPlane) -> CheckResult:
@@ -98,22 +51,23 @@ def answers(observed: ObservedPlane) -> CheckResult:
             f"the API server refuses a HyperJob in namespace {TRIAL_NAMESPACE}: {said}",
             remedy="correct the cause, if HyperJobs shall run in this namespace",
         )
-    if _untrusted(observed):
-        remedy = _rotation(observed) if _OTHER_NAMES.search(said) else _INJECT
-        return failed(f"the API server does not trust the webhook: {said}", remedy=remedy)
+    if is_untrusted(said):
+        if _OTHER_NAMES.search(said):
+            return failed(
+                "the certificate lacks the name under which the API server calls the webhook:"
+                f" {said}",
+                remedy=_rotation(observed),
+            )
+        return failed(
+            f"caBundle does not verify the certificate chain that the webhook serves: {said}",
+            remedy=_INJECT,
+        )
     moved = replace(observed.settings, url="https://HOST:PORT", service=None)
     return failed(
         f"the API server does not reach the webhook: {said}",
         remedy="start hyperjob-webhook, and check that the API server reaches its address by"
         f" network and DNS; if the address is wrong: {observed.install(settings=moved)}",
     )
-
-
-def _untrusted(observed: ObservedPlane) -> str:
-    """Return the API server's error if it does not trust the webhook's certificate; else ""."""
-    error = observed.trial.error if observed.trial is not None else None
-    said = error.message if error is not None else ""
-    return said if "failed calling webhook" in said and is_untrusted(said) else ""
 
 
 def _rotation(observed: ObservedPlane) -> str:

@@ -1,6 +1,5 @@
 """A Karmada API server on which all is well, as preflight reads it, and ways to spoil it."""
 
-import base64
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -18,7 +17,6 @@ from hyperjob_install.preflight.observed import (
     ControllerRights,
     DryRun,
     ObservedPlane,
-    StoredHyperJobs,
 )
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import configurations
@@ -162,24 +160,11 @@ def healthy(**changes: Any) -> ObservedPlane:
         tenancy=[],
         trial=DryRun(None, hyperjob.__version__),
         vcjob=DryRun(None),
-        stored=StoredHyperJobs(3),
         installation=Settings(url="https://hj.svc:443"),
         rights=ControllerRights("hyperjob-controller", ()),
         members=dict.fromkeys(("east", "west"), ControllerRights("hyperjob-members", ())),
     )
     return replace(observed, **changes)
-
-
-def with_bundle(pem: bytes | None) -> ObservedPlane:
-    """Put another caBundle into all webhooks; None takes it out, other bytes go in as they are."""
-    observed = healthy()
-    for configuration in (*observed.mutating, *observed.validating):  # type: ignore[misc]  # lists
-        for webhook in configuration["webhooks"]:
-            if pem is None:
-                del webhook["clientConfig"]["caBundle"]
-            else:
-                webhook["clientConfig"]["caBundle"] = base64.b64encode(pem).decode()
-    return observed
 
 
 def with_trainjobs(*, trainjobs: bool, webhook: str = "") -> ObservedPlane:

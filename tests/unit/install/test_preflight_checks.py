@@ -1,6 +1,5 @@
 """Each check of preflight: what it says of a state, how bad that is, and the remedy."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +13,6 @@ from hyperjob_install.preflight.observed import (
     ControllerRights,
     DryRun,
     ObservedPlane,
-    StoredHyperJobs,
 )
 from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import POLICIES
@@ -28,7 +26,6 @@ from tests.unit.install.changes import (
 )
 from tests.unit.install.observations import (
     GPU,
-    ca_pem,
     cluster,
     healthy,
     interpreter,
@@ -37,7 +34,6 @@ from tests.unit.install.observations import (
     queue,
     vcjob_validation,
     volcano_global,
-    with_bundle,
     with_trainjobs,
 )
 
@@ -120,21 +116,6 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         FAILED,
         "not served",
         "kubectl describe crd hyperjobs.training.volcano.sh",
-    ),
-    "a stored HyperJob beyond the schema": (
-        "stored-hyperjobs",
-        healthy(
-            stored=StoredHyperJobs(
-                9,
-                [
-                    ("ml/big", "spec.replicatedJobs: Too many: 2000: must have at most"),
-                    ("ml/odd", "x"),
-                ],
-            )
-        ),
-        WARNING,
-        "refuses 2 of 9 stored HyperJobs (ml/big, ml/odd): spec.replicatedJobs: Too many",
-        "hyperjob lint",
     ),
     "an older HyperJob": (
         "hyperjob-definition",
@@ -425,53 +406,6 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "do not serve vcjobs",
         "kubectl get cluster east",
     ),
-    "the first authority that ends decides": (
-        "webhook-ca",
-        replace(
-            with_bundle(ca_pem(300)),
-            validating=with_bundle(ca_pem(3)).validating,
-        ),
-        WARNING,
-        "caBundle expires on",
-        "--name hj.svc --inject",
-    ),
-    "a webhook without clientConfig": (
-        "webhook-ca",
-        healthy(
-            mutating=[{"metadata": {"name": "hyperjob-mutating"}, "webhooks": [{"name": "x"}]}]
-        ),
-        WARNING,
-        "hyperjob-mutating x has no caBundle",
-        "hyperjob-certs inject",
-    ),
-    "configurations without webhooks": (
-        "webhook-ca",
-        healthy(mutating=[], validating=[]),
-        FAILED,
-        "no webhook is configured",
-        "hyperjob install ",
-    ),
-    "an authority that ends in 14 days": (
-        "webhook-ca",
-        with_bundle(ca_pem(14)),
-        WARNING,
-        "caBundle expires on",
-        "hyperjob-certs rotate",
-    ),
-    "an authority that ends in 15 days": (
-        "webhook-ca",
-        with_bundle(ca_pem(15)),
-        OK,
-        "caBundle is valid until",
-        "",
-    ),
-    "an authority that ends now": (
-        "webhook-ca",
-        with_bundle(ca_pem(0)),
-        FAILED,
-        "caBundle expired on",
-        "inject",
-    ),
     "a controller without a version is not compared": (
         "webhook-answers",
         healthy(leases=[lease(version="")]),
@@ -484,17 +418,6 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         healthy(leases=[lease(version="9.3.0", renewed=timedelta(hours=1))]),
         OK,
         "admitted a HyperJob in a dry run",
-        "",
-    ),
-    "no caBundle": ("webhook-ca", with_bundle(None), WARNING, "no caBundle", "certs inject"),
-    "no certificate": ("webhook-ca", with_bundle(b"x"), FAILED, "unusable", "certs inject"),
-    "an expired authority": ("webhook-ca", with_bundle(ca_pem(-1)), FAILED, "expired", "inject"),
-    "an authority that ends": ("webhook-ca", with_bundle(ca_pem(3)), WARNING, "expires", "rotate"),
-    "one authority after another": (
-        "webhook-ca",
-        with_bundle(ca_pem(-1) + ca_pem(300)),
-        OK,
-        "valid until",
         "",
     ),
     "no vcjob yet": ("vcjobs", healthy(vcjob=None), FAILED, "no vcjob can be", "hyperjob install"),
@@ -522,7 +445,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "kubectl delete validatingwebhookconfigurations volcano-admission-service-jobs-validate",
     ),
     "a name that the certificate lacks": (
-        "webhook-ca",
+        "webhook-answers",
         healthy(
             trial=DryRun(
                 InternalError(
@@ -563,17 +486,6 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         FAILED,
         "does not reach",
         "start hyperjob-webhook",
-    ),
-    "the webhook is somebody else": (
-        "webhook-answers",
-        healthy(
-            trial=DryRun(
-                InternalError(make_status(500, 'failed calling webhook "x": x509: unknown'))
-            )
-        ),
-        FAILED,
-        "does not trust",
-        "certs inject",
     ),
     "a webhook of this release": (
         "webhook-answers",
@@ -675,7 +587,7 @@ CASES: dict[str, tuple[str, ObservedPlane, Status, str, str]] = {
         "",
     ),
     "a caBundle that does not verify the chain": (
-        "webhook-ca",
+        "webhook-answers",
         healthy(trial=DryRun(Invalid(make_status(500, "failed calling webhook x: x509: unknown")))),
         FAILED,
         "does not verify the certificate chain",
