@@ -36,6 +36,22 @@ def request(stage: Stage, draw: Draw, raw: Object) -> str:
     return f"asks to {kind} {words}"
 
 
+def request_all(stage: Stage, draw: Draw, raw: Object) -> str:
+    """Ask to restart the HyperJob, or to move all of its sub-jobs."""
+    kind = draw.pick("request", ("restart", "migrate"))
+    names = [each["name"] for each in raw.get("status", {}).get("jobs", [])]
+    words = " ".join([f"t{stage.count}", *(names if kind == "migrate" else ())])
+    stage.change("HyperJob", key_of(raw), {"metadata": {"annotations": {f"{GANG}/{kind}": words}}})
+    return f"asks to {kind} {words}"
+
+
+def resume(stage: Stage) -> str:
+    """Resume all HyperJobs."""
+    for raw in stage.items("HyperJob"):
+        stage.change("HyperJob", key_of(raw), {"spec": {"suspend": False}})
+    return "resumes all"
+
+
 def scale(stage: Stage, draw: Draw, raw: Object) -> str:
     group, *rest = raw["spec"]["replicatedJobs"]
     if "splitPolicy" in group:
@@ -113,6 +129,14 @@ def cluster_changes(stage: Stage) -> str:
     site.foreign = draw.pick("foreign", (0, 2, 4, 8))
     stage.plane.karmada.touch(site)
     return f"others use {site.foreign} of {site.name}"
+
+
+def others(stage: Stage) -> str:
+    """Let others use more or less of a cluster."""
+    draw = stage.draw
+    site = draw.named("site", stage.plane.karmada.sites)
+    stage.plane.karmada.use(site, draw.number("held", 0, 6))
+    return f"others hold {site.held} of {site.name}"
 
 
 def taint(stage: Stage) -> str:

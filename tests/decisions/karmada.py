@@ -1,14 +1,17 @@
 """Karmada, Volcano Global's queue and the member clusters, as far as the controller sees them.
 
 Each step takes its time. A member places all pods of a vcjob or none, and lets them end as their
-fate says; without a fate they do nothing, and what a cluster reports is up to the case.
+fate says; without a fate they do nothing, and what a cluster reports is up to the case. The pods of
+a deleted vcjob may stop slowly.
 """
 
 import asyncio
 import base64
+import contextlib
 import copy
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -21,17 +24,60 @@ from tests.decisions.sites import Amounts, Site
 
 Object = dict[str, Any]
 
-BIND, SEND, REPORT, PERIOD = 0.5, 1.0, 1.0, 10.0
-"""Seconds of a step, and between two summaries of a cluster."""
+BIND, SEND, REPORT, PERIOD, BEAT = 0.5, 1.0, 1.0, 10.0, 3.0
+"""Seconds of a step, between two summaries of a cluster, and two heartbeats of its nodes."""
+STOPPED = re.compile(r"(?:makes way for|is preempted by) default/(\w+)")
+LINE = 20.0
+"""Seconds between two lines of a log: ten steps."""
 CONTROLLER = "system:serviceaccount:hyperjob-system:hyperjob-controller"
 BINDING = {"group": "work.karmada.io", "version": "v1alpha2", "kind": "ResourceBinding"}
 
 
 class Fate(NamedTuple):
-    """How a vcjob ends: so many seconds after its start, in this phase."""
+    """How a vcjob ends: so many seconds after its start, in this phase.
+
+    Its pods are gone `stops` seconds after its deletion, and may save a last step then.
+    """
 
     seconds: float
     phase: str
+    stops: float = 0.0
+    saves: bool = False
+
+
+class Load(NamedTuple):
+    """What a cluster holds when a vcjob arrives: of others and vcjobs, and of deleted ones."""
+
+    at: float
+    cluster: str
+    asked: int
+    ending: int
+    accelerators: int
+
+
+class Stopped(NamedTuple):
+    """A HyperJob that makes way for another one: `room` is the most of a cluster without it.
+
+    That is beside all vcjobs that have not ended, as Karmada reports them.
+    """
+
+    at: float
+    head: str
+    room: int
+
+
+class Began(NamedTuple):
+    """The creation of a vcjob of which there were pods: when, and after which end of these.
+
+    `given` is the step that the vcjob got, `saved` the last one that the HyperJob has printed.
+    """
+
+    key: str
+    at: float
+    ended: float
+    site: str
+    given: int | None
+    saved: int
 
 
 @dataclass
@@ -45,10 +91,31 @@ class Pods:
     began: float = 0.0
     until: float | None = None
     status: Object | None = None
+    deleted: bool = False
+    saves: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def ended(self) -> bool:
         return self.until is not None
+
+    @property
+    def accelerators(self) -> int:
+        return sum(wanted.get(GPU, 0) for _, wanted in self.wanted)
+
+    def lines(self, now: float) -> list[tuple[float, Object]]:
+        """Return what the first pod has printed by now, if it is of the first sub-job."""
+        if not self.began or not self.job["metadata"]["name"].endswith("-0"):
+            return []
+        end, first = now if self.until is None else self.until, resumed(self.job) or 0
+        found = []
+        for count in range(1, int((end - self.began) / LINE) + 1):
+            told = {"step": first + 10 * count, "saved": first + count // 3 * 30, "steps": 2000}
+            found.append((self.began + LINE * count, told))
+        if self.ended and self.saves:
+            step = first + int((end - self.began) / 2)
+            found.append((end, {"step": step, "saved": step, "steps": 2000}))
+        return found
 
 
 class Karmada:
@@ -67,8 +134,14 @@ class Karmada:
         self.sites = {each.name: each for each in sites}
         self.members = {each.name: entry.server() for each in sites}
         self.sent: dict[str, Pods] = {}
-        self.loads: list[tuple[float, str, int, int]] = []
-        """At each arrival of a vcjob: time, cluster, what all there ask for, and what it has."""
+        self.stopping: dict[str, Pods] = {}
+        self.loads: list[Load] = []
+        self.met: list[str] = []
+        """Vcjobs that arrived in a member while pods of the attempt before still ran."""
+        self.begun: list[Began] = []
+        self.stopped: list[Stopped] = []
+        self._left: dict[str, Began] = {}
+        self._saved: dict[str, int] = {}
         self._fate, self._global = fate, global_queue
         self._runs: dict[str, int] = {}
         self._due: set[str] = set()
@@ -119,23 +192,30 @@ class Karmada:
         moment = self.entry.now() - timedelta(seconds=ago)
         return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
-    def log(self, site: str, pod: str, since: str) -> bytes | None:
-        """Return the log of a pod from a time on; None without the pod.
-
-        The first pod of a vcjob makes a step in two seconds and writes it after ten steps.
-        """
-        for pods in self.sent.values():
+    async def log(
+        self, site: str, pod: str, params: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the log of a pod."""
+        for pods in [*self.stopping.values(), *self.sent.values()]:
             names = [name for name, _ in pods.wanted]
             if pods.site.name == site and pod in names and (pods.on or pods.ended):
-                rows = []
-                end = self._loop.time() if pods.until is None else pods.until
-                for count in range(1, int((end - pods.began) / 20) + 1):
-                    stamp = self._stamp(pods.began + 20 * count)
-                    told = {"step": 10 * count, "saved": count // 3 * 30, "steps": 2000}
-                    if stamp >= since and pod == names[0]:
-                        rows.append(f"{stamp} {json.dumps({'hyperjob': told})}\n")
-                return "".join(rows).encode()
-        return None
+                break
+        else:
+            raise self.entry.error(404, "NotFound", f"pod {pod} not found")
+        told, since = 0, params.get("sinceTime", "")
+        while True:
+            rows = pods.lines(self._loop.time())
+            for at, line in rows[told:]:
+                stamp = self._stamp(at)
+                if stamp >= since and pod == names[0]:
+                    yield f"{stamp} {json.dumps({'hyperjob': line})}\n".encode()
+            told = len(rows)
+            if "follow" not in params or pods.ended:
+                return
+            with contextlib.suppress(TimeoutError):
+                next_at = pods.began + LINE * int((self._loop.time() - pods.began) / LINE + 1)
+                async with asyncio.timeout_at(next_at + 0.001):
+                    await pods.over.wait()
 
     def touch(self, site: Site) -> None:
         """Bring the summary of a cluster at the end of its period."""
@@ -144,20 +224,60 @@ class Karmada:
             turn = (self._loop.time() // PERIOD + 1) * PERIOD
             self._loop.call_at(turn, self._collect, site)
 
+    def promised(self, site: Site) -> int:
+        """Return what others and all vcjobs that have not ended hold of a cluster, or will."""
+        held = site.held
+        for job in self.api.items(self.entry.KINDS["Job"]):
+            policy = self.get("PropagationPolicy", key_of(job))
+            phase = (job.get("status") or {}).get("state", {}).get("phase")
+            if policy is None or phase in ("Completed", "Failed"):
+                continue
+            if policy["spec"]["placement"]["clusterAffinities"][0]["clusterNames"] == [site.name]:
+                held += sum(wanted.get(GPU, 0) for _, wanted in pods_of(job))
+        return held
+
+    def use(self, site: Site, accelerators: int) -> None:
+        """Let a pod of others hold accelerators of the first node that no vcjob needs."""
+        most = site.accelerators - self.promised(site) + site.held
+        held = max(0, min(accelerators, most, site.free[0].get(GPU, 0) + site.held))
+        if not held and not site.held:
+            return
+        site.free[0][GPU] += site.held - held
+        site.held = held
+        requests = {"requests": {GPU: str(held)}}
+        pod = {
+            "metadata": {"name": "other", "namespace": "elsewhere"},
+            "spec": {
+                "nodeName": f"{site.name}-0",
+                "containers": [{"name": "main", "resources": requests}],
+            },
+            "status": {"phase": "Running"},
+        }
+        self._in(site, "put", "Pod", pod)
+        self._schedule(site)
+        self.touch(site)
+
     def lose(self, site: Site, *, down: bool) -> None:
         """Let a cluster be out of reach and lose its pods, or come back with failed ones."""
         site.down = down
         for key, pods in self.sent.items():
             if pods.site is site:
-                self._free(pods)
-                pods.until = self._loop.time()
+                self._stop(pods)
                 if not down:
                     self.report(key, "Failed", failed=1)
         self.touch(site)
 
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
         key = key_of(new or old or {})
+        if kind == "HyperJob" and old is not None and new is not None:
+            for head in heads_of(new) - heads_of(old):
+                room = max(each.accelerators - self.promised(each) for each in self.sites.values())
+                self.stopped.append(Stopped(self._loop.time(), head, room))
         if kind == "Job" and old is None and new is not None:
+            if left := self._left.pop(key, None):
+                saved = self._saved.get(owner_of(key), 0)
+                began = left._replace(at=self._loop.time(), given=resumed(new), saved=saved)
+                self.begun.append(began)
             self._later(BIND, key, self._bind, new["metadata"]["uid"])
         elif kind == "Job" and new is None:
             self._forget(key)
@@ -242,12 +362,12 @@ class Karmada:
             if (each["spec"].get("suspension") or {}).get("scheduling"):
                 first.setdefault(queue, each)
             else:
-                used[queue] = used.get(queue, 0) + asked(each)
+                used[queue] = used.get(queue, 0) + queued(each)
         for name, old in first.items():
             limit = ((self.get("Queue", name) or {}).get("spec", {}).get("capability") or {}).get(
                 GPU
             )
-            if limit is None or used.get(name, 0) + asked(old) <= int(limit):
+            if limit is None or used.get(name, 0) + queued(old) <= int(limit):
                 spec = {**old["spec"], "suspension": {"scheduling": False}}
                 self._store({**old, "spec": spec}, old)
         self._loop.call_later(1.0, self._release)
@@ -268,10 +388,15 @@ class Karmada:
         if site.down:
             self._later(PERIOD, name, self._send)
             return
+        if key in self.stopping:
+            self.met.append(f"{key} at {self._loop.time():g} s")
         self.sent[key] = Pods(job, site, pods_of(job))
-        there = [each for each in self.sent.values() if each.site is site and not each.ended]
-        load = sum(wanted.get(GPU, 0) for each in there for _, wanted in each.wanted)
-        self.loads.append((self._loop.time(), site.name, load, site.accelerators))
+        asked, ending = (
+            sum(each.accelerators for each in all_.values() if each.site is site and not each.ended)
+            for all_ in (self.sent, self.stopping)
+        )
+        load = Load(self._loop.time(), site.name, site.held + asked, ending, site.accelerators)
+        self.loads.append(load)
         self._runs[key] = self._runs.get(key, 0) + 1
         if self._fate is not None:
             self.report(key, "Pending", pending=len(pods_of(job)))
@@ -281,13 +406,15 @@ class Karmada:
     def _schedule(self, site: Site) -> None:
         """Give the pods of each vcjob that waits their nodes, those of a vcjob all or none."""
         for key, pods in self.sent.items():
-            if pods.site is site and not pods.on and not pods.ended and self._fits(pods):
+            if pods.site is not site or key in self.stopping:
+                continue
+            if not pods.on and not pods.ended and self._fits(pods):
                 pods.began = self._loop.time()
                 if self._fate is not None:
                     self.report(key, "Running", running=len(pods.on))
                     fate = self._fate(key, self._runs[key])
                     self._later(fate.seconds, key, self._end, pods, fate.phase)
-            if pods.site is site and not pods.ended:
+            if not pods.ended:
                 self._show(pods, "Running" if pods.on else "Pending")
 
     def _fits(self, pods: Pods) -> bool:
@@ -310,7 +437,11 @@ class Karmada:
         pods.site.free, pods.on = free, on
         return True
 
-    def _free(self, pods: Pods) -> None:
+    def _stop(self, pods: Pods) -> None:
+        """End the processes of pods, unless they have ended."""
+        if not pods.ended:
+            pods.until = self._loop.time()
+        pods.over.set()
         for index, (_, wanted) in zip(pods.on, pods.wanted, strict=False):
             for name, amount in wanted.items():
                 pods.site.free[index][name] += amount
@@ -320,8 +451,7 @@ class Karmada:
         if self.sent.get(key) is not pods or pods.ended or not pods.on:
             return
         count = len(pods.on)
-        self._free(pods)
-        pods.until = self._loop.time()
+        self._stop(pods)
         if phase == "Completed":
             self.report(key, phase, succeeded=count)
         else:
@@ -335,10 +465,27 @@ class Karmada:
         pods = self.sent.pop(key, None)
         if pods is None:
             return
-        self._free(pods)
+        fate = self._fate(key, self._runs[key]) if self._fate is not None else Fate(0.0, "")
+        if not fate.stops or not pods.on:
+            self._vanish(key, pods)
+            return
+        pods.deleted, pods.saves = True, fate.saves
+        self.stopping[key] = pods
+        self._show(pods, "Running")
+        self._later(fate.stops, key, self._vanish, pods)
+
+    def _vanish(self, key: str, pods: Pods) -> None:
+        """Remove the pods of a vcjob that was deleted."""
+        self._stop(pods)
+        if self.stopping.get(key) is pods:
+            del self.stopping[key]
+        for _, line in pods.lines(self._loop.time())[-1:]:
+            self._saved[owner_of(key)] = line["saved"]
+        assert pods.until is not None
+        self._left[key] = Began(key, 0.0, pods.until, pods.site.name, None, 0)
         for name, _ in pods.wanted:
             namespace = pods.job["metadata"]["namespace"]
-            self.members[pods.site.name].remove(self.entry.KINDS["Pod"], f"{namespace}/{name}")
+            self._in(pods.site, "remove", "Pod", f"{namespace}/{name}")
         self._schedule(pods.site)
         self.touch(pods.site)
 
@@ -367,7 +514,24 @@ class Karmada:
                 "spec": {**spec, **known.get("spec", {})} if phase != "Running" else spec,
                 "status": status,
             }
-            member.put(self.entry.KINDS["Pod"], pod)
+            if pods.deleted:
+                pod["metadata"]["deletionTimestamp"] = self._stamp()
+            self._in(pods.site, "put", "Pod", pod)
+
+    def beat(self) -> None:
+        """Let the nodes report themselves, again and again."""
+        for site in self.sites.values():
+            for node in site.nodes(beat=self._stamp()):
+                self._in(site, "put", "Node", node)
+        self._loop.call_later(BEAT, self.beat)
+
+    def _in(self, site: Site, do: str, kind: str, what: Any) -> None:
+        """Change the API server of a member, when the member shows its changes."""
+        change = getattr(self.members[site.name], do)
+        if site.late:
+            self._loop.call_later(site.late, change, self.entry.KINDS[kind], what)
+        else:
+            change(self.entry.KINDS[kind], what)
 
     def _bring(self, key: str, pods: Pods, status: Object) -> None:
         """Write what the member reports of a vcjob to its binding and to the vcjob."""
@@ -441,7 +605,26 @@ def patched_by(obj: Object, response: Object) -> Object:
     return made
 
 
-def asked(binding: Object) -> int:
+def heads_of(raw: Object) -> set[str]:
+    """Return the HyperJobs for which sub-jobs of this one make way."""
+    jobs = (raw.get("status") or {}).get("jobs") or ()
+    found = (STOPPED.search(each.get("message", "")) for each in jobs)
+    return {each[1] for each in found if each is not None}
+
+
+def owner_of(key: str) -> str:
+    """Return the key of a HyperJob by that of its vcjob."""
+    return key.rsplit("-", 2)[0]
+
+
+def resumed(job: Object) -> int | None:
+    """Return the step that a vcjob was told to go on from."""
+    container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    found = [each for each in container.get("env", ()) if each["name"] == "HYPERJOB_RESUME_STEP"]
+    return int(found[0]["value"]) if found else None
+
+
+def queued(binding: Object) -> int:
     """Return the accelerators that a binding asks of its queue."""
     requests = (binding["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
     return binding["spec"]["replicas"] * int(requests.get(GPU, 0))

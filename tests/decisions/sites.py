@@ -17,14 +17,20 @@ READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "lastTrans
 
 @dataclass
 class Site:
-    """A member cluster: the free amounts of its nodes, and what pods of others hold of it."""
+    """A member cluster: the free amounts of its nodes, and what pods of others hold of it.
+
+    `foreign` is in its summary alone; `held` is that of a pod on its first node.
+    """
 
     name: str
     size: list[Amounts]
     spec: Object = field(default_factory=dict)
     free: list[Amounts] = field(init=False)
     foreign: int = 0
+    held: int = 0
     down: bool = False
+    late: float = 0.0
+    """Seconds after which the member shows a change."""
 
     def __post_init__(self) -> None:
         self.free = [dict(each) for each in self.size]
@@ -70,7 +76,7 @@ class Site:
             "allocating": quantities(waiting),
         }
 
-    def nodes(self) -> Iterable[Object]:
+    def nodes(self, beat: str = SINCE) -> Iterable[Object]:
         for index, size in enumerate(self.size):
             yield {
                 "apiVersion": "v1",
@@ -79,7 +85,7 @@ class Site:
                 "spec": {},
                 "status": {
                     "allocatable": quantities(size),
-                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": beat}],
                 },
             }
 

@@ -50,6 +50,9 @@ class Story:
     mode: str = "builtin"
     members: str = "off"
     refuses: float = 0.0
+    away: float = 0.0
+    """Seconds without a controller when it starts anew."""
+    beats: bool = False
     fate: Callable[[str, int], Fate] | None = None
 
 
@@ -93,16 +96,10 @@ class Plane:
         member = MEMBER.match(path)
         if member is None:
             return self.api.stream(path, **more)
+        server = self._member(member[1])
         if member[2].endswith("/log"):
-            return self._log(member[1], member[2].split("/")[-2], more["params"])
-        return self._member(member[1]).stream(member[2], **more)
-
-    async def _log(self, site: str, pod: str, params: Any) -> AsyncGenerator[bytes, None]:
-        self._member(site)
-        text = self.karmada.log(site, pod, params.get("sinceTime", ""))
-        if text is None:
-            raise self.entry.error(404, "NotFound", f"pod {pod} not found")
-        yield text
+            return self.karmada.log(member[1], member[2].split("/")[-2], more["params"])
+        return until(server.stream(member[2], **more), float(more["params"]["timeoutSeconds"]))
 
     async def close(self) -> None:
         pass
@@ -157,6 +154,15 @@ class Plane:
             if group["name"] == labels.get("volcano.sh/replicatedjob-name"):
                 return {"spec": group["templateSpec"]}
         return {}
+
+
+async def until(stream: AsyncGenerator[bytes, None], seconds: float) -> AsyncGenerator[bytes, None]:
+    """End a watch when the client asked for: so the member confirms what it has told."""
+    async with contextlib.aclosing(stream):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                async for event in stream:
+                    yield event
 
 
 @dataclass
@@ -249,12 +255,17 @@ async def _play(entry: Any, story: Story) -> Stage:
     plane = Plane(entry, story)
     for each in story.objects:
         plane.api.create(entry.KINDS[each["kind"]], each)
+    for site in plane.karmada.sites.values():
+        plane.karmada.use(site, site.held)
+    if story.beats:
+        plane.karmada.beat()
     stage = Stage(story, entry, plane)
     stage.start()
     for at, act in sorted(story.acts, key=lambda each: each[0]):
         await _until(stage, at)
         if act is RESTART:
             await stage.stop()
+            await asyncio.sleep(story.away)
             stage.start()
         plane.note("a user", act(stage))
     await _until(stage, story.seconds)

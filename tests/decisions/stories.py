@@ -178,6 +178,95 @@ def days(number: int, modes: Sequence[str]) -> Story:
     )
 
 
+def crowd(number: int, members: str, *, kills: float = 0.0, others: float = 0.0) -> Story:
+    """Let small HyperJobs come, end and be deleted in two clusters of one node."""
+    draw = Draw(f"crowd {number}")
+
+    def fate(key: str, run: int) -> Fate:
+        at = draw.at(f"fate of {key}").at(run)
+        return Fate(3.0 + 60.0 * at.share("ends"), "Completed", at.pick("stops", (1.0, 2.0, 4.0)))
+
+    node = {"cpu": 64, "memory": 2**39, "pods": 110, GPU: 16}
+    happens: list[tuple[float, Act]] = []
+    for second in range(1, 120):
+        at = draw.at(f"second {second}")
+        if at.some("arrives", 0.25):
+            spec = {"queue": at.pick("queue", ("x", "x", "y"))} | at.fields(
+                priorityClassName=(0.3, ("urgent",))
+            )
+            spec |= {"tasks": [task("worker", at.pick("gpus", (2, 4, 8, 16)), 1)]}
+            name = f"j{second}of{spec['tasks'][0]['replicas']}"
+            raw = hyperjob(name, {"name": "g0", "replicas": 1, "templateSpec": spec})
+            happens.append((float(second), applied(raw)))
+        if at.some("deleted", 0.08):
+            happens.append((second + 0.3, acts.user({"delete": acts.delete})))
+        if at.some("others", others):
+            happens.append((second + 0.5, acts.others))
+        if at.some("killed", kills):
+            happens.append((second + 0.7, RESTART))
+    sites = [Site(name, [node]) for name in "ab"]
+    for site in sites:
+        site.held = draw.number(f"held of {site.name}", 0, 4)
+        site.free[0][GPU] -= site.held
+    return Story(
+        draw=draw,
+        title=f"crowd {number}",
+        sites=sites,
+        objects=[queue("x"), queue("y", reclaimable=False), urgent()],
+        acts=happens,
+        seconds=130.0,
+        members=members,
+        beats=True,
+        fate=fate,
+    )
+
+
+def stops(number: int, members: str, *, kills: bool = False, late: float = 0.0) -> Story:
+    """Stop HyperJobs whose pods end up to 40 seconds later, in two clusters that are never full."""
+    draw = Draw(f"stops {number}")
+
+    def fate(key: str, run: int) -> Fate:
+        at = draw.at(f"fate of {key}").at(run)
+        return Fate(9e9, "Completed", 40.0 * at.share("stops"), saves=at.some("saves", 0.7))
+
+    node = {"cpu": 64, "memory": 2**39, "pods": 110, GPU: 64}
+    sites = [Site("a", [node]), Site("b", [node], late=late)]
+    happens: list[tuple[float, Act]] = []
+    for index in range(6):
+        groups = {"name": "g0", "replicas": 1 + index % 2}
+        spec = {"tasks": [task("worker", 2, 1)]}
+        grace = 60 if late else draw.pick(f"grace of j{index}", (10, 60))
+        checkpoint = {"directory": "s3://bucket/run", "gracePeriodSeconds": grace}
+        raw = hyperjob(f"j{index}", {**groups, "templateSpec": spec}, checkpoint=checkpoint)
+        raw["spec"]["plugins"] = {"env": []}
+        happens.append((1.0 + index, applied(raw)))
+    doings = (
+        {"request": acts.request_all}
+        if late
+        else {"request": acts.request_all, "suspend": acts.suspend}
+    )
+    moment = 60.0
+    for index in range(24):
+        at = draw.at(f"stop {index}")
+        moment += 1.0 + 29.0 * at.share("pause")
+        happens.append((moment, acts.user(doings)))
+        if kills and at.some("kill", 0.4):
+            happens.append((moment + 40.0 * at.share("killed"), RESTART))
+    end = moment + 100.0
+    return Story(
+        draw=draw,
+        title=f"stops {number}",
+        sites=sites,
+        objects=[queue("default")],
+        acts=[*happens, (end, acts.resume)],
+        seconds=end + 300.0,
+        members=members,
+        away=5.0 if kills else 0.0,
+        beats=True,
+        fate=fate,
+    )
+
+
 def settled(story: Story) -> Story:
     """Return a story without refused writes that goes on until all is at rest, then starts anew."""
     end = story.seconds + 4 * HOUR

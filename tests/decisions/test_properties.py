@@ -2,13 +2,15 @@
 
 import re
 from functools import cache
+from typing import Any
 
 import orjson
 import pytest
 
+from hyperjob_engine.placement.ground import Ground
 from tests.decisions import entry, stories
 from tests.decisions.draw import Draw
-from tests.decisions.karmada import patched_by
+from tests.decisions.karmada import STOPPED, Began, patched_by
 from tests.decisions.reviews import AROUND, binding_of, documents
 from tests.decisions.rows import Row
 from tests.decisions.stage import RESTART, Stage, Story, envelope, play, reviewed, rows_of
@@ -16,8 +18,7 @@ from tests.decisions.stage import RESTART, Stage, Story, envelope, play, reviewe
 pytestmark = pytest.mark.long
 
 MODES = entry.MODES
-DAYS, ROUNDS, CONTESTS = 6, 4, 14
-STOPPED = re.compile(r"(?:makes way for|is preempted by) default/(\w+)")
+DAYS, ROUNDS, CONTESTS, CROWDS, STOPS = 6, 4, 14, 5, 3
 WORDS = re.compile(r"status\.(state\.message|jobs\[.*\]\.message|expectedStart)")
 """What a waiting HyperJob says: a controller repeats it when it begins."""
 
@@ -40,8 +41,81 @@ def test_equal_cases_are_decided_equally(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(CONTESTS))
 def test_no_accelerator_is_given_twice(number: int) -> None:
-    for moment, cluster, load, accelerators in contest(number).plane.karmada.loads:
-        assert load <= accelerators, f"{cluster} at {moment:g} s"
+    for load in contest(number).plane.karmada.loads:
+        assert load.asked <= load.accelerators, load
+
+
+@pytest.mark.parametrize(
+    ("members", "kills", "others"),
+    [("off", 0.0, 0.0), ("nodes", 0.0, 0.0), ("nodes", 0.04, 0.0), ("nodes", 0.04, 0.1)],
+    ids=["by summaries", "by the members' pods", "a new leader", "beside others that change"],
+)
+def test_free_room_is_that_of_the_pods_and_nothing_stops_while_there_is_room(
+    members: str, kills: float, others: float
+) -> None:
+    """By summaries, the pods of a deleted vcjob are not seen until they are gone."""
+    stops = 0
+    for number in range(CROWDS):
+        karmada = play(entry, stories.crowd(number, members, kills=kills, others=others))
+        for load in karmada.plane.karmada.loads:
+            ending = 0 if members == "off" else load.ending
+            assert load.asked + ending <= load.accelerators, (number, load)
+        for stop in karmada.plane.karmada.stopped:
+            assert stop.room < int(stop.head.partition("of")[2]), (number, stop)
+            stops += 1
+    assert stops
+
+
+def test_after_a_bug_of_placement_by_nodes_all_hyperjobs_are_placed_by_sums(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Ground, "most", fails)
+    stage = play(entry, stories.stops(0, "nodes"))
+    assert len(stage.plane.karmada.begun) > 8
+    assert phases(stage) == {"Running"}
+
+
+def phases(stage: Stage) -> set[str]:
+    return {each["status"]["state"]["phase"] for each in stage.items("HyperJob")}
+
+
+def resumed(stage: Stage) -> list[Began]:
+    """Return how the sub-jobs went on, where no new controller came when their pods ended."""
+    killed = [moment for moment, act in stage.story.acts if act is RESTART]
+    return [
+        each
+        for each in stage.plane.karmada.begun
+        if each.key.endswith("-g0-0")
+        and not any(at - 1.0 <= each.ended <= at + stage.story.away + 1.0 for at in killed)
+    ]
+
+
+@pytest.mark.parametrize("kills", [False, True], ids=["one controller", "killed at random"])
+def test_no_two_attempts_run_together_and_the_last_saved_step_is_resumed(*, kills: bool) -> None:
+    for number in range(STOPS):
+        stage = play(entry, stories.stops(number, "logs", kills=kills))
+        assert stage.plane.karmada.met == []
+        again = resumed(stage)
+        assert len(again) > 8
+        assert [each for each in again if each.given != each.saved] == []
+        assert phases(stage) == {"Running"}
+
+
+@pytest.mark.parametrize("members", ["pods", "nodes", "logs"])
+def test_a_member_that_shows_its_changes_a_minute_late_delays_only_its_own_sub_jobs(
+    members: str,
+) -> None:
+    waits: dict[str, list[float]] = {"a": [], "b": []}
+    for number in range(STOPS):
+        stage = play(entry, stories.stops(number, members, late=60.0))
+        assert stage.plane.karmada.met == []
+        for each in stage.plane.karmada.begun:
+            if int(each.key[len("default/j")]) % 2 == 0:  # it has one sub-job, in one cluster
+                waits[each.site].append(each.at - each.ended)
+    assert max(waits["a"]) < 15.0 < max(waits["b"])
 
 
 def starts(rows: list[Row], name: str) -> list[float]:
