@@ -20,67 +20,29 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.overlay import BOUNDS, applied, sizes_of, wanted_of
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
     INVALID,
-    NOT_FOUND,
     EnoughError,
     Report,
     RuleWarning,
     Violation,
+    declare,
     rule,
 )
 from hyperjob_rules.validation.split import is_elastic
 
-NAME_TWICE = rule(
-    "X22.name-twice",
-    DUPLICATE,
-    "",
-    "two alternatives of a replicatedJob have the same name",
-    "rename one of them",
-)
-TOO_MANY = rule(
+NAME_TWICE: Final = rule("X22.name-twice")
+TOO_MANY = declare(
     "X22.too-many",
     INVALID,
     f"must be at most {MAX_COMBINATIONS} combinations of the alternatives of all replicatedJobs",
     "the queue tries each combination of alternatives, and these are too many",
     "give fewer replicatedJobs alternatives",
 )
-NO_TASK = rule(
-    "X22.task",
-    NOT_FOUND,
-    "{hint}",
-    "an alternative changes a task that the template lacks",
-    "correct the name",
-)
-NO_CONTAINER = rule(
-    "X22.container",
-    NOT_FOUND,
-    "{hint}",
-    "an alternative changes a container that the task lacks",
-    "correct the name",
-)
-TOO_FEW = rule(
-    "X23.too-few",
-    INVALID,
-    "must be less than or equal to `replicas` ({count})",
-    "a replicatedJob asks for fewer sub-jobs than it needs at least",
-    "lower minReplicas, or raise replicas",
-)
-TOO_SMALL = rule(
-    "X23.too-small",
-    INVALID,
-    "must be greater than or equal to `replicas` ({count})",
-    "a replicatedJob may use fewer sub-jobs than it asks for",
-    "raise maxReplicas, or lower replicas",
-)
-ONE_CHOICE = rule(
-    "X23.one-choice",
-    FORBIDDEN,
-    "may not be set together with {other}: the controller decides about one of them",
-    "a HyperJob leaves the number of its sub-jobs open, and also something else about them",
-    "remove one of the two",
-)
+NO_TASK: Final = rule("X22.task")
+NO_CONTAINER: Final = rule("X22.container")
+TOO_FEW: Final = rule("X23.too-few")
+TOO_SMALL: Final = rule("X23.too-small")
+ONE_CHOICE: Final = rule("X23.one-choice")
 _JOBS: Final = SPEC.child("replicatedJobs")
 _JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
 _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")

@@ -4,6 +4,7 @@ The size comes first: the time of all other rules depends on it.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import orjson
 
@@ -19,17 +20,17 @@ from hyperjob_core.api.limits import (
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount
-from hyperjob_rules.validation.rules import INVALID, TOO_LONG, TOO_MANY, Report, rule
+from hyperjob_rules.validation.rules import INVALID, TOO_LONG, TOO_MANY, Report, declare, rule
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 
-TASKS = rule(
+TASKS = declare(
     "X6.too-many-tasks",
     TOO_MANY,
     f"must have at most {MAX_ALL_TASKS} items",
     "all templates together have more tasks than one review can judge in its time",
     "make several HyperJobs",
 )
-BYTES = rule(
+BYTES = declare(
     "X6.too-large",
     TOO_LONG,
     f"may not be more than {MAX_SPEC_BYTES} bytes",
@@ -38,7 +39,7 @@ BYTES = rule(
 )
 
 
-KEYS = rule(
+KEYS = declare(
     "X6.too-many-keys",
     TOO_MANY,
     f"must have at most {MAX_METADATA_KEYS} items",
@@ -75,7 +76,7 @@ def bytes_of(part: object) -> int:
         return 0  # nested too deep, or invalid text: the shape errors are enough
 
 
-COPIES = rule(
+COPIES = declare(
     "X19.copies",
     TOO_LONG,
     f"may not be more than {MAX_ALL_BYTES} bytes in all sub-jobs together: {{count}} sub-jobs of"
@@ -83,21 +84,14 @@ COPIES = rule(
     "every sub-job has a copy of its template in etcd, and all copies together are too large",
     "make fewer and larger sub-jobs, set maxDomains, or move long texts to ConfigMaps",
 )
-SUM = rule(
+SUM = declare(
     "X19.sum",
     INVALID,
     f"must be at most {MAX // NANO} {{name}} in all pods together",
     "the pods of a HyperJob request more together than Kubernetes counts",
     "request what the pods use",
 )
-GRACE = rule(
-    "X19.grace",
-    INVALID,
-    "must be at most {most} seconds",
-    "pods that are told to end may keep their accelerators for so long, also after their HyperJob"
-    " is suspended or deleted",
-    "use a shorter period, or raise max-grace-period of the webhook",
-)
+GRACE: Final = rule("X19.grace")
 
 
 def validate_bounds(

@@ -12,18 +12,12 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import Quantity
-from hyperjob_rules.validation.rules import INVALID, TOO_LONG, Report, rule
+from hyperjob_rules.validation.rules import TOO_LONG, Report, declare, rule
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 
-FORM = rule(
-    "V8.form",
-    INVALID,
-    "{message}",
-    "a name, label, key, port or variable has a form that Kubernetes does not take",
-    "the message says which characters and lengths are allowed, and shows an example",
-)
-ANNOTATIONS_TOO_LONG = rule(
+FORM: Final = rule("V8.form")
+ANNOTATIONS_TOO_LONG = declare(
     "V8.ObjectMeta.annotations.max",
     TOO_LONG,
     f"may not be more than {MAX_ANNOTATIONS} bytes",

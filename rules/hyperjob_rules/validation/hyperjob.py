@@ -44,13 +44,10 @@ from hyperjob_rules.validation.lifecycle import (
 )
 from hyperjob_rules.validation.names import validate_names
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
     INVALID,
-    REQUIRED,
     TOO_LONG,
-    WARNING,
     Report,
+    declare,
     rule,
 )
 from hyperjob_rules.validation.split import (
@@ -63,7 +60,7 @@ from hyperjob_rules.validation.split import (
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 
-TOKEN = rule(
+TOKEN = declare(
     "X16.token",
     TOO_LONG,
     f"may not be more than {MAX_TOKEN} characters before the first space",
@@ -87,44 +84,11 @@ def _annotations(hyperjob: Object) -> Object:
     return mapping(at(hyperjob, "metadata", "annotations"))
 
 
-TOO_MANY = rule(
-    "L20.too-many",
-    INVALID,
-    "must be between 1 and the number of sub-jobs ({count})",
-    "more sub-jobs must train than there are, so the training never starts",
-    "lower quorum, or raise the replicas of a replicatedJob",
-)
-ONE_WORLD = rule(
-    "L20.one-world",
-    FORBIDDEN,
-    "may not be used together with quorum: it makes one world of all sub-jobs, which ends with the"
-    " first sub-job that is lost; use plugin torchft",
-    "a HyperJob has a quorum, and a plugin that needs all sub-jobs",
-    "remove quorum, or use plugin torchft",
-)
-NEVER_MET = rule(
-    "L20.never-met",
-    WARNING,
-    "is more than minAvailable ({available}): the sub-jobs that start together are too few to"
-    " train",
-    "minAvailable lets fewer sub-jobs start than the training needs",
-    "raise minAvailable to quorum, or lower quorum",
-)
-RESTARTS_ALL = rule(
-    "L20.restarts-all",
-    WARNING,
-    "also restarts the sub-jobs that train on; without the rule the controller recreates only the"
-    " failed sub-job",
-    "a HyperJob has a quorum, and a rule of its failurePolicy restarts all sub-jobs",
-    "use RestartJob, or remove the rule",
-)
-NO_QUORUM = rule(
-    "L20.no-quorum",
-    WARNING,
-    "quorum is unset: the loss of one sub-job restarts all of them, or none",
-    "a HyperJob has plugin torchft, whose sub-jobs train on without the others, and no quorum",
-    "set spec.quorum to the fewest sub-jobs that must train",
-)
+TOO_MANY: Final = rule("L20.too-many")
+ONE_WORLD: Final = rule("L20.one-world")
+NEVER_MET: Final = rule("L20.never-met")
+RESTARTS_ALL: Final = rule("L20.restarts-all")
+NO_QUORUM: Final = rule("L20.no-quorum")
 
 
 def validate_quorum(spec: Object, report: Report) -> None:
@@ -164,51 +128,19 @@ _OWN: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB)
 _OWN_DOMAIN: Final = f"{GROUP}/"
 _CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 
-NO_CLUSTERS = rule(
-    "X8.no-clusters",
-    REQUIRED,
-    "must name at least one cluster when `clusterPolicy` is Required",
-    "sub-jobs may only go to listed clusters, and none is listed",
-    "list the clusters, or use clusterPolicy Preferred",
-)
-CLUSTER_TWICE = rule(
-    "X8.cluster-twice", DUPLICATE, "", "a cluster is listed twice", "keep it where it comes first"
-)
-CLUSTER_LENGTH = rule(
+NO_CLUSTERS: Final = rule("X8.no-clusters")
+CLUSTER_TWICE: Final = rule("X8.cluster-twice")
+CLUSTER_LENGTH = declare(
     "X8.cluster-length",
     INVALID,
     f"must be no more than {MAX_CLUSTER_NAME} characters",
     "the name is longer than that of any Karmada cluster",
     "correct it; `kubectl get clusters` lists the names",
 )
-OWN_LABEL = rule(
-    "X3.own-label",
-    FORBIDDEN,
-    "is set by the controller",
-    "templateMetadata sets a label or annotation by which sub-jobs are recognised",
-    "remove it",
-)
-CLAIM = rule(
-    "X3.claim",
-    FORBIDDEN,
-    "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
-    "templateMetadata was copied from a vcjob, with labels or annotations of Karmada",
-    "remove it",
-)
-FOREIGN = rule(
-    "X3.foreign",
-    FORBIDDEN,
-    "templateMetadata may set no key of {domain} but those with the prefix volcano.sh/",
-    "Karmada or Volcano act on the key in a way that gate, policy or queue cannot undo",
-    "remove it",
-)
-MANY_CLUSTERS = rule(
-    "X8.many-clusters",
-    WARNING,
-    "lists {count} clusters, and maxDomains allows {limit}; the last may never be used",
-    "clusterNames is longer than maxDomains",
-    "shorten the list, or raise maxDomains",
-)
+OWN_LABEL: Final = rule("X3.own-label")
+CLAIM: Final = rule("X3.claim")
+FOREIGN: Final = rule("X3.foreign")
+MANY_CLUSTERS: Final = rule("X8.many-clusters")
 
 
 def validate_replicated_job(
@@ -259,28 +191,16 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
                 report.add(FOREIGN, path.child(field).key(key), domain=domain_of(key))
 
 
-NAME_TWICE = rule(
-    "X4.name-twice",
-    DUPLICATE,
-    "",
-    "two replicatedJobs have the same name, and so would their sub-jobs",
-    "rename one of them",
-)
-MIN_AVAILABLE = rule(
-    "X6.min-available",
-    INVALID,
-    "must be between 0 and the number of sub-jobs ({count})",
-    "more sub-jobs must start together than there are, so none ever starts",
-    "lower minAvailable, raise the replicas of a replicatedJob, or leave minAvailable out",
-)
-TOO_MANY_PODS = rule(
+NAME_TWICE: Final = rule("X4.name-twice")
+MIN_AVAILABLE: Final = rule("X6.min-available")
+TOO_MANY_PODS = declare(
     "X6.too-many-pods",
     INVALID,
     f"must be at most {MAX_PODS} pods in all sub-jobs together",
     "the controller does not run so many pods for one HyperJob",
     "make several HyperJobs",
 )
-TOO_MANY_JOBS = rule(
+TOO_MANY_JOBS = declare(
     "X6.too-many-jobs",
     INVALID,
     f"must be at most {MAX_SUB_JOBS} sub-jobs in all replicatedJobs together",

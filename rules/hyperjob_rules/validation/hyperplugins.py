@@ -10,59 +10,17 @@ from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, hav
 from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
 from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments, warn_of_a_part
 from hyperjob_rules.validation.rules import (
-    FORBIDDEN,
-    INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    WARNING,
     Report,
     rule,
 )
 from hyperjob_rules.validation.split import sub_jobs
 
-NO_LIGHTHOUSE = rule(
-    "L21.no-lighthouse",
-    REQUIRED,
-    "one of `--lighthouse` (a task) or `--address` must be given",
-    "plugin torchft has neither a lighthouse task nor an address",
-    "add a task that runs torchft_lighthouse, and name it",
-)
-TWO_LIGHTHOUSES = rule(
-    "L21.two-lighthouses",
-    FORBIDDEN,
-    "may not be given together with `--lighthouse`",
-    "plugin torchft has both a lighthouse task and an address",
-    "keep one of the two",
-)
-ADDRESS = rule(
-    "L21.address",
-    INVALID,
-    "must be http://HOST:PORT",
-    "the address of the lighthouse cannot be used",
-    "write it as http://lighthouse.example:29510",
-)
-MANY = rule(
-    "L21.many",
-    INVALID,
-    'there must be one sub-job with a task "{task}", the lighthouse of all; there are {count}',
-    "several sub-jobs run a lighthouse, and the replica groups would never meet",
-    "put the lighthouse into a replicatedJob of its own, with one replica and one pod",
-)
-TWO_WORLDS = rule(
-    "L21.two-worlds",
-    FORBIDDEN,
-    "may not be used together with plugin torchft, which makes a world of each sub-job",
-    "a HyperJob has plugin torchft and a plugin that makes one world of all sub-jobs",
-    "remove one of the two",
-)
-LOST_TOGETHER = rule(
-    "L21.lost-together",
-    WARNING,
-    'task "{task}" is in one sub-job with others: with that sub-job the lighthouse is lost,'
-    " and the other sub-jobs know only its old address",
-    "the lighthouse shares a sub-job with tasks that train",
-    "put the lighthouse into a replicatedJob of its own, with one replica and one pod",
-)
+NO_LIGHTHOUSE: Final = rule("L21.no-lighthouse")
+TWO_LIGHTHOUSES: Final = rule("L21.two-lighthouses")
+ADDRESS: Final = rule("L21.address")
+MANY: Final = rule("L21.many")
+TWO_WORLDS: Final = rule("L21.two-worlds")
+LOST_TOGETHER: Final = rule("L21.lost-together")
 
 _ADDRESS: Final = re.compile(r"https?://[^\s/:]+:[0-9]{1,5}/?")
 
@@ -94,49 +52,12 @@ def validate_lighthouse(
         report.warn(LOST_TOGETHER, task.path, task=task.value)
 
 
-UNKNOWN = rule(
-    "L12",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "HyperJobs have no such plugin",
-    "use one of the values listed, or a Volcano plugin in the templateSpec",
-)
-NO_TASK = rule(
-    "L13",
-    INVALID,
-    'no replicatedJob has a task "{task}"{hint}',
-    "an argument of a HyperJob plugin names a task that no template has",
-    "use the name of a task",
-)
-MANY_LAUNCHERS = rule(
-    "L15",
-    INVALID,
-    'there must be one sub-job with a task "{task}", the launcher of all; there are {count}',
-    "plugin mpi has one launcher for all sub-jobs, and several sub-jobs would start one",
-    "put the launcher into a replicatedJob of its own, with one replica",
-)
-OVERWRITTEN = rule(
-    "L16",
-    FORBIDDEN,
-    "may not be used together with plugin mpi of the HyperJob: it would overwrite the hosts of all"
-    " sub-jobs with its own",
-    "both a HyperJob and a template use the plugin mpi, and Volcano's comes last",
-    "remove it from the templateSpec; keep `ssh` there",
-)
-OWN_HOSTNAME = rule(
-    "L17",
-    FORBIDDEN,
-    "may not be set together with plugins of the HyperJob that look pods up by name",
-    "pods look each other up by names that the plugins set, and these fields replace the names",
-    "remove the field, or the plugin",
-)
-PARTIAL = rule(
-    "L18",
-    WARNING,
-    "starts only with all {count} sub-jobs, but minAvailable {available} lets fewer start",
-    "a framework needs every pod, and the HyperJob starts with fewer sub-jobs",
-    "leave minAvailable out, or use a framework that can start with fewer",
-)
+UNKNOWN: Final = rule("L12")
+NO_TASK: Final = rule("L13")
+MANY_LAUNCHERS: Final = rule("L15")
+OVERWRITTEN: Final = rule("L16")
+OWN_HOSTNAME: Final = rule("L17")
+PARTIAL: Final = rule("L18")
 _JOBS: Final = SPEC.child("replicatedJobs")
 _DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
     ("mpi", "master"): MPI_MASTER,

@@ -23,31 +23,15 @@ from hyperjob_rules.validation.podwarnings import (
 )
 from hyperjob_rules.validation.policies import validate_duration, validate_policies
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
     FORBIDDEN,
-    INVALID,
-    NOT_FOUND,
-    REQUIRED,
-    WARNING,
     Report,
+    declare,
     rule,
 )
 from hyperjob_rules.validation.volumes import validate_volumes
 
-TIERS = rule(
-    "V3",
-    FORBIDDEN,
-    "may not be set together with `highestTierAllowed`",
-    "the farthest network tier is given by number and by name",
-    "keep one of the two",
-)
-TOPOLOGY_VERSION = rule(
-    "X13.topology-version",
-    WARNING,
-    "needs Volcano {version} in the member clusters; older ones drop the field silently",
-    "a field of the template is unknown to older versions of Volcano",
-    "make sure that all member clusters have that version",
-)
+TIERS: Final = rule("V3")
+TOPOLOGY_VERSION: Final = rule("X13.topology-version")
 
 
 def validate_topology(topology: Object, path: Path, report: Report) -> None:
@@ -61,34 +45,10 @@ def validate_topology(topology: Object, path: Path, report: Report) -> None:
         report.warn(TOPOLOGY_VERSION, path, version="1.11")
 
 
-REPLICAS = rule(
-    "V10.replicas",
-    INVALID,
-    "must be totalPartitions * partitionSize ({product}) when `partitionPolicy` is set",
-    "the pods of a task do not fill its partitions",
-    "make replicas the product of the two",
-)
-TOO_MANY = rule(
-    "V10.too-many",
-    INVALID,
-    "must be less than or equal to `totalPartitions` ({total})",
-    "more partitions must start together than there are",
-    "lower minPartitions",
-)
-PARTITION_MIN_AVAILABLE = rule(
-    "V10.min-available",
-    INVALID,
-    "must be minPartitions * partitionSize ({product}) when `minPartitions` is set",
-    "the pods that must start together are no whole number of partitions",
-    "make minAvailable the product of the two, or leave it out",
-)
-VERSION = rule(
-    "X13.partitions-version",
-    WARNING,
-    "needs Volcano 1.14 in the member clusters; older ones drop the field silently",
-    "partitions are unknown to older versions of Volcano",
-    "make sure that all member clusters have that version",
-)
+REPLICAS: Final = rule("V10.replicas")
+TOO_MANY: Final = rule("V10.too-many")
+PARTITION_MIN_AVAILABLE: Final = rule("V10.min-available")
+VERSION: Final = rule("X13.partitions-version")
 
 
 def validate_partitions(task: Object, path: Path, report: Report) -> None:
@@ -112,7 +72,7 @@ def validate_partitions(task: Object, path: Path, report: Report) -> None:
 
 SYSTEM: Final = "system-"
 
-RESERVED = rule(
+RESERVED = declare(
     "V8.priority-system",
     FORBIDDEN,
     f"may not start with {SYSTEM!r}: Kubernetes keeps these classes for its own parts",
@@ -127,34 +87,10 @@ def validate_priority_class(name: str, path: Path, report: Report) -> None:
         report.add(RESERVED, path)
 
 
-UNKNOWN = rule(
-    "X10.unknown",
-    NOT_FOUND,
-    "{hint}",
-    "a task depends on a task that the template lacks",
-    "correct the name",
-)
-TWICE = rule(
-    "X10.twice",
-    DUPLICATE,
-    "",
-    "a task depends twice on the same task, which Volcano takes for a cycle",
-    "remove one of them",
-)
-ITSELF = rule(
-    "X10.itself",
-    FORBIDDEN,
-    "must not depend on itself",
-    "a task waits for itself and never starts",
-    "remove the dependency",
-)
-CYCLE = rule(
-    "V17",
-    INVALID,
-    "is part of a cycle: {cycle}",
-    "tasks wait for each other, so none of them starts",
-    "remove one of the dependencies in the message",
-)
+UNKNOWN: Final = rule("X10.unknown")
+TWICE: Final = rule("X10.twice")
+ITSELF: Final = rule("X10.itself")
+CYCLE: Final = rule("V17")
 Edges = Mapping[str, tuple[str, ...]]
 
 
@@ -217,44 +153,12 @@ def _cycles(edges: Edges) -> list[list[str]]:
     return found
 
 
-NAME_TWICE = rule(
-    "V5", DUPLICATE, "", "two tasks of a template have the same name", "rename one of them"
-)
-TASK_MIN_AVAILABLE = rule(
-    "V4.min-available",
-    INVALID,
-    "must be less than or equal to `replicas` ({replicas})",
-    "more pods of a task must start together than there are, so none ever starts",
-    "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then",
-)
-NUMA_CPU = rule(
-    "V9.numa-cpu",
-    INVALID,
-    "must be a whole number of CPUs of at least 1 when `topologyPolicy` is {policy}",
-    "pods are placed on NUMA nodes by whole CPUs, and a container has a part of one, or none",
-    "request whole CPUs in every container, or remove topologyPolicy",
-)
-NUMA_NO_CPU = rule(
-    "V9.numa-no-cpu",
-    REQUIRED,
-    "must be a whole number of CPUs when `topologyPolicy` is {policy}",
-    "pods are placed on NUMA nodes by whole CPUs, and a container requests none",
-    "request whole CPUs in every container, or remove topologyPolicy",
-)
-NO_TEMPLATE = rule(
-    "V8.PodTemplateSpec.required",
-    REQUIRED,
-    "",
-    "a task has no pods",
-    "add template.spec.containers",
-)
-NO_PODS = rule(
-    "V4.no-pods",
-    WARNING,
-    "is 0: the task has no pods",
-    "a task has no replicas",
-    "set replicas; it is 0 where it is left out",
-)
+NAME_TWICE: Final = rule("V5")
+TASK_MIN_AVAILABLE: Final = rule("V4.min-available")
+NUMA_CPU: Final = rule("V9.numa-cpu")
+NUMA_NO_CPU: Final = rule("V9.numa-no-cpu")
+NO_TEMPLATE: Final = rule("V8.PodTemplateSpec.required")
+NO_PODS: Final = rule("V4.no-pods")
 
 
 def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
@@ -323,48 +227,12 @@ def _is_whole(cpu: str | int) -> bool:
 
 ROOT_QUEUE: Final = "root"
 
-NO_TASKS = rule(
-    "V1",
-    REQUIRED,
-    "must have at least one task",
-    "a vcjob without tasks is refused by Volcano",
-    "add a task",
-)
-MIN_AVAILABLE = rule(
-    "V12.min-available",
-    INVALID,
-    "must be less than or equal to the replicas of all tasks ({total})",
-    "more pods must start together than there are, so none ever starts",
-    "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then",
-)
-MIN_SUCCESS = rule(
-    "V12.min-success",
-    INVALID,
-    "must be less than or equal to the replicas of all tasks ({total})",
-    "more pods must succeed than there are, so the sub-job never completes",
-    "lower minSuccess, or raise the replicas",
-)
-ROOT = rule(
-    "V16.root",
-    INVALID,
-    "must not be the root queue: Volcano takes jobs only into leaf queues",
-    "the queue is the root of all queues",
-    "use another queue, or leave it out for `default`",
-)
-OTHER_SCHEDULER = rule(
-    "V11.other-scheduler",
-    WARNING,
-    'is not "volcano": pods start one by one unless that scheduler knows gangs',
-    "the template names another scheduler",
-    "leave schedulerName out, unless the scheduler is Volcano under another name",
-)
-TTL_IGNORED = rule(
-    "X17",
-    WARNING,
-    "has no effect in a template: Karmada removes it; use spec.ttlSecondsAfterFinished",
-    "the template sets the time until the deletion of a finished sub-job",
-    "remove it from the template",
-)
+NO_TASKS: Final = rule("V1")
+MIN_AVAILABLE: Final = rule("V12.min-available")
+MIN_SUCCESS: Final = rule("V12.min-success")
+ROOT: Final = rule("V16.root")
+OTHER_SCHEDULER: Final = rule("V11.other-scheduler")
+TTL_IGNORED: Final = rule("X17")
 
 
 def validate_job_spec(spec: Object, path: Path, report: Report) -> None:

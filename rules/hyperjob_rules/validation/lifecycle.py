@@ -10,13 +10,9 @@ from hyperjob_core.api.names import task_name
 from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
     FORBIDDEN,
-    INVALID,
-    NOT_FOUND,
-    REQUIRED,
-    WARNING,
     Report,
+    declare,
     rule,
 )
 from hyperjob_rules.validation.split import sub_jobs
@@ -24,70 +20,15 @@ from hyperjob_rules.validation.split import sub_jobs
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})
 FAILED_PHASES: Final = ("Failed", "Aborted", "Terminated")
 
-NEVER = rule(
-    "L4",
-    INVALID,
-    "can never match: without onJobPhases, onClusterLost must be true or unset",
-    "a rule of the failure policy matches no failure",
-    "name the phases that it matches, or remove onClusterLost",
-)
-SHADOWED = rule(
-    "L5",
-    INVALID,
-    "can never match: rules[{earlier}] matches every failure that this rule matches",
-    "an earlier rule of the failure policy matches every failure that this rule matches",
-    "put the more specific rule first, or remove it",
-)
-UNKNOWN_JOB = rule(
-    "L6",
-    NOT_FOUND,
-    "{hint}",
-    "a policy or a dependency names a replicatedJob that the HyperJob lacks",
-    "correct the name",
-)
-TWICE = rule(
-    "L7",
-    DUPLICATE,
-    "",
-    "a list in a policy has the same value twice",
-    "remove one of them",
-)
-NO_RESTARTS = rule(
-    "L8",
-    WARNING,
-    "is 0, so rules that restart or migrate fail the HyperJob at the first failure",
-    "a rule of the failure policy restarts or moves sub-jobs, and maxRestarts allows no restart",
-    "set maxRestarts to the number of restarts that are allowed",
-)
-NO_STALL_RESTARTS = rule(
-    "L22",
-    WARNING,
-    "fails the HyperJob when its programs make no steps: each restart counts against"
-    " failurePolicy.maxRestarts, which allows none",
-    "onNoProgress restarts or moves sub-jobs, and maxRestarts allows no restart",
-    "set failurePolicy.maxRestarts to the number of restarts that are allowed",
-)
-DEPENDS_ON_SELF = rule(
-    "L9",
-    FORBIDDEN,
-    "must not depend on itself",
-    "a replicatedJob waits for itself and never starts",
-    "remove the dependency",
-)
-DEPENDS_ON_LATER = rule(
-    "L10",
-    INVALID,
-    "must be the name of an earlier replicatedJob{hint}",
-    "a replicatedJob depends on a later or missing replicatedJob of the list",
-    "move the replicatedJob on which this one depends before it, or correct the name",
-)
-NO_DEADLINE = rule(
-    "L11",
-    WARNING,
-    "has no effect without activeDeadlineSeconds",
-    "activeDeadlineMode is set, and there is no deadline",
-    "set activeDeadlineSeconds, or remove activeDeadlineMode",
-)
+NEVER: Final = rule("L4")
+SHADOWED: Final = rule("L5")
+UNKNOWN_JOB: Final = rule("L6")
+TWICE: Final = rule("L7")
+NO_RESTARTS: Final = rule("L8")
+NO_STALL_RESTARTS: Final = rule("L22")
+DEPENDS_ON_SELF: Final = rule("L9")
+DEPENDS_ON_LATER: Final = rule("L10")
+NO_DEADLINE: Final = rule("L11")
 Names = Mapping[str, int]
 
 
@@ -179,79 +120,22 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
         seen.add(name)
 
 
-NO_PLACE = rule(
-    "L19.no-place",
-    REQUIRED,
-    "one of `directory` or `persistentVolumeClaim` must be set",
-    "spec.checkpoint has no place for the checkpoints",
-    "set one of the two",
-)
-TWO_PLACES = rule(
-    "L19.two-places",
-    FORBIDDEN,
-    "may not be set together with `directory`",
-    "spec.checkpoint names two places",
-    "keep one of the two; `path` is the mount path of a claim",
-)
-PATH_ALONE = rule(
-    "L19.path-alone",
-    FORBIDDEN,
-    "may not be set without `persistentVolumeClaim`",
-    "spec.checkpoint has the mount path of a claim, but no claim",
-    "name the claim, or set `directory` to the path",
-)
-RELATIVE = rule(
-    "L19.relative",
-    INVALID,
-    "must be an absolute path{or_url}",
-    "the place of the checkpoints is no absolute path",
-    "write the whole path, such as /checkpoints, without `..` and `:`",
-)
-TAKEN = rule(
-    "L19.taken",
-    INVALID,
-    'must be unique: container "{container}" of task "{task}" mounts another volume there',
-    "the claim of spec.checkpoint is mounted where a template mounts another volume",
-    "set another `path`, or set `directory` and let the template mount the claim",
-)
-NAME_TAKEN = rule(
+NO_PLACE: Final = rule("L19.no-place")
+TWO_PLACES: Final = rule("L19.two-places")
+PATH_ALONE: Final = rule("L19.path-alone")
+RELATIVE: Final = rule("L19.relative")
+TAKEN: Final = rule("L19.taken")
+NAME_TAKEN = declare(
     "L19.name-taken",
     FORBIDDEN,
     f'may not be "{VOLUME_NAME}": the volume of spec.checkpoint has this name',
     "a volume of a template has the name of the volume that spec.checkpoint adds",
     "rename the volume",
 )
-SHORT_GRACE = rule(
-    "L19.short-grace",
-    WARNING,
-    "is {own}, shorter than the {grace} seconds of spec.checkpoint: the pods are killed after {own}"
-    " seconds",
-    "a template sets a shorter grace period than spec.checkpoint",
-    "remove terminationGracePeriodSeconds from the template, or raise it",
-)
-NOT_TOLD = rule(
-    "L19.not-told",
-    WARNING,
-    "the containers do not get HYPERJOB_CHECKPOINT_DIR and HYPERJOB_RESUME_STEP: add plugin env",
-    "a HyperJob has spec.checkpoint and not the plugin env",
-    "add `env: []` to spec.plugins",
-)
-NOT_KEPT = rule(
-    "L19.not-kept",
-    WARNING,
-    'is {what} in container "{container}" of task "{task}": the checkpoints end with {owner}',
-    "the checkpoints are in a volume that pods on other nodes or clusters cannot read",
-    "mount storage there that all clusters share, or use the URL of an object store",
-)
-NOT_SHARED = rule(
-    "L19.not-shared",
-    WARNING,
-    'PersistentVolumeClaim "{claim}" is of one cluster: sub-jobs that start in another cluster do'
-    " not find its checkpoints, unless the clusters share the storage behind it",
-    "a HyperJob over several clusters keeps its checkpoints in a claim",
-    "use storage that all clusters share, an object store, or let each sub-job save and report its"
-    " own checkpoints",
-)
+SHORT_GRACE: Final = rule("L19.short-grace")
+NOT_TOLD: Final = rule("L19.not-told")
+NOT_KEPT: Final = rule("L19.not-kept")
+NOT_SHARED: Final = rule("L19.not-shared")
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
 

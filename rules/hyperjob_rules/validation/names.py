@@ -17,28 +17,22 @@ from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
-from hyperjob_rules.validation.rules import INVALID, REQUIRED, WARNING, Report, rule
+from hyperjob_rules.validation.rules import INVALID, Report, declare, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
 MAX_BASE: Final = MAX_NAME - GENERATED
 
-MISSING = rule(
-    "X3.missing",
-    REQUIRED,
-    "name or generateName is required",
-    "the HyperJob has no name",
-    "add metadata.name",
-)
-TOO_LONG = rule(
+MISSING: Final = rule("X3.missing")
+TOO_LONG = declare(
     "X3.too-long",
     INVALID,
     f"must be no more than {MAX_NAME} characters: it is a label of every sub-job",
     "the name of the HyperJob does not fit into the label by which its sub-jobs are found",
     "shorten the name",
 )
-JOB_TOO_LONG = rule(
+JOB_TOO_LONG = declare(
     "V11.job-too-long",
     INVALID,
     'the name of sub-job "{name}" would have {length} characters, and may have'
@@ -46,7 +40,7 @@ JOB_TOO_LONG = rule(
     "the names of HyperJob and replicatedJob together are too long for a vcjob",
     "shorten one of the two by as many characters as the message says",
 )
-POD_TOO_LONG = rule(
+POD_TOO_LONG = declare(
     "X1",
     INVALID,
     'the name of pod "{name}" would have {length} characters, and may have'
@@ -54,20 +48,8 @@ POD_TOO_LONG = rule(
     "the names of HyperJob, replicatedJob and task together are too long for a pod",
     "shorten one of the three by as many characters as the message says",
 )
-SERVICE = rule(
-    "X2",
-    INVALID,
-    'the svc plugin makes a Service "{name}" in the member clusters: {message}',
-    "a Service is named for each sub-job, and its name must start with a letter and have no dot",
-    "rename the HyperJob, or do without the svc plugin (mpi, pytorch, ray, tensorflow need it)",
-)
-SAME_PODS = rule(
-    "X4.same-pods",
-    INVALID,
-    'pods of task "{task}" would have the same names as those of replicatedJob "{other}"',
-    "the names of two replicatedJobs would give two pods in one cluster the same name",
-    "rename one of the two, so that neither starts with the other and a number",
-)
+SERVICE: Final = rule("X2")
+SAME_PODS: Final = rule("X4.same-pods")
 
 INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
 """The index of a sub-job, as its name ends with it."""
@@ -229,79 +211,16 @@ def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
 _RESERVED: Final = ("kube-", "karmada-")
 """How the namespaces begin that Karmada never copies, by default and always."""
 
-CLUSTER_UNKNOWN = rule(
-    "X8.cluster-unknown",
-    WARNING,
-    'there is no cluster "{name}" now{hint}',
-    "clusterNames has a cluster that Karmada does not know",
-    "correct the name; `kubectl get clusters` lists them",
-)
-CLUSTER_NOT_READY = rule(
-    "X8.cluster-not-ready",
-    WARNING,
-    'cluster "{name}" is not ready now',
-    "clusterNames has a cluster that is not ready",
-    "see `kubectl describe cluster NAME`; other clusters are used unless clusterPolicy is Required",
-)
-QUEUE_UNKNOWN = rule(
-    "X9.queue-unknown",
-    WARNING,
-    'there is no queue "{name}" now; the sub-jobs wait until there is{hint}',
-    "the template names a queue that does not exist in the control plane",
-    "create the queue, or correct the name",
-)
-QUEUE_CLOSED = rule(
-    "V16.queue-closed",
-    WARNING,
-    'queue "{name}" is {state} now; Volcano takes no jobs into it',
-    "the template names a queue that is not open",
-    "open the queue, or use another",
-)
-QUEUE_PARENT = rule(
-    "V16.queue-parent",
-    WARNING,
-    'queue "{name}" has queues below it; Volcano takes jobs only into leaf queues',
-    "the template names a queue that has children",
-    "use one of the queues below it",
-)
-PRIORITY_UNKNOWN = rule(
-    "X9.priority-unknown",
-    WARNING,
-    'there is no PriorityClass "{name}" now{hint}',
-    "the template names a priority class that does not exist in the control plane",
-    "create it, or correct the name",
-)
-PRIORITY_KEPT = rule(
-    "X9.priority-kept",
-    WARNING,
-    'no policy of Karmada copies PriorityClass "{name}" to the member clusters; a cluster that'
-    " lacks it refuses the pods",
-    "the template names a priority class that exists in the control plane alone",
-    "run `hyperjob install` without `--skip priority-classes`, or create the class in each member",
-)
-OBJECT_UNKNOWN = rule(
-    "X18",
-    WARNING,
-    'there is no {kind} "{name}" in the namespace now; the pods wait until there is{hint}',
-    "the pods need an object that does not exist in the control plane",
-    "create it there, so that it is sent to the member clusters with the sub-jobs",
-)
-BOUND = rule(
-    "X18.bound-claim",
-    WARNING,
-    'PersistentVolumeClaim "{claim}" names PersistentVolume "{volume}": Karmada copies the claim'
-    " alone, and in a member without that PersistentVolume the pods wait",
-    "the pods need a claim that binds to a PersistentVolume by name",
-    "create the PersistentVolume in each member, or leave volumeName out",
-)
-NAMESPACE = rule(
-    "X9.namespace",
-    WARNING,
-    'Karmada copies nothing of namespace "{name}" to the member clusters: no sub-job starts',
-    "Karmada reserves the namespace, or its label namespace.karmada.io/skip-auto-propagation is"
-    " true",
-    "create the HyperJob in another namespace, or remove the label",
-)
+CLUSTER_UNKNOWN: Final = rule("X8.cluster-unknown")
+CLUSTER_NOT_READY: Final = rule("X8.cluster-not-ready")
+QUEUE_UNKNOWN: Final = rule("X9.queue-unknown")
+QUEUE_CLOSED: Final = rule("V16.queue-closed")
+QUEUE_PARENT: Final = rule("V16.queue-parent")
+PRIORITY_UNKNOWN: Final = rule("X9.priority-unknown")
+PRIORITY_KEPT: Final = rule("X9.priority-kept")
+OBJECT_UNKNOWN: Final = rule("X18")
+BOUND: Final = rule("X18.bound-claim")
+NAMESPACE: Final = rule("X9.namespace")
 
 
 def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:

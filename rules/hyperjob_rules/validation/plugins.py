@@ -22,78 +22,18 @@ from hyperjob_core.api.plugins import (
 )
 from hyperjob_core.text import did_you_mean
 from hyperjob_rules.validation.forms import least_of, task_names
-from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, WARNING, Report, rule
+from hyperjob_rules.validation.rules import Report, rule
 
-NOT_A_FLAG = rule(
-    "L14.not-a-flag",
-    INVALID,
-    "is not an argument: write `--name=value`{hint}",
-    "an argument of a plugin of HyperJob does not start with '-'",
-    "write each argument as --name=value, one a list item",
-)
-UNKNOWN_ARGUMENT = rule(
-    "L14.unknown-argument",
-    INVALID,
-    "unknown argument `--{name}` of plugin {plugin}{hint}",
-    "a plugin of HyperJob has no such argument",
-    "use one of the plugin's arguments, or remove it",
-)
-NO_FLAG = rule(
-    "V14.not-a-flag",
-    WARNING,
-    "is no argument: Volcano ignores it and all after it; write `--name=value`{hint}",
-    "an argument of a plugin of Volcano does not start with '-'",
-    "write each argument as --name=value, one a list item",
-)
-NO_ARGUMENT = rule(
-    "V14.unknown-argument",
-    WARNING,
-    "plugin {plugin} has no argument `--{name}`: Volcano ignores it and all after it{hint}",
-    "a plugin of Volcano has no such argument",
-    "use one of the plugin's arguments, or remove it",
-)
-NO_VALUE = rule(
-    "V14.no-value",
-    INVALID,
-    "needs a value: write `--{name}=value`",
-    "an argument of a plugin has no value",
-    "write --name=value",
-)
-NOT_A_NUMBER = rule(
-    "V14.not-a-number",
-    INVALID,
-    "must have a whole number without leading zeros as its value",
-    "an argument of a plugin that is a number has another value, or an octal number for Volcano",
-    "write --name=NUMBER",
-)
-NOT_A_PORT = rule(
-    "V14.not-a-port",
-    INVALID,
-    "must have a port from 1 to 65535 as its value",
-    "an argument of a plugin that is a port is out of range",
-    "use a number from 1 to 65535",
-)
-NOT_A_SWITCH = rule(
-    "V14.not-a-switch",
-    INVALID,
-    "must have true or false as its value",
-    "a boolean argument of a plugin has another value",
-    "write --name=true or --name=false",
-)
-NOT_A_HOST = rule(
-    "L14",
-    INVALID,
-    "must be a host name; placeholders: {placeholders}{reason}",
-    "the pattern of host names has an unknown placeholder, or gives no DNS name",
-    "use a pattern such as {{pod}}.{{service}}.{{namespace}}.svc.cluster.local",
-)
-IGNORED = rule(
-    "V14.ignored",
-    WARNING,
-    "has no effect: plugin {plugin} has no arguments",
-    "a plugin without arguments has some",
-    "use an empty list",
-)
+NOT_A_FLAG: Final = rule("L14.not-a-flag")
+UNKNOWN_ARGUMENT: Final = rule("L14.unknown-argument")
+NO_FLAG: Final = rule("V14.not-a-flag")
+NO_ARGUMENT: Final = rule("V14.unknown-argument")
+NO_VALUE: Final = rule("V14.no-value")
+NOT_A_NUMBER: Final = rule("V14.not-a-number")
+NOT_A_PORT: Final = rule("V14.not-a-port")
+NOT_A_SWITCH: Final = rule("V14.not-a-switch")
+NOT_A_HOST: Final = rule("L14")
+IGNORED: Final = rule("V14.ignored")
 
 
 class GivenArgument(NamedTuple):
@@ -251,58 +191,15 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
     ),
 }
 
-UNKNOWN = rule(
-    "V14.unknown-plugin",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "Volcano has no such plugin, and refuses the sub-jobs",
-    "use one of the values listed; names are in lower case",
-)
-NO_MASTER = rule(
-    "V2",
-    INVALID,
-    'there is no task "{task}", the master of plugin mpi{hint}',
-    "Volcano refuses a job with the mpi plugin whose master task is missing",
-    "name the task with --master=NAME",
-)
-NO_WORKER = rule(
-    "X12.no-worker",
-    INVALID,
-    'there is no task "{task}", the worker of plugin mpi{hint}',
-    "Volcano up to 1.14 refuses a job with the mpi plugin whose worker task is missing",
-    "name the task with --worker=NAME",
-)
-NO_TASK = rule(
-    "X12.no-task",
-    INVALID,
-    'there is no task "{task}"{hint}',
-    "an argument of a plugin names a task that the template lacks",
-    "use the name of a task of the template",
-)
-NO_EFFECT = rule(
-    "X12.no-effect",
-    WARNING,
-    'has no effect: there is no task "{task}"; name it with `--{name}`',
-    "a plugin looks for a task by its default name, and the template has none of that name",
-    "name the task that the plugin is for",
-)
-VERSION = rule(
-    "X14",
-    WARNING,
-    "needs Volcano {version} in the member clusters; older ones refuse the sub-job",
-    "a plugin is unknown to older versions of Volcano",
-    "make sure that all member clusters have that version",
-)
+UNKNOWN: Final = rule("V14.unknown-plugin")
+NO_MASTER: Final = rule("V2")
+NO_WORKER: Final = rule("X12.no-worker")
+NO_TASK: Final = rule("X12.no-task")
+NO_EFFECT: Final = rule("X12.no-effect")
+VERSION: Final = rule("X14")
 
 
-PART_OF_WORLD = rule(
-    "L18.pods",
-    WARNING,
-    "lets {least} of {pods} pods start, and plugin {name} waits for all of them: the first pods"
-    " hold their accelerators until the others have room",
-    "a framework needs every pod, and Volcano starts the sub-job with fewer",
-    "leave minAvailable out, in the template and its tasks",
-)
+PART_OF_WORLD: Final = rule("L18.pods")
 
 
 def validate_plugins(spec: Object, path: Path, report: Report) -> None:

@@ -13,102 +13,21 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import least_of, parse_amount
-from hyperjob_rules.validation.rules import WARNING, Report, rule
+from hyperjob_rules.validation.rules import Report, rule
 
-NODE_SELECTOR = rule(
-    "X21.node-selector",
-    WARNING,
-    'deprecated since {since}; use "{label}" instead',
-    "a node selector has a label that Kubernetes replaced, and that new nodes may lack",
-    "use the label that the message names",
-)
-NODE_LABEL = rule(
-    "X21.node-label",
-    WARNING,
-    '{key} is deprecated since {since}; use "{label}" instead',
-    "an affinity or a spread constraint has a label of nodes that Kubernetes replaced",
-    "use the label that the message names",
-)
-NO_SELECTOR = rule(
-    "X21.no-selector",
-    WARNING,
-    "a null labelSelector results in matching no pod",
-    "a spread constraint or a term of pod affinity has no labelSelector",
-    "add a labelSelector that matches the pods of the task",
-)
-ANNOTATION = rule(
-    "X21.annotation",
-    WARNING,
-    '{state}; use the "{field}" field instead',
-    "the pods have an annotation that a field of the pod replaced",
-    "set the field that the message names: priorityClassName, securityContext.sysctls,"
-    " securityContext.seccompProfile or securityContext.appArmorProfile",
-)
-VOLUME = rule(
-    "X21.volume",
-    WARNING,
-    "deprecated in {since}, {until}",
-    "the pods have a volume of a kind that Kubernetes gave up",
-    "use a PersistentVolumeClaim of a CSI driver; clone a repository in an init container",
-)
-TWICE = rule(
-    "X21.twice",
-    WARNING,
-    'duplicate {what} "{value}"',
-    "the pods name one Secret of imagePullSecrets, or one address of hostAliases, twice",
-    "remove one of the two",
-)
-GRACE = rule(
-    "X21.grace-period",
-    WARNING,
-    "must be >= 0; negative values are invalid and will be treated as 1",
-    "terminationGracePeriodSeconds is negative",
-    "give the seconds that the program needs to save its state, or leave it out for 30",
-)
-PORT_NAME = rule(
-    "X21.port-name",
-    WARNING,
-    'duplicate port name "{name}" with {other}, services and probes that select ports by name will'
-    " use {other}",
-    "two containers give a port the same name",
-    "give one of the two ports another name",
-)
-HOST_IP = rule(
-    "X21.host-ip",
-    WARNING,
-    "hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{own} Protocol:{protocol}"
-    " HostIP:{address}}}",
-    "a port names an address of the node and no port of it",
-    "set hostPort, or remove hostIP",
-)
-NO_SECRET = rule(
-    "X21.no-secret",
-    WARNING,
-    'invalid empty name ""',
-    "an item of imagePullSecrets has no name",
-    "name the Secret, or remove the item",
-)
-FRACTION = rule(
-    "X21.fraction-of-byte",
-    WARNING,
-    'fractional byte value "{value}" is invalid, must be an integer',
-    "an amount of memory is no whole number of bytes: `m` means a thousandth",
-    "write Mi for mebibytes, as in 512Mi",
-)
-HIDDEN = rule(
-    "X21.hidden-variable",
-    WARNING,
-    'hides previous definition of "{name}", which may be dropped when using apply',
-    "a container has two environment variables of one name",
-    "remove the first one",
-)
-PORT = rule(
-    "X21.port",
-    WARNING,
-    "{how} port definition with {other}",
-    "a container declares one port twice",
-    "remove one of the two",
-)
+NODE_SELECTOR: Final = rule("X21.node-selector")
+NODE_LABEL: Final = rule("X21.node-label")
+NO_SELECTOR: Final = rule("X21.no-selector")
+ANNOTATION: Final = rule("X21.annotation")
+VOLUME: Final = rule("X21.volume")
+TWICE: Final = rule("X21.twice")
+GRACE: Final = rule("X21.grace-period")
+PORT_NAME: Final = rule("X21.port-name")
+HOST_IP: Final = rule("X21.host-ip")
+NO_SECRET: Final = rule("X21.no-secret")
+FRACTION: Final = rule("X21.fraction-of-byte")
+HIDDEN: Final = rule("X21.hidden-variable")
+PORT: Final = rule("X21.port")
 
 _LABELS: Final = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
@@ -321,95 +240,19 @@ def _is_fraction(amount: str | int) -> bool:
         return False  # the check of the quantity reports it
 
 
-ALWAYS = rule(
-    "X20.always",
-    WARNING,
-    "is left out, which means Always: Kubernetes starts a container that has ended again, also"
-    " after exit code 0, and the pods never complete",
-    "the pods of a task have no restartPolicy, and Kubernetes' default is Always",
-    "set OnFailure, or Never to let Volcano react to failures",
-)
-NEVER_FAILS = rule(
-    "X20.never-fails",
-    WARNING,
-    "never applies: with restartPolicy {policy} Kubernetes starts a failed container again in its"
-    " pod, and the pod does not fail",
-    "a policy reacts to failed pods, and the restartPolicy keeps the pods from failing",
-    "set restartPolicy: Never, or remove the policy",
-)
-NEVER_COMPLETES = rule(
-    "X20.never-completes",
-    WARNING,
-    "never applies: with restartPolicy Always Kubernetes starts a container that has ended again,"
-    " and the pod does not complete",
-    "a policy reacts to completed pods, and the restartPolicy keeps the pods from completing",
-    "set restartPolicy OnFailure or Never for pods that end",
-)
-GATED = rule(
-    "X20.scheduling-gates",
-    WARNING,
-    "keeps the pods pending until a controller in the member cluster removes the gates",
-    "the pods have scheduling gates",
-    "remove schedulingGates, unless the member clusters have a controller for them",
-)
-NODE_NAME = rule(
-    "X20.node-name",
-    WARNING,
-    'bypasses the scheduler of Volcano: the pods run on node "{name}" alone, and only in the'
-    " cluster that has it",
-    "the pods name a node",
-    "remove nodeName; use nodeSelector for nodes and clusterNames for clusters",
-)
-SCHEDULER = rule(
-    "X20.pod-scheduler",
-    WARNING,
-    'overrides the vcjob\'s scheduler: "{name}" binds these pods one by one, outside of gang and'
-    " queue, and in a cluster without it they stay Pending",
-    "the pods name a scheduler of their own, as a copied pod template does",
-    "remove schedulerName from the pods",
-)
-SPREAD = rule(
-    "X20.spread",
-    WARNING,
-    "is not looked at by the placement of HyperJob: where Volcano finds no nodes for such pods, the"
-    " gang leaves the cluster and tries others",
-    "the pods have a topology spread constraint with whenUnsatisfiable: DoNotSchedule",
-    "set ScheduleAnyway; for one pod a node, require podAntiAffinity by kubernetes.io/hostname",
-)
-CLAIMS = rule(
-    "X20.resource-claims",
-    WARNING,
-    "counts by device class alone, where the controller reads the ResourceSlices of a cluster: what"
-    " selectors ask for, and devices elsewhere or shared by pods, Volcano alone knows",
-    "the pods get devices by resource claims",
-    "name the clusters with such devices in clusterNames; a Queue bounds them by deviceclass/NAME",
-)
-NEAR = rule(
-    "X20.pod-affinity",
-    WARNING,
-    "is not looked at by the placement of HyperJob, and overlooked by Volcano between the pods of"
-    " one gang",
-    "the pods have required affinity to other pods",
-    "use networkTopology of the vcjob for pods near each other, or a nodeSelector",
-)
+ALWAYS: Final = rule("X20.always")
+NEVER_FAILS: Final = rule("X20.never-fails")
+NEVER_COMPLETES: Final = rule("X20.never-completes")
+GATED: Final = rule("X20.scheduling-gates")
+NODE_NAME: Final = rule("X20.node-name")
+SCHEDULER: Final = rule("X20.pod-scheduler")
+SPREAD: Final = rule("X20.spread")
+CLAIMS: Final = rule("X20.resource-claims")
+NEAR: Final = rule("X20.pod-affinity")
 
 
-ORDER = rule(
-    "X20.gang-waits-for-itself",
-    WARNING,
-    "keeps all pods from starting: the gang needs {needed} pods, and Volcano makes {made} until"
-    " these run",
-    "minAvailable of the vcjob counts pods of tasks with dependsOn, which exist only after the gang"
-    " has started; left out it is that of all tasks",
-    "set minAvailable of the vcjob to at most the pods of the tasks that wait for none",
-)
-EARLY = rule(
-    "X20.starts-early",
-    WARNING,
-    'is met when {least} of the {all} pods of task "{name}" run: that is the task\'s minAvailable',
-    "a task depends on a task whose minAvailable is below its replicas",
-    "raise minAvailable of that task if the pods need all of its pods",
-)
+ORDER: Final = rule("X20.gang-waits-for-itself")
+EARLY: Final = rule("X20.starts-early")
 
 
 def warn_of_order(spec: Object, path: Path, report: Report) -> None:

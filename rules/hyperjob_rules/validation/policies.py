@@ -9,13 +9,9 @@ from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
     INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    WARNING,
     Report,
+    declare,
     rule,
 )
 
@@ -23,27 +19,15 @@ MOST_HOURS: Final = 365 * 24
 """The hours of the longest duration: the sum over thousands of HyperJobs is a date before 9999."""
 _HOUR: Final = 3600 * 10**9
 
-MALFORMED = rule(
-    "V6.malformed",
-    INVALID,
-    "must be a duration, such as 30s, 10m or 1h30m",
-    "a length of time is no duration as Go writes it",
-    "write a number and a unit: ns, us, ms, s, m or h",
-)
-TOO_LONG = rule(
+MALFORMED: Final = rule("V6.malformed")
+TOO_LONG = declare(
     "V6.too-long",
     INVALID,
     f"must be at most {MOST_HOURS}h, a year",
     "a length of time is longer than any training, and sums of such times leave the calendar",
     "use a shorter one, or leave it out",
 )
-NEGATIVE = rule(
-    "V6.negative",
-    INVALID,
-    "must not be negative",
-    "a length of time is negative",
-    "use a positive one",
-)
+NEGATIVE: Final = rule("V6.negative")
 
 
 def validate_duration(value: str, path: Path, report: Report) -> None:
@@ -82,93 +66,19 @@ ACTIONS: Final = (
 )
 NEW_WORDS: Final = {"PodPending": "1.12", "RestartPod": "1.12", "RestartPartition": "1.14"}
 
-EVENT_AND_CODE = rule(
-    "F4.event-and-code",
-    FORBIDDEN,
-    "may not be set together with `event` or `events`",
-    "a policy has both an event and an exit code",
-    "write two policies",
-)
-NOTHING = rule(
-    "F4.nothing",
-    REQUIRED,
-    "one of `event`, `events` or `exitCode` must be set",
-    "a policy has no event and no exit code",
-    "add an event or an exit code",
-)
-EVENT = rule(
-    "F4.event",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a policy has an event that Volcano does not know, or reserves",
-    "use one of the values listed",
-)
-ACTION = rule(
-    "F4.action",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a policy has an action that Volcano does not know, or reserves",
-    "use one of the values listed",
-)
-ACTION_MISSING = rule(
-    "F4.action-missing", REQUIRED, "", "a policy has no action", "add an action, such as RestartJob"
-)
-CODE_ACTION = rule(
-    "X11.code-action",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a policy for an exit code has an action that Volcano does not know, and does not check",
-    "use one of the values listed",
-)
-CODE_ACTION_MISSING = rule(
-    "X11.code-action-missing",
-    REQUIRED,
-    "",
-    "a policy for an exit code has no action",
-    "add an action, such as RestartJob",
-)
-EVENT_TWICE = rule(
-    "F4.event-twice",
-    DUPLICATE,
-    "",
-    "two policies of a list have the same event",
-    "keep one of them",
-)
-ANY_AND_MORE = rule(
-    "F4.any-and-more",
-    FORBIDDEN,
-    "may not be set together with other events: `*` matches all events",
-    "one policy of a list matches every event, and another policy some events",
-    "remove one of the two",
-)
-CODE_ZERO = rule(
-    "F4.code-zero",
-    INVALID,
-    "must not be 0, which is success",
-    "a policy for failures has the exit code of success",
-    "use the exit code of a failure, or the event TaskCompleted",
-)
-CODE_TWICE = rule(
-    "F4.code-twice",
-    DUPLICATE,
-    "",
-    "two policies of a list have the same exit code",
-    "keep one of them",
-)
-CODE_RANGE = rule(
-    "X11.code-range",
-    WARNING,
-    "can never match: containers on Linux exit with a code from 0 to 255",
-    "a policy has an exit code that no container can have",
-    "use a code from 1 to 255; an end by signal N has 128+N",
-)
-VERSION = rule(
-    "X13.policy-version",
-    WARNING,
-    "{word} needs Volcano {version} in the member clusters; older ones refuse the sub-job",
-    "a policy uses an event or action that older versions of Volcano do not know",
-    "make sure that all member clusters have that version",
-)
+EVENT_AND_CODE: Final = rule("F4.event-and-code")
+NOTHING: Final = rule("F4.nothing")
+EVENT: Final = rule("F4.event")
+ACTION: Final = rule("F4.action")
+ACTION_MISSING: Final = rule("F4.action-missing")
+CODE_ACTION: Final = rule("X11.code-action")
+CODE_ACTION_MISSING: Final = rule("X11.code-action-missing")
+EVENT_TWICE: Final = rule("F4.event-twice")
+ANY_AND_MORE: Final = rule("F4.any-and-more")
+CODE_ZERO: Final = rule("F4.code-zero")
+CODE_TWICE: Final = rule("F4.code-twice")
+CODE_RANGE: Final = rule("X11.code-range")
+VERSION: Final = rule("X13.policy-version")
 
 
 Place = tuple[int | str, ...]

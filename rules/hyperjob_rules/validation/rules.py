@@ -1,11 +1,13 @@
 """The rules of validation, and the report that collects what they find in one object.
 
-A rule has an id, a message, a cause and a remedy, and is declared beside the code that applies it.
-The page docs/messages.md is generated from all rules.
+A rule has an id, a message, a cause and a remedy, which stand in `rules.md`, and is declared beside
+the code that applies it. The page docs/messages.md is generated from all rules.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
 from typing import Final, NamedTuple
 
 from hyperjob_core.api import field
@@ -66,7 +68,7 @@ class Rule:
 _RULES: Final[dict[str, Rule]] = {}
 
 
-def rule(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
+def declare(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
     """Declare a rule; raises ValueError if its id exists already.
 
     The id is the row of the specification that the rule belongs to and, where a row has several
@@ -75,6 +77,22 @@ def rule(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) 
     if name in _RULES:
         raise ValueError(f"two rules have the id {name}")
     return _RULES.setdefault(name, Rule(name, kind, form, cause, remedy))
+
+
+def rule(name: str) -> Rule:
+    """Declare the rule of an id; raises KeyError if `rules.md` has no such row."""
+    kind, form, cause, remedy = rows()[name]
+    type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
+    return declare(name, type_, form, cause, remedy)
+
+
+@cache
+def rows() -> dict[str, list[str]]:
+    """Return type, message, cause and remedy of each rule by its id."""
+    text = resources.files(__package__).joinpath("rules.md").read_text(encoding="utf-8")
+    table = text.partition("|---|---|---|---|---|\n")[2]
+    cells = (line[2:-2].split(" | ") for line in table.splitlines())
+    return {name: words for name, *words in cells}
 
 
 def declared() -> tuple[Rule, ...]:

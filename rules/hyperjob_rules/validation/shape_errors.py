@@ -11,97 +11,63 @@ from hyperjob_core.api.shapeerrors import schema_at
 from hyperjob_core.text import nearest, suggestion
 from hyperjob_rules.validation import schema
 from hyperjob_rules.validation.rules import (
-    FORBIDDEN,
     INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    TOO_LONG,
     TYPE_INVALID,
     Rule,
     Violation,
+    declare,
     rule,
 )
-from hyperjob_rules.validation.rules import TOO_MANY as TOO_MANY_ITEMS
 from hyperjob_rules.validation.schema import hyperjob_schema
 
-WRONG_TYPE = rule(
+WRONG_TYPE = declare(
     "T1",
     TYPE_INVALID,
     words.WRONG_TYPE,
     "the value has another type than the API's schema says",
     'write numbers, true and false without quotes, and texts that look so with quotes, as "1"',
 )
-MISSING = rule("T2", REQUIRED, "", "a field that must be there is not there", "add the field")
-UNKNOWN = rule(
-    "T3",
-    FORBIDDEN,
-    "unknown field{hint}",
-    "the API has no such field; it is often misspelt or indented wrongly",
-    "correct the name or the place of the field, or remove it",
-)
-ENUM = rule(
-    "T4",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the field cannot have this value",
-    "use one of the values listed; upper and lower case matter",
-)
-TOO_SMALL = rule(
+MISSING: Final = rule("T2")
+UNKNOWN: Final = rule("T3")
+ENUM: Final = rule("T4")
+TOO_SMALL = declare(
     "T5",
     INVALID,
     words.TOO_SMALL,
     "the number is below the minimum of the field",
     "write that number or a larger one, or leave the field out",
 )
-TOO_LARGE = rule(
+TOO_LARGE = declare(
     "T6",
     INVALID,
     words.TOO_LARGE,
     "the number is above the maximum of the field",
     "write that number or a smaller one",
 )
-PATTERN = rule(
+PATTERN = declare(
     "T7",
     INVALID,
     words.PATTERN,
     "the text has characters, or an order of them, that the field does not allow",
     "use names of lower case letters, digits and '-' that start and end with a letter or digit",
 )
-TOO_SHORT = rule(
+TOO_SHORT = declare(
     "T8",
     INVALID,
     words.TOO_SHORT,
     "the text is empty or too short",
     "give the field a value, or remove it",
 )
-TOO_FEW = rule(
+TOO_FEW = declare(
     "T9",
     INVALID,
     words.TOO_FEW,
     "the list is empty or too short",
     "add an item",
 )
-TEXT_TOO_LONG = rule(
-    "T10",
-    TOO_LONG,
-    "may not be more than {limit} bytes",
-    "the text is longer than the field allows",
-    "shorten it",
-)
-LIST_TOO_LONG = rule(
-    "T11",
-    TOO_MANY_ITEMS,
-    "must have at most {limit} items",
-    "the list is longer than the field allows",
-    "remove items, or split the HyperJob",
-)
-HOPELESS = rule(
-    "T12",
-    INVALID,
-    "{count} fields have a wrong shape; the list of errors is cut",
-    "the document is not a HyperJob, or was damaged in transit",
-    "check the request",
-)
+TEXT_TOO_LONG: Final = rule("T10")
+LIST_TOO_LONG: Final = rule("T11")
+HOPELESS: Final = rule("T12")
 
 _BROKEN: Final[dict[str, Rule]] = {
     "missing": MISSING,

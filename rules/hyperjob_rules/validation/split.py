@@ -15,36 +15,12 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.overlay import BOUNDS
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, REQUIRED, Report, rule
+from hyperjob_rules.validation.rules import Report, rule
 
-INCOMPLETE = rule(
-    "X7.incomplete",
-    REQUIRED,
-    "must be set {when}",
-    "a split policy lacks the number or the type of the accelerators",
-    "set both accelerators and acceleratorType",
-)
-NOT_REQUESTED = rule(
-    "X7.not-requested",
-    INVALID,
-    "is in no container's resources.limits in the templateSpec{hint}",
-    "a split policy shares out an accelerator that the pods do not use",
-    "name the resource that the containers request, or add it to them",
-)
-NOT_WHOLE = rule(
-    "X7.not-whole",
-    INVALID,
-    "cannot be shared out in whole pods: {reason}",
-    "the number of accelerators does not add up to a whole number of pods",
-    "use a number of accelerators that the message allows, or change the tasks",
-)
-AUTO_REPLICAS = rule(
-    "X7.auto-replicas",
-    FORBIDDEN,
-    "must be 1 or unset when `splitPolicy.mode` is auto: the split decides it",
-    "the spec sets a number of sub-jobs, which a split of mode auto decides",
-    "remove replicas, or use mode static",
-)
+INCOMPLETE: Final = rule("X7.incomplete")
+NOT_REQUESTED: Final = rule("X7.not-requested")
+NOT_WHOLE: Final = rule("X7.not-whole")
+AUTO_REPLICAS: Final = rule("X7.auto-replicas")
 
 
 MANY_CLUSTERS: Final = 100

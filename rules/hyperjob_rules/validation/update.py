@@ -22,7 +22,7 @@ from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
 from hyperjob_rules.validation.hyperjob import validate_requests
-from hyperjob_rules.validation.rules import FORBIDDEN, WARNING, Decision, Report, rule
+from hyperjob_rules.validation.rules import Decision, Report, rule
 from hyperjob_rules.validation.split import is_elastic
 
 Steps = tuple[str | int, ...]
@@ -80,83 +80,16 @@ def _same(old: object, new: object, at: Steps) -> bool:
 
 MAX_TOLD: Final = 20
 
-FINISHED = rule(
-    "X15.finished",
-    FORBIDDEN,
-    "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can change"
-    " after the end; delete the HyperJob and apply it again",
-    "a HyperJob that has ended is changed; it would never run again",
-    "delete the HyperJob and apply it again",
-)
-DELETED = rule(
-    "X15.deleted",
-    FORBIDDEN,
-    "may not be changed while the HyperJob is being deleted",
-    "a HyperJob that waits for its finalizers is changed; the change would never be run",
-    "remove the finalizers, or wait, and create a new HyperJob",
-)
-IMMUTABLE = rule(
-    "X15.immutable",
-    FORBIDDEN,
-    "cannot change while sub-jobs exist: suspend, change it, resume; only minAvailable,"
-    " priorityClassName and the replicas of tasks can change before",
-    "a template is changed after sub-jobs were made from it",
-    "set suspend, change it in the phase Suspended, and resume",
-)
-FIXED = rule(
-    "X15.fixed",
-    FORBIDDEN,
-    "cannot change while sub-jobs exist: suspend, change it, resume",
-    "a field is changed that decides how the sub-jobs were made",
-    "set suspend, change it in the phase Suspended, and resume",
-)
-PLACED = rule(
-    "X15.placed",
-    WARNING,
-    "running sub-jobs stay where they are; the change counts for sub-jobs that are created later",
-    "a field about clusters is changed after clusters were chosen",
-    "no change is needed; to move running sub-jobs, request a restart with the annotation"
-    " training.volcano.sh/restart",
-)
-JOBS_CHANGED = rule(
-    "X15.jobs-changed",
-    FORBIDDEN,
-    "replicatedJobs cannot be added, removed or renamed while sub-jobs exist: suspend, change it,"
-    " resume; set `replicas` to scale one",
-    "the list of replicatedJobs is changed",
-    "set suspend, change it in the phase Suspended, and resume",
-)
-TASKS_CHANGED = rule(
-    "X15.tasks-changed",
-    FORBIDDEN,
-    "tasks cannot be added or removed while sub-jobs exist: suspend, change it, resume; set"
-    " `replicas` to scale one",
-    "the list of tasks of a template is changed, which Volcano refuses",
-    "set suspend, change it in the phase Suspended, and resume",
-)
-SPLIT_SIZE = rule(
-    "X15.split-size",
-    FORBIDDEN,
-    "cannot change while sub-jobs exist, since `splitPolicy` decided their number and size:"
-    " suspend, change it, resume",
-    "the size of a split replicatedJob is changed",
-    "set suspend, change it in the phase Suspended, and resume",
-)
-WORLD_FIXED = rule(
-    "X15.world-fixed",
-    FORBIDDEN,
-    "may not be changed while the HyperJob is {phase}: plugin {plugins} has written the number of"
-    " pods into each pod; suspend it first",
-    "the number of pods is changed, which a plugin has written into every sub-job",
-    "set suspend, change the number in the phase Suspended, and resume; or create a new HyperJob",
-)
-GANG_STAYS = rule(
-    "X15.gang-stays",
-    WARNING,
-    "stays {value}; set it too if all pods shall start together",
-    "a task grew, and as many pods as before are enough for it to start",
-    "set minAvailable to the new number of pods",
-)
+FINISHED: Final = rule("X15.finished")
+DELETED: Final = rule("X15.deleted")
+IMMUTABLE: Final = rule("X15.immutable")
+FIXED: Final = rule("X15.fixed")
+PLACED: Final = rule("X15.placed")
+JOBS_CHANGED: Final = rule("X15.jobs-changed")
+TASKS_CHANGED: Final = rule("X15.tasks-changed")
+SPLIT_SIZE: Final = rule("X15.split-size")
+WORLD_FIXED: Final = rule("X15.world-fixed")
+GANG_STAYS: Final = rule("X15.gang-stays")
 
 UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
 AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})

@@ -7,12 +7,6 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check, parse_amount
 from hyperjob_rules.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
-    INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    WARNING,
     Report,
     rule,
 )
@@ -20,48 +14,12 @@ from hyperjob_rules.validation.rules import (
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")
 
-NO_ACCESS_MODE = rule(
-    "V15.no-access-mode",
-    REQUIRED,
-    "at least 1 access mode is required",
-    "a claim has no access mode",
-    "add accessModes, such as [ReadWriteMany]",
-)
-ENUM = rule(
-    "V15.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a claim has a mode that Kubernetes does not know",
-    "use one of the values listed",
-)
-ONCE_POD = rule(
-    "V15.once-pod",
-    FORBIDDEN,
-    "may not use ReadWriteOncePod with other access modes",
-    "a claim is for one pod and for several",
-    "keep one of the access modes",
-)
-NO_SIZE = rule(
-    "V15.no-size",
-    REQUIRED,
-    "",
-    "a claim has no storage request",
-    "add resources.requests.storage",
-)
-SIZE = rule(
-    "V15.size",
-    INVALID,
-    "must be greater than zero",
-    "the storage request of a claim is 0",
-    "request more than 0",
-)
-AMOUNT = rule(
-    "V15.amount",
-    INVALID,
-    "{message}",
-    "the size of a claim is no amount",
-    "write it as 500Mi or 10Gi",
-)
+NO_ACCESS_MODE: Final = rule("V15.no-access-mode")
+ENUM: Final = rule("V15.enum")
+ONCE_POD: Final = rule("V15.once-pod")
+NO_SIZE: Final = rule("V15.no-size")
+SIZE: Final = rule("V15.size")
+AMOUNT: Final = rule("V15.amount")
 
 
 def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
@@ -99,35 +57,10 @@ def _validate_size(size: str | int, path: Path, report: Report) -> None:
         report.add(SIZE, path, str(amount))
 
 
-PATH_TWICE = rule(
-    "V15.path-twice",
-    DUPLICATE,
-    "",
-    "two volumes of the template are mounted at the same place",
-    "mount one of them elsewhere",
-)
-NO_CLAIM = rule(
-    "V15.no-claim",
-    REQUIRED,
-    "one of `volumeClaim` or `volumeClaimName` must be set",
-    "a volume of the template has no claim",
-    "set volumeClaimName, or volumeClaim for a new claim",
-)
-BOTH_CLAIMS = rule(
-    "V15.both-claims",
-    FORBIDDEN,
-    "may not be set together with `volumeClaim`",
-    "a volume of the template names a claim and describes another",
-    "keep one of the two",
-)
-OF_ONE_RUN = rule(
-    "V15.of-one-run",
-    WARNING,
-    "is deleted with its data at the end of each run: Volcano creates the claim for one run of one"
-    " sub-job",
-    "a volume of the template describes a claim, which ends with a suspension, a restart or a move",
-    "create a PersistentVolumeClaim and set volumeClaimName, unless the data is scratch",
-)
+PATH_TWICE: Final = rule("V15.path-twice")
+NO_CLAIM: Final = rule("V15.no-claim")
+BOTH_CLAIMS: Final = rule("V15.both-claims")
+OF_ONE_RUN: Final = rule("V15.of-one-run")
 
 
 def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:

@@ -4,9 +4,7 @@ import pytest
 
 from docs.generators.defaults import DEFAULTS
 from docs.generators.messages import CHAPTERS, message, render
-from hyperjob_rules.validation.podtemplate.table import rows
-from hyperjob_rules.validation.rules import Rule, declared
-from hyperjob_rules.validation.rules import rule as declare
+from hyperjob_rules.validation.rules import Rule, declare, declared, rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "messages.md"
 

@@ -19,9 +19,8 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
-    row,
 )
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import Report, rule
 
 POD_FIELDS: Final = (
     "metadata.name",
@@ -59,19 +58,19 @@ SIZES: Final = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
 
-NO_SOURCE: Final = row("V8.EnvVarSource.one-of.required")
-VALUE_AND_SOURCE: Final = row("V8.EnvVarSource.value")
-SOURCES_TWICE: Final = row("V8.EnvVarSource.one-of.max")
-NO_SOURCE_OF_ALL: Final = row("V8.EnvFromSource.one-of.required")
-FILE_VOLUME: Final = row("V8.FileKeySelector.volumeName.unknown")
-FIELD_PATH: Final = row("V8.ObjectFieldSelector.fieldPath.enum")
-FIELD_UNKNOWN: Final = row("V8.ObjectFieldSelector.fieldPath.unknown")
-SUBSCRIPT: Final = row("V8.ObjectFieldSelector.fieldPath.subscript")
-CONTAINER_MISSING: Final = row("V8.ResourceFieldSelector.containerName.required")
-RESOURCE_MISSING: Final = row("V8.ResourceFieldSelector.resource.required")
-RESOURCE: Final = row("V8.ResourceFieldSelector.resource.enum")
-DIVISOR: Final = row("V8.ResourceFieldSelector.divisor.enum")
-DIVISOR_AMOUNT: Final = row("V8.ResourceFieldSelector.divisor.quantity")
+NO_SOURCE: Final = rule("V8.EnvVarSource.one-of.required")
+VALUE_AND_SOURCE: Final = rule("V8.EnvVarSource.value")
+SOURCES_TWICE: Final = rule("V8.EnvVarSource.one-of.max")
+NO_SOURCE_OF_ALL: Final = rule("V8.EnvFromSource.one-of.required")
+FILE_VOLUME: Final = rule("V8.FileKeySelector.volumeName.unknown")
+FIELD_PATH: Final = rule("V8.ObjectFieldSelector.fieldPath.enum")
+FIELD_UNKNOWN: Final = rule("V8.ObjectFieldSelector.fieldPath.unknown")
+SUBSCRIPT: Final = rule("V8.ObjectFieldSelector.fieldPath.subscript")
+CONTAINER_MISSING: Final = rule("V8.ResourceFieldSelector.containerName.required")
+RESOURCE_MISSING: Final = rule("V8.ResourceFieldSelector.resource.required")
+RESOURCE: Final = rule("V8.ResourceFieldSelector.resource.enum")
+DIVISOR: Final = rule("V8.ResourceFieldSelector.divisor.enum")
+DIVISOR_AMOUNT: Final = rule("V8.ResourceFieldSelector.divisor.quantity")
 
 _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 

@@ -7,7 +7,7 @@ from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
 from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Pod, Type
-from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, rule
+from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, declare
 
 
 def struct(kind: Type, *across: Check) -> Maker:
@@ -115,10 +115,10 @@ def one_of(
     `none` and `twice` are Kubernetes' messages, each with its remedy; without `none` an object may
     set none of the fields.
     """
-    missing = none and rule(
+    missing = none and declare(
         f"V8.{owner}.one-of.required", REQUIRED, none[0], f"{noun} is empty", none[1]
     )
-    several = rule(
+    several = declare(
         f"V8.{owner}.one-of.max",
         FORBIDDEN,
         twice[0],

@@ -25,9 +25,8 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
-    row,
 )
-from hyperjob_rules.validation.rules import Report, Rule
+from hyperjob_rules.validation.rules import Report, Rule, rule
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 MAX_ID: Final = 2**31 - 1
@@ -35,19 +34,19 @@ MAX_SYSCTL: Final = 253
 MAX_PROFILE: Final = 4095
 SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 
-TYPE_MISSING: Final = row("V8.Profile.type.required")
-TYPE: Final = row("V8.Profile.type.enum")
-LOCALHOST_MISSING: Final = row("V8.Profile.localhostProfile.required")
-NOT_LOCALHOST: Final = row("V8.Profile.localhostProfile.forbidden")
-PADDED: Final = row("V8.AppArmorProfile.localhostProfile.form")
-PROFILE_LENGTH: Final = row("V8.AppArmorProfile.localhostProfile.max")
-SYSCTL_NAME: Final = row("V8.Sysctl.name.form")
-SYSCTL_OF_HOST: Final = row("V8.Sysctl.name.host")
-SHARED_PROCESSES: Final = row("V8.PodSpec.shareProcessNamespace.host")
-UNMASKED: Final = row("V8.SecurityContext.procMount.host-users")
-ESCALATION: Final = row("V8.SecurityContext.allowPrivilegeEscalation.privileged")
-ESCALATION_ADMIN: Final = row("V8.SecurityContext.allowPrivilegeEscalation.admin")
-WINDOWS_ON_LINUX: Final = row("V8.PodSecurityContext.windowsOptions.linux")
+TYPE_MISSING: Final = rule("V8.Profile.type.required")
+TYPE: Final = rule("V8.Profile.type.enum")
+LOCALHOST_MISSING: Final = rule("V8.Profile.localhostProfile.required")
+NOT_LOCALHOST: Final = rule("V8.Profile.localhostProfile.forbidden")
+PADDED: Final = rule("V8.AppArmorProfile.localhostProfile.form")
+PROFILE_LENGTH: Final = rule("V8.AppArmorProfile.localhostProfile.max")
+SYSCTL_NAME: Final = rule("V8.Sysctl.name.form")
+SYSCTL_OF_HOST: Final = rule("V8.Sysctl.name.host")
+SHARED_PROCESSES: Final = rule("V8.PodSpec.shareProcessNamespace.host")
+UNMASKED: Final = rule("V8.SecurityContext.procMount.host-users")
+ESCALATION: Final = rule("V8.SecurityContext.allowPrivilegeEscalation.privileged")
+ESCALATION_ADMIN: Final = rule("V8.SecurityContext.allowPrivilegeEscalation.admin")
+WINDOWS_ON_LINUX: Final = rule("V8.PodSecurityContext.windowsOptions.linux")
 
 _SYSCTL: Final = re.compile(SYSCTL)
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
@@ -162,11 +161,11 @@ CONTAINER_SECURITY: Final = Type(
 )
 
 
-PORT: Final = row("V8.Handler.port.range")
-HEADER: Final = row("V8.HTTPHeader.name.form")
-SLEEP: Final = row("V8.SleepAction.seconds.range")
-SUCCESS: Final = row("V8.Probe.successThreshold.one")
-GRACE_OF_READINESS: Final = row("V8.Probe.terminationGracePeriodSeconds.readiness")
+PORT: Final = rule("V8.Handler.port.range")
+HEADER: Final = rule("V8.HTTPHeader.name.form")
+SLEEP: Final = rule("V8.SleepAction.seconds.range")
+SUCCESS: Final = rule("V8.Probe.successThreshold.one")
+GRACE_OF_READINESS: Final = rule("V8.Probe.terminationGracePeriodSeconds.readiness")
 _HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 
@@ -259,18 +258,18 @@ RUNNING: Final = Type(
 """The fields of containers and sidecars, which init containers must not have."""
 
 
-UNKNOWN: Final = row("V8.VolumeMount.name.unknown")
-PATH_EXPR: Final = row("V8.VolumeMount.subPathExpr.exclusive")
-OF_IMAGE: Final = row("V8.VolumeMount.subPath.image")
-PRIVILEGED: Final = row("V8.VolumeMount.mountPropagation.privileged")
-RECURSIVE: Final = row("V8.VolumeMount.recursiveReadOnly.read-only")
-RECURSIVE_PROPAGATION: Final = row("V8.VolumeMount.recursiveReadOnly.propagation")
-ALSO_DEVICE: Final = row("V8.VolumeMount.name.device")
-ALSO_DEVICE_PATH: Final = row("V8.VolumeMount.mountPath.device")
-ALSO_MOUNT: Final = row("V8.VolumeDevice.name.mount")
-ALSO_MOUNT_PATH: Final = row("V8.VolumeDevice.devicePath.mount")
-NOT_A_CLAIM: Final = row("V8.VolumeDevice.name.claim")
-BACKSTEPS: Final = row("V8.VolumeDevice.devicePath.backsteps")
+UNKNOWN: Final = rule("V8.VolumeMount.name.unknown")
+PATH_EXPR: Final = rule("V8.VolumeMount.subPathExpr.exclusive")
+OF_IMAGE: Final = rule("V8.VolumeMount.subPath.image")
+PRIVILEGED: Final = rule("V8.VolumeMount.mountPropagation.privileged")
+RECURSIVE: Final = rule("V8.VolumeMount.recursiveReadOnly.read-only")
+RECURSIVE_PROPAGATION: Final = rule("V8.VolumeMount.recursiveReadOnly.propagation")
+ALSO_DEVICE: Final = rule("V8.VolumeMount.name.device")
+ALSO_DEVICE_PATH: Final = rule("V8.VolumeMount.mountPath.device")
+ALSO_MOUNT: Final = rule("V8.VolumeDevice.name.mount")
+ALSO_MOUNT_PATH: Final = rule("V8.VolumeDevice.devicePath.mount")
+NOT_A_CLAIM: Final = rule("V8.VolumeDevice.name.claim")
+BACKSTEPS: Final = rule("V8.VolumeDevice.devicePath.backsteps")
 _READ_ONLY: Final = ("Enabled", "IfPossible")
 
 

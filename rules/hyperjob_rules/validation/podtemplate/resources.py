@@ -21,35 +21,35 @@ from hyperjob_core.api.quantity import (
 )
 from hyperjob_core.text import nearest
 from hyperjob_rules.validation.forms import check, parse_amount, try_parse_amount
-from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional, row
-from hyperjob_rules.validation.rules import INVALID, Report, Rule, rule
+from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional
+from hyperjob_rules.validation.rules import INVALID, Report, Rule, declare, rule
 
 MAX_PREFIX: Final = 253 - len("requests.")
 MAX_NAME: Final = 253 + 1 + 63
 MAX_NAMED: Final = 64
 MAIN: Final = frozenset({"cpu", "memory"})
 
-NAME: Final = row("V8.ResourceList.name.form")
-QUANTITY: Final = row("V8.ResourceList.quantity")
-NEGATIVE: Final = row("V8.ResourceList.negative")
-NOT_WHOLE: Final = row("V8.ResourceList.integer")
-NOT_OF_CONTAINERS: Final = row("V8.ResourceList.name.quota")
-MISSPELT: Final = row("V8.ResourceList.name.standard")
-UNQUALIFIED: Final = row("V8.ResourceList.name.unqualified")
-EXTENDED_NAME: Final = row("V8.ResourceList.name.extended")
-HUGE_PAGES_SIZE: Final = row("V8.ResourceList.hugepages.size")
-HUGE_PAGES_ALONE: Final = row("V8.ResourceRequirements.hugepages")
-NOT_EQUAL: Final = row("V8.ResourceRequirements.requests.equal")
-ABOVE_LIMIT: Final = row("V8.ResourceRequirements.requests.limit")
-NO_LIMIT: Final = row("V8.ResourceRequirements.limits.required")
-CLAIM_MISSING: Final = row("V8.ResourceClaim.name.required")
-CLAIM_TWICE: Final = row("V8.ResourceClaim.unique")
-CLAIM_UNKNOWN: Final = row("V8.ResourceClaim.name.unknown")
-POD_CLAIMS: Final = row("V8.PodSpec.resources.claims")
-POD_RESOURCE: Final = row("V8.PodSpec.resources.enum")
-BELOW_CONTAINERS: Final = row("V8.PodSpec.resources.requests.containers")
+NAME: Final = rule("V8.ResourceList.name.form")
+QUANTITY: Final = rule("V8.ResourceList.quantity")
+NEGATIVE: Final = rule("V8.ResourceList.negative")
+NOT_WHOLE: Final = rule("V8.ResourceList.integer")
+NOT_OF_CONTAINERS: Final = rule("V8.ResourceList.name.quota")
+MISSPELT: Final = rule("V8.ResourceList.name.standard")
+UNQUALIFIED: Final = rule("V8.ResourceList.name.unqualified")
+EXTENDED_NAME: Final = rule("V8.ResourceList.name.extended")
+HUGE_PAGES_SIZE: Final = rule("V8.ResourceList.hugepages.size")
+HUGE_PAGES_ALONE: Final = rule("V8.ResourceRequirements.hugepages")
+NOT_EQUAL: Final = rule("V8.ResourceRequirements.requests.equal")
+ABOVE_LIMIT: Final = rule("V8.ResourceRequirements.requests.limit")
+NO_LIMIT: Final = rule("V8.ResourceRequirements.limits.required")
+CLAIM_MISSING: Final = rule("V8.ResourceClaim.name.required")
+CLAIM_TWICE: Final = rule("V8.ResourceClaim.unique")
+CLAIM_UNKNOWN: Final = rule("V8.ResourceClaim.name.unknown")
+POD_CLAIMS: Final = rule("V8.PodSpec.resources.claims")
+POD_RESOURCE: Final = rule("V8.PodSpec.resources.enum")
+BELOW_CONTAINERS: Final = rule("V8.PodSpec.resources.requests.containers")
 
-TOO_MUCH: Final = rule(
+TOO_MUCH: Final = declare(
     "X19.amount",
     INVALID,
     f"must be at most {MAX // NANO}",

@@ -24,17 +24,16 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
-    row,
 )
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import Report, rule
 
 SELECTOR_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS: Final = (*SELECTOR_OPERATORS, "Gt", "Lt")
 
-NO_VALUES: Final = row("V8.Selector.values.required")
-VALUES: Final = row("V8.Selector.values.forbidden")
-ONE_VALUE: Final = row("V8.Selector.values.one")
-SELECTOR_OPERATOR: Final = row("V8.Selector.operator.enum")
+NO_VALUES: Final = rule("V8.Selector.values.required")
+VALUES: Final = rule("V8.Selector.values.forbidden")
+ONE_VALUE: Final = rule("V8.Selector.values.one")
+SELECTOR_OPERATOR: Final = rule("V8.Selector.operator.enum")
 
 
 def report_operator(
@@ -94,11 +93,11 @@ def selected_keys(selector: Object) -> set[str]:
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
-FIELD_KEY: Final = row("V8.NodeSelectorTerm.matchFields.key")
-FIELD_VALUES: Final = row("V8.NodeSelectorTerm.matchFields.values")
-NO_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.forbidden")
-BOTH_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.unique")
-BOTH_KEYS: Final = row("V8.PodAffinityTerm.matchLabelKeys.exclusive")
+FIELD_KEY: Final = rule("V8.NodeSelectorTerm.matchFields.key")
+FIELD_VALUES: Final = rule("V8.NodeSelectorTerm.matchFields.values")
+NO_SELECTOR: Final = rule("V8.LabelSelector.matchLabelKeys.forbidden")
+BOTH_SELECTOR: Final = rule("V8.LabelSelector.matchLabelKeys.unique")
+BOTH_KEYS: Final = rule("V8.PodAffinityTerm.matchLabelKeys.exclusive")
 
 
 def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -260,12 +259,12 @@ AFFINITY: Final = Type(
 
 OPERATORS: Final = ("Equal", "Exists")
 
-KEY_EMPTY: Final = row("V8.Toleration.key.required")
-EFFECT_OF_SECONDS: Final = row("V8.Toleration.effect.seconds")
-VALUE_OF_EXISTS: Final = row("V8.Toleration.value.exists")
-OPERATOR: Final = row("V8.Toleration.operator.enum")
-MIN_DOMAINS: Final = row("V8.TopologySpreadConstraint.minDomains.action")
-SPREAD_TWICE: Final = row("V8.TopologySpreadConstraint.unique")
+KEY_EMPTY: Final = rule("V8.Toleration.key.required")
+EFFECT_OF_SECONDS: Final = rule("V8.Toleration.effect.seconds")
+VALUE_OF_EXISTS: Final = rule("V8.Toleration.value.exists")
+OPERATOR: Final = rule("V8.Toleration.operator.enum")
+MIN_DOMAINS: Final = rule("V8.TopologySpreadConstraint.minDomains.action")
+SPREAD_TWICE: Final = rule("V8.TopologySpreadConstraint.unique")
 
 
 def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report) -> None:

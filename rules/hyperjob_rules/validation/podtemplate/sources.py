@@ -31,10 +31,9 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
-    row,
     without_backsteps,
 )
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.volumes import validate_claim_spec
 
 PROJECTIONS: Final = (
@@ -46,14 +45,14 @@ PROJECTIONS: Final = (
     "podCertificate",
 )
 
-NO_REFERENCE: Final = row("V8.DownwardAPIVolumeFile.one-of.required")
-REFERENCES_TWICE: Final = row("V8.DownwardAPIVolumeFile.one-of.max")
-SOURCES_TWICE: Final = row("V8.VolumeProjection.one-of.max")
-SAME_FILE: Final = row("V8.ProjectedVolumeSource.path.unique")
-TOO_SHORT: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.min")
-TOO_FAR: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.max")
-BUNDLE: Final = row("V8.ClusterTrustBundleProjection.one-of.required")
-BUNDLE_TWICE: Final = row("V8.ClusterTrustBundleProjection.one-of.max")
+NO_REFERENCE: Final = rule("V8.DownwardAPIVolumeFile.one-of.required")
+REFERENCES_TWICE: Final = rule("V8.DownwardAPIVolumeFile.one-of.max")
+SOURCES_TWICE: Final = rule("V8.VolumeProjection.one-of.max")
+SAME_FILE: Final = rule("V8.ProjectedVolumeSource.path.unique")
+TOO_SHORT: Final = rule("V8.ServiceAccountTokenProjection.expirationSeconds.min")
+TOO_FAR: Final = rule("V8.ServiceAccountTokenProjection.expirationSeconds.max")
+BUNDLE: Final = rule("V8.ClusterTrustBundleProjection.one-of.required")
+BUNDLE_TWICE: Final = rule("V8.ClusterTrustBundleProjection.one-of.max")
 MODE: Final = between(
     0,
     0o777,
@@ -165,16 +164,16 @@ PROJECTED: Final = Type(
 )
 
 
-SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
-ISCSI_NAME: Final = row("V8.ISCSIVolumeSource.iqn.form")
-ISCSI_SECRET: Final = row("V8.ISCSIVolumeSource.secretRef.required")
-FLOCKER: Final = row("V8.FlockerVolumeSource.one-of.required")
-WWNS: Final = row("V8.FCVolumeSource.one-of.required")
-LUN: Final = row("V8.FCVolumeSource.lun.required")
-FLOCKER_TWICE: Final = row("V8.FlockerVolumeSource.one-of.max")
-WWNS_TWICE: Final = row("V8.FCVolumeSource.one-of.max")
-TEMPLATE: Final = row("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
-TEMPLATE_METADATA: Final = row("V8.PersistentVolumeClaimTemplate.metadata")
+SIZE_LIMIT: Final = rule("V8.EmptyDirVolumeSource.sizeLimit.quantity")
+ISCSI_NAME: Final = rule("V8.ISCSIVolumeSource.iqn.form")
+ISCSI_SECRET: Final = rule("V8.ISCSIVolumeSource.secretRef.required")
+FLOCKER: Final = rule("V8.FlockerVolumeSource.one-of.required")
+WWNS: Final = rule("V8.FCVolumeSource.one-of.required")
+LUN: Final = rule("V8.FCVolumeSource.lun.required")
+FLOCKER_TWICE: Final = rule("V8.FlockerVolumeSource.one-of.max")
+WWNS_TWICE: Final = rule("V8.FCVolumeSource.one-of.max")
+TEMPLATE: Final = rule("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
+TEMPLATE_METADATA: Final = rule("V8.PersistentVolumeClaimTemplate.metadata")
 HOST_PATH_TYPES: Final = (
     "",
     "BlockDevice",

@@ -52,21 +52,20 @@ from hyperjob_rules.validation.podtemplate.table import (
     optional,
     pointer,
     required,
-    row,
 )
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report, rule
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
-BUDGET_TWICE: Final = row("F5.exclusive")
-BUDGET_NUMBER: Final = row("F5.number")
-DELETION_COST_NUMBER: Final = row("V8.ObjectMeta.annotations.deletion-cost")
-APP_ARMOR_CONTAINER: Final = row("V8.ObjectMeta.annotations.apparmor-container")
-APP_ARMOR_PROFILE: Final = row("V8.ObjectMeta.annotations.apparmor-profile")
-NAME_IGNORED: Final = row("X13.pod-name")
+BUDGET_TWICE: Final = rule("F5.exclusive")
+BUDGET_NUMBER: Final = rule("F5.number")
+DELETION_COST_NUMBER: Final = rule("V8.ObjectMeta.annotations.deletion-cost")
+APP_ARMOR_CONTAINER: Final = rule("V8.ObjectMeta.annotations.apparmor-container")
+APP_ARMOR_PROFILE: Final = rule("V8.ObjectMeta.annotations.apparmor-profile")
+NAME_IGNORED: Final = rule("X13.pod-name")
 
 _PERCENT: Final = re.compile(r"[+-]?[0-9]+%*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -135,11 +134,11 @@ MAX_SERVERS: Final = 3
 MAX_SEARCHES: Final = 32
 MAX_SEARCH_LENGTH: Final = 2048
 
-NO_CONFIG: Final = row("V8.PodSpec.dnsConfig.required")
-NO_SERVERS: Final = row("V8.PodDNSConfig.nameservers.required")
-OPTION: Final = row("V8.PodDNSConfigOption.name.required")
-SEARCH_LENGTH: Final = row("V8.PodDNSConfig.searches.length")
-ADDRESS: Final = row("V8.address.form")
+NO_CONFIG: Final = rule("V8.PodSpec.dnsConfig.required")
+NO_SERVERS: Final = rule("V8.PodDNSConfig.nameservers.required")
+OPTION: Final = rule("V8.PodDNSConfigOption.name.required")
+SEARCH_LENGTH: Final = rule("V8.PodDNSConfig.searches.length")
+ADDRESS: Final = rule("V8.address.form")
 
 
 def _is_no_address(value: str) -> bool:
@@ -222,16 +221,16 @@ RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")
 MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
-IMAGE_SPACES: Final = row("V8.Container.image.form")
-RESTART_POLICY: Final = row("V8.Container.restartPolicy.forbidden")
-RESTART_REQUIRED: Final = row("V8.Container.restartPolicy.required")
-RESTART_OF_INIT: Final = row("V8.Container.restartPolicy.enum")
-NOT_A_SIDECAR: Final = row("V8.Container.sidecar.forbidden")
-RESIZE_OF_INIT: Final = row("V8.Container.resizePolicy.init")
-RESIZE_ENUM: Final = row("V8.ContainerResizePolicy.enum")
-RESIZE_NEVER: Final = row("V8.ContainerResizePolicy.restartPolicy.never")
-HOST_PORT_TWICE: Final = row("V8.ContainerPort.hostPort.unique")
-HOST_PORT_DIFFERS: Final = row("V8.ContainerPort.hostPort.host-network")
+IMAGE_SPACES: Final = rule("V8.Container.image.form")
+RESTART_POLICY: Final = rule("V8.Container.restartPolicy.forbidden")
+RESTART_REQUIRED: Final = rule("V8.Container.restartPolicy.required")
+RESTART_OF_INIT: Final = rule("V8.Container.restartPolicy.enum")
+NOT_A_SIDECAR: Final = rule("V8.Container.sidecar.forbidden")
+RESIZE_OF_INIT: Final = rule("V8.Container.resizePolicy.init")
+RESIZE_ENUM: Final = rule("V8.ContainerResizePolicy.enum")
+RESIZE_NEVER: Final = rule("V8.ContainerResizePolicy.restartPolicy.never")
+HOST_PORT_TWICE: Final = rule("V8.ContainerPort.hostPort.unique")
+HOST_PORT_DIFFERS: Final = rule("V8.ContainerPort.hostPort.host-network")
 
 
 def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
@@ -349,9 +348,9 @@ def _host_ports(
             report.add(HOST_PORT_DIFFERS, at, host)
 
 
-HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
-CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")
-CLAIM_BOTH: Final = row("V8.PodResourceClaim.one-of.max")
+HOST_USERS: Final = rule("V8.PodSpec.hostUsers.host")
+CLAIM_ONE: Final = rule("V8.PodResourceClaim.one-of.required")
+CLAIM_BOTH: Final = rule("V8.PodResourceClaim.one-of.max")
 
 
 def _host_users(users: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:

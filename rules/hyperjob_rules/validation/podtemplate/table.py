@@ -8,31 +8,21 @@ labels, and paths inside volumes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 from hyperjob_core.api.field import ErrorType, Path, Step
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck, validate_labels
-from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, Report, Rule, rule
-
-
-def row(name: str) -> Rule:
-    """Declare the rule of an id; raises KeyError if `rules.md` has no such row."""
-    kind, form, cause, remedy = rows()[name]
-    type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
-    return rule(name, type_, form, cause, remedy)
-
-
-@cache
-def rows() -> dict[str, list[str]]:
-    """Return type, message, cause and remedy of each rule by its id."""
-    text = resources.files(__package__).joinpath("rules.md").read_text(encoding="utf-8")
-    table = text.partition("|---|---|---|---|---|\n")[2]
-    cells = (line[2:-2].split(" | ") for line in table.splitlines())
-    return {name: words for name, *words in cells}
-
+from hyperjob_rules.validation.rules import (
+    INVALID,
+    NOT_SUPPORTED,
+    REQUIRED,
+    Report,
+    Rule,
+    declare,
+    rule,
+)
 
 DEFAULT_GRACE: Final = 30
 
@@ -85,7 +75,7 @@ class Cell(NamedTuple):
 
     def rule(self, what: str, kind: ErrorType, form: str, cause: str, remedy: str) -> Rule:
         """Declare a rule of this field."""
-        return rule(f"V8.{self.type}.{self.field}.{what}", kind, form, cause, remedy)
+        return declare(f"V8.{self.type}.{self.field}.{what}", kind, form, cause, remedy)
 
 
 Maker = Callable[[Cell], Check]
@@ -360,10 +350,10 @@ def code(check: Check) -> Maker:
     return lambda _: check
 
 
-RELATIVE: Final = row("V8.path.relative")
-ABSOLUTE: Final = row("V8.path.absolute")
-UPWARDS: Final = row("V8.path.backsteps")
-RESERVED: Final = row("V8.path.reserved")
+RELATIVE: Final = rule("V8.path.relative")
+ABSOLUTE: Final = rule("V8.path.absolute")
+UPWARDS: Final = rule("V8.path.backsteps")
+RESERVED: Final = rule("V8.path.reserved")
 
 
 def has_backsteps(path: str) -> bool:
