@@ -130,7 +130,6 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(CLUSTER_RESOURCE_BINDINGS, "list", optional=True),
         _LEASE,
         _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True, shared=True),
-        _right(CLUSTERS, "get", sub="proxy", when="with --nodes", optional=True),
     ),
     "wait": (
         _right(HYPERJOBS, "list", "watch"),

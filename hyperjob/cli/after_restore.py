@@ -1,7 +1,5 @@
 """`hyperjob after-restore`: compare a restored Karmada API server with its members."""
 
-from dataclasses import asdict
-
 import click
 from rich.text import Text
 
@@ -17,8 +15,7 @@ from hyperjob_core.text import listed
 @click.command("after-restore")
 @access(namespaced=False)
 @click.option("--apply", is_flag=True, help="Write the changes; without it the command only reads.")
-@out.output(out.JSON, out.YAML)
-def after_restore(access: Access, apply: bool, form: str) -> None:
+def after_restore(access: Access, apply: bool) -> None:
     """Compare the vcjobs of the members with a Karmada that was put back from a backup.
 
     Run it before Karmada's controller manager and scheduler and HyperJob's controller start: they
@@ -37,10 +34,7 @@ def after_restore(access: Access, apply: bool, form: str) -> None:
             if apply:
                 await restored.correct(kube, found.differences, said=out.remark)
                 found = await restored.report(kube)
-        if form:
-            differences = [asdict(each) for each in found.differences]
-            out.dump({"differences": differences, "unread": dict(found.unread)}, form)
-        elif found.differences:
+        if found.differences:
             rows = [
                 (
                     each.namespace,

@@ -5,7 +5,6 @@ from typing import Final
 
 import click
 
-from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import (
     CLUSTER,
     JOB,
@@ -30,8 +29,7 @@ _WAIT: Final = (
 @click.command()
 @names_argument(required=True)
 @access()
-@out.output(out.JSON, out.YAML, out.NAME)
-def suspend(names: Sequence[str], access: Access, form: str) -> None:
+def suspend(names: Sequence[str], access: Access) -> None:
     """Remove the sub-jobs of HyperJobs from the clusters and release their quota.
 
     `hyperjob resume` starts the HyperJobs again; `hyperjob wait NAME --for phase=Suspended` waits
@@ -39,21 +37,20 @@ def suspend(names: Sequence[str], access: Access, form: str) -> None:
 
     Example: kubectl hyperjob suspend llm-training
     """
-    run(_set_suspend(access, names, on=True, form=form))
+    run(_set_suspend(access, names, on=True))
 
 
 @click.command()
 @names_argument(required=True)
 @access()
-@out.output(out.JSON, out.YAML, out.NAME)
-def resume(names: Sequence[str], access: Access, form: str) -> None:
+def resume(names: Sequence[str], access: Access) -> None:
     """Resume suspended HyperJobs: the controller creates their sub-jobs again.
 
     `hyperjob wait NAME --for phase=Running,Completed` waits until the HyperJob runs.
 
     Example: kubectl hyperjob resume llm-training
     """
-    run(_set_suspend(access, names, on=False, form=form))
+    run(_set_suspend(access, names, on=False))
 
 
 @click.command()
@@ -61,21 +58,19 @@ def resume(names: Sequence[str], access: Access, form: str) -> None:
 @access()
 @jobs_option
 @wait_options(_WAIT)
-@out.output(out.JSON, out.YAML, out.NAME)
 def restart(
     names: Sequence[str],
     access: Access,
     jobs: Sequence[str],
     wait: bool | None,
     timeout: float,
-    form: str,
 ) -> None:
     """Restart HyperJobs, or some of their sub-jobs, without counting against maxRestarts.
 
     Example: kubectl hyperjob restart llm-training --job trainer-0 --wait
     """
     wanted = requests.restart(jobs)
-    run(_request(access, names, wanted, wait=wait, timeout=timeout, form=form))
+    run(_request(access, names, wanted, wait=wait, timeout=timeout))
 
 
 @click.command()
@@ -86,7 +81,6 @@ def restart(
     "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs on this cluster."
 )
 @wait_options(_WAIT)
-@out.output(out.JSON, out.YAML, out.NAME)
 def migrate(
     name: str,
     jobs: Sequence[str],
@@ -94,7 +88,6 @@ def migrate(
     cluster: str | None,
     wait: bool | None,
     timeout: float,
-    form: str,
 ) -> None:
     """Move sub-jobs to other clusters. A moved sub-job restarts and avoids its former cluster.
 
@@ -105,10 +98,10 @@ def migrate(
             "give the sub-jobs to move, or --from CLUSTER for all sub-jobs on a cluster"
         )
     wanted = requests.migrate(jobs, cluster=cluster)
-    run(_request(access, [name], wanted, wait=wait, timeout=timeout, form=form))
+    run(_request(access, [name], wanted, wait=wait, timeout=timeout))
 
 
-async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: str) -> None:
+async def _set_suspend(access: Access, names: Sequence[str], *, on: bool) -> None:
     """Suspend or resume every named HyperJob."""
 
     async def change(kube: Kube, namespace: str, name: str, _progress: Progress) -> Done:
@@ -117,7 +110,7 @@ async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: 
             return found, "suspended" if on else "resumed"
         return found, "already suspended" if on else "not suspended"
 
-    await each(access, names, change, form=form)
+    await each(access, names, change)
 
 
 async def _request(
@@ -127,7 +120,6 @@ async def _request(
     *,
     wait: bool | None,
     timeout: float,
-    form: str,
 ) -> None:
     """Request `wanted` for every named HyperJob, and wait as `--wait` says."""
 
@@ -142,4 +134,4 @@ async def _request(
             )
         return found or asked.hyperjob, wanted.word
 
-    await each(access, names, change, form=form)
+    await each(access, names, change)

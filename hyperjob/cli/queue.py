@@ -1,7 +1,5 @@
 """`hyperjob queue close | open`: a Volcano Queue in every member."""
 
-from dataclasses import asdict
-
 import click
 from rich.text import Text
 
@@ -34,8 +32,7 @@ def queue() -> None:
 @click.argument("name", metavar="QUEUE")
 @access(namespaced=False)
 @_timeout
-@out.output(out.JSON, out.YAML)
-def close(name: str, access: Access, timeout: float, form: str) -> None:
+def close(name: str, access: Access, timeout: float) -> None:
     """Close a Queue in every cluster: running sub-jobs go on, and no other starts.
 
     HyperJobs of the Queue wait with the reason QueueNotOpen. Exit code 1: a cluster has not closed
@@ -43,33 +40,29 @@ def close(name: str, access: Access, timeout: float, form: str) -> None:
 
     Example: hyperjob queue close research
     """
-    _set_state(name, access, timeout, form, opens=False)
+    _set_state(name, access, timeout, opens=False)
 
 
 @queue.command("open")
 @click.argument("name", metavar="QUEUE")
 @access(namespaced=False)
 @_timeout
-@out.output(out.JSON, out.YAML)
-def open_(name: str, access: Access, timeout: float, form: str) -> None:
+def open_(name: str, access: Access, timeout: float) -> None:
     """Open a closed Queue in every cluster.
 
     Example: hyperjob queue open research
     """
-    _set_state(name, access, timeout, form, opens=True)
+    _set_state(name, access, timeout, opens=True)
 
 
-def _set_state(name: str, access: Access, timeout: float, form: str, *, opens: bool) -> None:
+def _set_state(name: str, access: Access, timeout: float, *, opens: bool) -> None:
     """Close or open a Queue in all clusters and print them; FailureError names those that lag."""
 
     async def change() -> None:
         async with access.connect() as kube:
             found = await queues.change(kube, name, opens=opens, seconds=timeout)
-        if form:
-            out.dump({"queue": name, "clusters": [asdict(each) for each in found]}, form)
-        else:
-            rows = [(each.cluster, each.state or "?", Text(each.error)) for each in found]
-            out.say(table(("CLUSTER", "STATE", "MESSAGE"), rows))
+        rows = [(each.cluster, each.state or "?", Text(each.error)) for each in found]
+        out.say(table(("CLUSTER", "STATE", "MESSAGE"), rows))
         if behind := [each.cluster for each in found if each.error]:
             verb = "open" if opens else "closed"
             raise FailureError(f"queue {name} is not {verb} in {listed(behind)}")

@@ -11,14 +11,13 @@ from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
-from hyperjob.cli.kubectl.exits import FailureError, run
+from hyperjob.cli.kubectl.exits import run
 from hyperjob.client import usage
 from hyperjob.client.errors import words
-from hyperjob.client.members import views_of
-from hyperjob.client.reading import Reading, is_ready, items, lease, listed
+from hyperjob.client.reading import Reading, items, lease, listed
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import sizes_text
-from hyperjob.client.usage import ClusterUse, NodeUse, QueueUse, Tally, runs_in_part
+from hyperjob.client.usage import ClusterUse, QueueUse, Tally, runs_in_part
 from hyperjob.table import Row, table
 from hyperjob_core.api.leader import Leader, leader_of
 from hyperjob_core.api.meta import Object
@@ -30,7 +29,6 @@ from hyperjob_core.kube.resources import (
     HYPERJOBS,
     QUEUES,
     RESOURCE_BINDINGS,
-    key_of,
 )
 from hyperjob_core.text import listed as in_words
 
@@ -45,9 +43,8 @@ _VOLCANO_GLOBAL: Final = "volcano-global"
     default=None,
     help="Print only this table.  [default: both]",
 )
-@click.option("--nodes", is_flag=True, help="Print the nodes of every Ready cluster instead.")
-@out.output(out.JSON, out.YAML)
-def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
+@out.output(out.JSON)
+def top(access: Access, by: str | None, form: str) -> None:
     """Show the accelerators that clusters have, use and have free, and the use of each queue.
 
     HYPERJOBS counts the accelerators of sub-jobs on a cluster, in all namespaces; with -n, or
@@ -57,20 +54,12 @@ def top(access: Access, by: str | None, nodes: bool, form: str) -> None:
     after sub-jobs ended. RUN and WAIT count HyperJobs. A parent queue includes the use of its
     children.
 
-    --nodes reads nodes and pods of the clusters through Karmada's proxy, in your own name. OTHERS
-    counts the accelerators that pods of other workloads hold, HYPERJOBS those of each HyperJob.
-
     Example: kubectl hyperjob top --by cluster
     """
-    if nodes and by:
-        raise click.UsageError("give either --nodes or --by")
 
     async def show() -> None:
         async with access.connect() as kube:
-            if nodes:
-                await _nodes(kube, access, form)
-            else:
-                await _tables(kube, access, by, form)
+            await _tables(kube, access, by, form)
 
     run(show())
 
@@ -114,22 +103,6 @@ async def _tables(kube: Kube, access: Access, by: str | None, form: str) -> None
         lines += [*([Text("")] if lines else []), *queue_lines(by_queue)]
         lines += admission_lines(leader)
     out.say(lines)
-
-
-async def _nodes(kube: Kube, access: Access, form: str) -> None:
-    """Print the nodes of Ready clusters; FailureError where no cluster can be read."""
-    hyperjobs, clusters = await asyncio.gather(_hyperjobs(kube, access), kube.list(CLUSTERS))
-    ready = [key_of(each) for each in clusters.items if is_ready(each)]
-    views, errors = await views_of(kube, ready)
-    for name, error in sorted(errors.items()):
-        out.remark(f"nodes of cluster {name} left out: {words(error)}")
-    if errors and not views:
-        raise FailureError("no cluster lets you list its nodes and pods: ask its administrator")
-    uses = usage.nodes(views, map(read, hyperjobs))
-    if form:
-        out.dump(value(None, None, {}, node_uses=uses), form)
-        return
-    out.say(node_lines(uses))
 
 
 async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:
@@ -209,25 +182,6 @@ def size_lines(summaries: Sequence[Summary], now: datetime) -> list[Text]:
     return [Text.assemble(("By size: ", "bold"), in_words(parts, shown=5))] if parts else []
 
 
-def node_lines(uses: Sequence[NodeUse]) -> list[Text]:
-    """Return the table of nodes; HYPERJOBS has the accelerators of each HyperJob."""
-    header = ("CLUSTER", "NODE", "STATE", "ACCELERATOR", "ALLOCATABLE", "FREE", "OTHERS")
-    rows: list[Row] = [
-        (
-            use.cluster,
-            use.node,
-            Text(_node_state(use), style="" if use.state == "Ready" else "bold red"),
-            use.accelerator or _NOTHING,
-            str(use.allocatable),
-            Text(str(use.free), style="" if use.free else "yellow"),
-            str(use.others),
-            ", ".join(f"{key} {number}" for key, number in use.hyperjobs.items()) or _NOTHING,
-        )
-        for use in uses
-    ]
-    return table((*header, "HYPERJOBS"), rows)
-
-
 def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     """Return the table of queues; RUN and WAIT count HyperJobs, other columns accelerators."""
     counts_ended = any(use.ended is not None for use in uses)
@@ -281,7 +235,6 @@ def value(
     queue_uses: Sequence[QueueUse] | None,
     waits: Mapping[str, int],
     leader: Leader | None = None,
-    node_uses: Sequence[NodeUse] | None = None,
 ) -> Object:
     """Return the counts as JSON values, and the queue admission of a controller that leads."""
     found: Object = {"waiting": dict(waits)}
@@ -289,8 +242,6 @@ def value(
         found["queueAdmission"] = leader.admission
     if cluster_uses is not None:
         found["clusters"] = [asdict(use) for use in cluster_uses]
-    if node_uses is not None:
-        found["nodes"] = [asdict(use) for use in node_uses]
     if queue_uses is not None:
         found["queues"] = [_json_names(asdict(use)) for use in queue_uses]
     return found
@@ -317,10 +268,6 @@ def _queue_style(use: QueueUse) -> str:
     if use.state != "Open":
         return "bold red"
     return "yellow" if use.closed_in else ""
-
-
-def _node_state(use: NodeUse) -> str:
-    return ", ".join([use.state, *(f"tainted {taint}" for taint in use.taints)])
 
 
 def _number_text(value: int | None) -> str:

@@ -48,13 +48,7 @@ Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
 """Changes the HyperJob of a namespace and a name."""
 
 
-async def each(
-    access: Access,
-    names: Sequence[str],
-    change: Change,
-    *,
-    form: str,
-) -> None:
+async def each(access: Access, names: Sequence[str], change: Change) -> None:
     """Change several HyperJobs concurrently and print the result of each.
 
     An error for one HyperJob does not stop the change of the others; it sets the exit code.
@@ -71,11 +65,8 @@ async def each(
 
             results = await asyncio.gather(*map(one, names), return_exceptions=True)
     done = [result for result in results if not isinstance(result, BaseException)]
-    if form:
-        out.objects([item for item, _ in done], form, single=len(names) == 1)
-    else:
-        for item, word in done:
-            click.echo(f"{title(item['metadata']['name'])} {word}")
+    for item, word in done:
+        click.echo(f"{title(item['metadata']['name'])} {word}")
     code = Code.OK
     for result in results:
         if isinstance(result, KubeError):

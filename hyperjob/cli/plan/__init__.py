@@ -26,7 +26,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
     text="Plan for the idle clusters of this file instead of a live control plane.",
 )
 @access()
-@out.output("table", out.JSON, out.YAML)
+@out.output(out.JSON)
 def plan(files: Sequence[str], clusters: Path | None, access: Access, form: str) -> None:
     """Show on which clusters HyperJobs would run now, and why not on the others.
 

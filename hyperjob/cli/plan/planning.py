@@ -87,7 +87,7 @@ def _snapshot(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]
 
 def _print(found: Sequence[Judgement], form: str) -> None:
     """Print the judgements."""
-    if form in (out.JSON, out.YAML):
+    if form:
         out.dump({"items": [value(each) for each in found]}, form)
         return
     for position, each in enumerate(found):

@@ -54,14 +54,14 @@ def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **gro
 def run(
     folder: Path,
     *jobs: Object,
-    form: str = "json",
+    form: tuple[str, ...] = ("-o", "json"),
     clusters: Path = CLUSTERS,
     admission: str = "volcano-global",
 ) -> Result:
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
     with admitted_by(admission):
-        return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+        return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), *form])
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def test_with_how_many_of_its_pods_a_sub_job_starts_is_told(tmp_path: Path):
     large["spec"]["replicatedJobs"][0]["templateSpec"]["minAvailable"] = 16
     (item,) = judged(run(tmp_path, large))
     assert (item["jobs"][0]["fewestPods"], item["jobs"][0]["pods"]) == (16, 20)
-    assert "  16 to 20" in run(tmp_path, large, form="table").output
+    assert "  16 to 20" in run(tmp_path, large, form=()).output
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_would_be_refused_takes_no_room(tmp_path: Path):
 
 
 def test_a_table_names_each_cluster_that_was_passed_over(tmp_path: Path):
-    result = run(tmp_path, job(), form="table")
+    result = run(tmp_path, job(), form=())
     assert result.output.splitlines()[:5] == [
         "ml/llm  Fits  1 sub-job on gpu-east",
         f"  queue default is Open, then uses 64 of its share of 272 {GPU}",
@@ -244,7 +244,7 @@ def test_a_plan_says_the_number_of_sub_jobs_and_up_to_which_it_may_grow(tmp_path
     first = job("first", gpus=8, minReplicas=1, maxReplicas=4)
     (size,) = judged(run(tmp_path, first, clusters=clusters))[0]["alternatives"]
     assert (size["name"], size["reason"], size["sizes"]) == ("3", "LargestWithRoom", "1 to 4")
-    shown = run(tmp_path, first, clusters=clusters, form="table").output
+    shown = run(tmp_path, first, clusters=clusters, form=()).output
     assert "trainer takes, of 1 to 4 sub-jobs, 3: it is the largest number" in shown
 
 

@@ -101,13 +101,15 @@ def test_a_queue_that_takes_no_jobs_is_named(
     assert found.queues["default"].startswith(message)
 
 
-def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -> Result:
+def from_file(
+    folder: Path, *jobs: Object, form: tuple[str, ...] = ("-o", "json"), **more: Object
+) -> Result:
     clusters = folder / "clusters.yaml"
     nodes = [{"name": "n", "count": 4, "allocatable": {"cpu": 64, GPU: 8, "pods": 32}}]
     clusters.write_text(yaml.safe_dump({"clusters": [{"name": "a", "nodes": nodes}], **more}))
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs))
-    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), *form])
 
 
 LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
@@ -125,7 +127,7 @@ def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path:
 
 def test_words_for_people_have_share_and_place(tmp_path: Path) -> None:
     jobs = job(gpus=16), job("next", gpus=8)
-    text = from_file(tmp_path, *jobs, form="table", **LIMITED).output
+    text = from_file(tmp_path, *jobs, form=(), **LIMITED).output
     assert f"queue default is Open, then uses 16 of its share of 16 {GPU}" in text
     assert f"queue default is Open, uses 16 of its share of 16 {GPU}" in text
     assert "ml/next  Waits  first of 1 in queue default" in text
