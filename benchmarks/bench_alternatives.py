@@ -21,7 +21,7 @@ from hyperjob_sandbox.simulate.jobs import JobNumbers, submission
 from hyperjob_sandbox.simulate.measure import measure
 from hyperjob_sandbox.simulate.readers import read
 from hyperjob_sandbox.simulate.sites import queue, shares_of, site
-from hyperjob_sandbox.simulate.workload import Scenario, Submission
+from hyperjob_sandbox.simulate.workload import NodeGroup, Scenario, Submission
 
 NODE = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
 FAST, SLOW = ["h100-a", "h100-b"], ["a100-a", "a100-b"]
@@ -93,7 +93,7 @@ def main() -> None:
     chosen = parser.parse_args()
     jobs = [submission(job) for job in workload(chosen)]
     sites = [site(name, [("gpu", NODE, NODES)]) for name in FAST]
-    sites += [site(name, [("gpu", NODE, NODES)], speed=SPEED) for name in SLOW]
+    sites += [site(name, [NodeGroup("gpu", NODE, NODES, speed=SPEED)]) for name in SLOW]
     row(("policy", "mean completion", "p50", "p95", "mean wait", "never started", "ratio"))
     row(["---"] * 7)
     baseline = 0.0

@@ -75,6 +75,8 @@ class NodeGroup(_Model):
     allocatable: Annotated[Amounts, AfterValidator(lambda amounts: {**_USUAL, **amounts})]
     others: Amounts = Field(default_factory=dict)
     """What a pod of another workload holds on each of the nodes; nothing: there is none."""
+    relative_speed: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """How much faster than its duration says a job runs on them in `hyperjob simulate`."""
 
 
 class HyperNode(_Model):
@@ -104,7 +106,7 @@ class Cluster(_Model):
     region: str = ""
     zone: str = ""
     relative_speed: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    """How much faster than its duration says a job runs there in `hyperjob simulate`."""
+    """The `relativeSpeed` of node groups that have none."""
     nodes: list[NodeGroup] = Field(min_length=1)
     hyper_nodes: list[HyperNode] = Field(default_factory=list)
 

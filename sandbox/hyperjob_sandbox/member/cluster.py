@@ -125,12 +125,12 @@ def nodes_of(cluster: Cluster) -> Iterator[Object]:
         status = _status(group)
         for number in range(group.count):
             name = f"{cluster.name}-{group.name}-{number + 1}"
-            labels = {**_labels(cluster), "kubernetes.io/hostname": name, **group.labels}
+            labels = {**node_labels(cluster), "kubernetes.io/hostname": name, **group.labels}
             spec = {"spec": {"taints": taints}} if taints else {}
             yield new_object(NODES, name, labels=labels, **spec, status=status)
 
 
-def _labels(cluster: Cluster) -> dict[str, str]:
+def node_labels(cluster: Cluster) -> dict[str, str]:
     """Return the labels that kubelets and the clouds give to nodes."""
     region = cluster.region or cluster.name
     return {

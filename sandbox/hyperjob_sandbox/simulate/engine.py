@@ -72,16 +72,18 @@ async def _run(scenario: Scenario, progress: Progress) -> History:
         leader_elect=False,
         workers=1,
     )
+    world = Simulation(scenario, plane)
     async with Kube(plane) as kube:
         manager = Manager(
             kube,
             options,
             now=now,
             clock=asyncio.get_running_loop().time,
+            views=world.karmada.views,
             messages_per_second=_MESSAGES_PER_SECOND,
             tuning=Tuning(writes=1, failure_causes=False),
         )
-        return await _run_to_end(Simulation(scenario, plane), progress, manager)
+        return await _run_to_end(world, progress, manager)
 
 
 async def _run_to_end(world: Simulation, progress: Progress, manager: Manager) -> History:

@@ -22,6 +22,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.parse import controller_of, pinned_clusters
 from hyperjob_engine.resources import quantities
 from hyperjob_sandbox.simulate.member import Member, Pods
@@ -65,6 +66,10 @@ class Karmada:
         self._tell_gone = gone
         self._sent: dict[str, _Sent] = {}
         self._due: set[str] = set()
+        self.views: dict[str, MemberView] = {}
+        """The nodes of the members, which the controller reads as it does by default."""
+        for name in members:
+            self._look(name)
         plane.listen(self._changed)
 
     def where(self, key: str) -> str:
@@ -88,13 +93,21 @@ class Karmada:
             self._later(_REPORT, self._bring, key, sent.uid, status)
 
     def touch(self, cluster: str) -> None:
-        """Mark a Cluster for the next collection of its status."""
+        """Show its nodes, and mark a Cluster for the next collection of its status."""
+        self._look(cluster)
         if cluster in self._due:
             return
         self._due.add(cluster)
         loop = asyncio.get_running_loop()
         turn = (math.floor(loop.time() / self._period) + 1) * self._period
         loop.call_at(turn, self._collect, cluster)
+
+    def _look(self, cluster: str) -> None:
+        """Show the nodes of a member that answers."""
+        member = self._members[cluster]
+        self.views.pop(cluster, None)
+        if not member.down:
+            self.views[cluster] = member.view(self._now())
 
     def _later(self, seconds: float, do: Callable[..., None], *arguments: object) -> None:
         asyncio.get_running_loop().call_later(seconds, do, *arguments)

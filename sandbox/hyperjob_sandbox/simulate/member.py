@@ -3,9 +3,12 @@
 The member makes only Volcano's decision: when a gang of pods gets its nodes.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
+from hyperjob_engine.members.facts import shared_resources
+from hyperjob_engine.model.members import MemberNode, MemberView, NodeState, PodHeld
 from hyperjob_engine.model.request import PodGroup
 from hyperjob_engine.resources import accumulate, scale
 from hyperjob_sandbox.simulate.nodes import BoundPods, Node, Nodes, devices
@@ -21,9 +24,19 @@ class Pods:
     spots: list[BoundPods] = field(default_factory=list)
 
     @property
+    def shape(self) -> object:
+        """Return a key that all have who need equal nodes."""
+        return tuple((group.frozen, group.wants, group.number) for group in self.groups)
+
+    @property
     def number(self) -> int:
         """Return the number of pods."""
         return sum(group.number for group in self.groups)
+
+    @property
+    def speed(self) -> float:
+        """Return the speed of the slowest of their nodes."""
+        return min(spot.node.speed for spot in self.spots)
 
     @property
     def devices(self) -> int:
@@ -48,6 +61,8 @@ class Member:
         self._waiting: dict[str, Pods] = {}
         self._placed = placed
         self.used = 0
+        self._versions = 0
+        self._shown: tuple[MemberNode, ...] = ()
 
     def take(self, pods: Pods) -> None:
         """Create a vcjob."""
@@ -71,21 +86,45 @@ class Member:
         """Place the waiting vcjobs on nodes, each with all its pods or none."""
         if self.down:
             return
-        failed: set[tuple[tuple[tuple[tuple[str, int], ...], int], ...]] = set()
+        failed: set[object] = set()
         waiting = list(self._waiting.values())
         for pods in waiting:
             key = pods.key
-            shape = tuple((tuple(group.request.items()), group.number) for group in pods.groups)
-            if shape in failed:
+            if pods.shape in failed:
                 continue
             spots = self.nodes.place(key, pods.groups)
             if spots is None:
-                failed.add(shape)
+                failed.add(pods.shape)
                 continue
             pods.spots = spots
             self.used += pods.devices
             del self._waiting[key]
             self._placed(pods)
+
+    def view(self, now: datetime) -> MemberView:
+        """Return the nodes and pods as a controller sees them that reads them."""
+        held: dict[int, list[PodHeld]] = {}
+        waiting: list[PodHeld] = []
+        for pods in self.jobs.values():
+            for spot in pods.spots:
+                known = held.setdefault(id(spot.node), [])
+                known += _held(pods.key, spot.node.idle.name, spot.request, spot.number)
+            for group in () if pods.spots else pods.groups:
+                waiting += _held(pods.key, "", group.request, group.number)
+        before = {node.name: node for node in self._shown}
+        self._shown = tuple(
+            _shown(node, tuple(held.get(id(node), ())), before.get(node.idle.name))
+            for node in self.nodes.all
+        )
+        self._versions += 1
+        return MemberView(
+            version=self._versions,
+            as_of=now,
+            nodes=self._shown,
+            waiting=tuple(waiting),
+            jobs={pods.key: pods.number for pods in self.jobs.values()},
+            layout=sum(node.out << place for place, node in enumerate(self.nodes.all)),
+        )
 
     def on(self, node: Node) -> Iterable[str]:
         """Return the keys of the vcjobs with pods on a node."""
@@ -104,3 +143,18 @@ class Member:
             for group in pods.groups:
                 accumulate(sums, scale(group.request, group.number), 1)
         return self.nodes.allocatable(), allocated, allocating
+
+
+def _held(key: str, node: str, request: Mapping[str, int], number: int) -> Iterator[PodHeld]:
+    """Yield equal pods of a vcjob."""
+    namespace, _, job = key.partition("/")
+    for place in range(number):
+        yield PodHeld(namespace, f"{job}-{place}", node, request, job=job)
+
+
+def _shown(node: Node, pods: tuple[PodHeld, ...], before: MemberNode | None) -> MemberNode:
+    """Return what a view has of a node; that of the view before if nothing has changed."""
+    state = NodeState.NOT_READY if node.out else NodeState.READY
+    if before is not None and (before.state, before.pods) == (state, pods):
+        return before
+    return replace(node.idle, state=state, free=shared_resources(node.free), pods=pods)

@@ -7,19 +7,30 @@ fit a pod it prefers the node with the least free resources, as Volcano's binpac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hyperjob_engine.model.members import MemberNode, NodeState
 from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.wants import matches
 from hyperjob_engine.resources import accelerator_of, accumulate, measure_of, parse_resources, whole
+from hyperjob_sandbox.simulate.workload import NodeGroup
 
 
 @dataclass(slots=True)
 class Node:
-    """A node; amounts in nano-units. `out` nodes accept no pods."""
+    """A node as it is without pods, and what it has free, in nano-units.
 
-    group: str
-    size: Mapping[str, int]
+    Sub-jobs on it train at its `speed`. `out` nodes accept no pods.
+    """
+
+    idle: MemberNode
     free: dict[str, int]
+    speed: float = 1.0
     out: bool = False
     held: dict[str, None] = field(default_factory=dict)  # keys of the vcjobs with pods here
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """Return what it has without pods."""
+        return self.idle.allocatable
 
     @property
     def free_devices(self) -> int:
@@ -27,14 +38,14 @@ class Node:
         kind = accelerator_of(self.size)
         return self.free.get(kind, 0) // whole(1) if kind is not None else 0
 
-    def room(self, request: Mapping[str, int]) -> int:
-        """Return the number of pods of this size that fit."""
-        if self.out:
+    def room(self, pods: PodGroup) -> int:
+        """Return the number of these pods that fit."""
+        if self.out or not matches(self.idle, pods.wants):
             return 0
-        return max(
-            0,
-            min(self.free.get(name, 0) // need for name, need in request.items() if need > 0),
+        fitting = (
+            self.free.get(name, 0) // need for name, need in pods.request.items() if need > 0
         )
+        return max(0, min(fitting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +60,16 @@ class BoundPods:
 class Nodes:
     """All nodes of a cluster."""
 
-    def __init__(self, groups: Iterable[tuple[str, Mapping[str, object], int]]) -> None:
-        """Create the nodes of groups: name, allocatable and number of equal nodes."""
+    def __init__(self, groups: Iterable[NodeGroup]) -> None:
+        """Create the nodes of groups."""
         self.all: list[Node] = []
-        for name, allocatable, number in groups:
-            size = parse_resources(allocatable)
+        for group in groups:
+            size = parse_resources(group.allocatable)
             size.setdefault("pods", whole(110))
-            self.all += [Node(name, size, dict(size)) for _ in range(number)]
+            for i in range(group.number):
+                name = f"{group.name}-{i}"
+                idle = MemberNode(name, NodeState.READY, size, size, labels=group.labels)
+                self.all.append(Node(idle, dict(size), speed=group.speed))
         sizes = [node.size for node in self.all]
         self.accelerators = sum(devices(size) for size in sizes)
 
@@ -66,7 +80,7 @@ class Nodes:
             left = group.number
             measure = measure_of(group.request)
             for node in sorted(self.all, key=lambda each: each.free.get(measure, 0)):
-                number = min(left, node.room(group.request))
+                number = min(left, node.room(group))
                 if number:
                     taken.append(BoundPods(node, group.request, number))
                     accumulate(node.free, group.request, -number)

@@ -9,7 +9,7 @@ from hyperjob_sandbox.simulate.history import Life, Segment
 
 @dataclass(slots=True)
 class SubJob:
-    """A vcjob of a job; `running` while its pods train, at the `speed` of its cluster."""
+    """A vcjob of a job; `running` while its pods train, at the `speed` of its nodes."""
 
     cluster: str = ""
     devices: int = 0
@@ -23,7 +23,7 @@ class Run:
     """The progress of a job.
 
     `done` are the seconds of its work up to the time `since`, from which on it works at `rate`: the
-    speed of its slowest cluster with all sub-jobs, of which `whole` are the usual number. It works
+    speed of its slowest node with all sub-jobs, of which `whole` are the usual number. It works
     while at least `minimum` of them run, None for all of them; `expected` is their number in the
     status. `timer` ends the work at the
     present rate. `broken` has the causes of the sub-jobs, by vcjob, that failed and do not run

@@ -9,8 +9,15 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import START
 from hyperjob_engine.queueing.queues import Tree, parse_queue
-from hyperjob_engine.resources import accelerator_of, parse_resources, quantities, scale, total
-from hyperjob_sandbox.simulate.workload import Scenario, Site
+from hyperjob_engine.resources import (
+    Resources,
+    accelerator_of,
+    parse_resources,
+    quantities,
+    scale,
+    total,
+)
+from hyperjob_sandbox.simulate.workload import NodeGroup, Scenario, Site
 
 Groups = Sequence[tuple[str, Mapping[str, object], int]]
 
@@ -24,14 +31,15 @@ def usual_sites() -> list[Site]:
     return [site(name, [("gpu", _NODE, number)]) for name, number in _USUAL.items()]
 
 
-def site(name: str, nodes: Groups, *, spec: Object | None = None, speed: float = 1.0) -> Site:
+def site(name: str, nodes: Sequence[NodeGroup] | Groups, *, spec: Object | None = None) -> Site:
     """Return a member cluster with groups of nodes: name, allocatable and number of each.
 
     `spec` is the spec of its Cluster. The Cluster reports no resource models: Karmada's default
     models have no accelerators.
     """
-    allocatable = total(scale(parse_resources(each), number) for _, each, number in nodes)
-    number = sum(number for _, _, number in nodes)
+    groups = [NodeGroup(*each) for each in nodes]
+    allocatable = _allocatable(groups)
+    number = sum(each.number for each in groups)
     since = rfc3339(START)
     kept = {key: value for key, value in (spec or {}).items() if key != "resourceModels"}
     cluster: Object = {
@@ -51,7 +59,7 @@ def site(name: str, nodes: Groups, *, spec: Object | None = None, speed: float =
             "resourceSummary": {"allocatable": quantities(allocatable)},
         },
     }
-    return Site(name=name, cluster=cluster, nodes=list(nodes), speed=speed)
+    return Site(name=name, cluster=cluster, nodes=groups)
 
 
 def queue(name: str, spec: Object | None = None) -> Object:
@@ -77,16 +85,16 @@ def urgent_class() -> Object:
 
 def shares_of(scenario: Scenario) -> dict[str, float]:
     """Return the share of each queue, as a part of all accelerators."""
-    have = total(
-        scale(parse_resources(each), number)
-        for member in scenario.sites
-        for _, each, number in member.nodes
-    )
+    have = _allocatable(each for member in scenario.sites for each in member.nodes)
     measure = accelerator_of(have)
     if measure is None:
         return {}
     tree = Tree((parse_queue(each) for each in scenario.queues), have)
     return {name: amount / have[measure] for name, amount in tree.entitled(measure).items()}
+
+
+def _allocatable(groups: Iterable[NodeGroup]) -> Resources:
+    return total(scale(parse_resources(each.allocatable), each.number) for each in groups)
 
 
 def missing_queues(queues: Iterable[Object], wanted: Iterable[str]) -> list[str]:

@@ -5,13 +5,14 @@ The readers and the generator make these values.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP
+from hyperjob_engine.model.members import Labels
 from hyperjob_engine.queueing.consumed import HALF_LIFE
 
 ARRIVAL: Final = f"simulation.{GROUP}/arrival"
@@ -48,17 +49,26 @@ class Submission:
         return f"{metadata['namespace']}/{metadata['name']}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """A member cluster: its idle Cluster object, and its nodes by name, allocatable and number.
+class NodeGroup(NamedTuple):
+    """A number of equal nodes.
 
     `speed` is the work that a sub-job does there in a second, in seconds of its duration.
     """
 
     name: str
-    cluster: Object
-    nodes: Sequence[tuple[str, Mapping[str, object], int]]
+    allocatable: Mapping[str, object]
+    number: int
+    labels: Labels = ()
     speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A member cluster: its idle Cluster object, and its nodes."""
+
+    name: str
+    cluster: Object
+    nodes: Sequence[NodeGroup]
 
 
 class ScenarioPart(BaseModel):

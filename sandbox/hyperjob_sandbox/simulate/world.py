@@ -50,7 +50,6 @@ class Simulation:
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
         self.history = History(sizes, used={name: Steps() for name in sizes})
         self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
-        self._speeds = {site.name: site.speed for site in scenario.sites}
         self.owners: dict[str, str] = {}  # the job of each vcjob, by their keys
         self._left = self._coming = len(scenario.jobs)  # jobs that have not ended, or not arrived
         # By cluster: free accelerators, and free accelerators on nodes in partial use.
@@ -166,7 +165,7 @@ class Simulation:
         self.owners[key] = owner
         if run is not None:
             own = at(job, "metadata", "annotations", DURATION) is not None
-            run.jobs[key] = SubJob(cluster=cluster, own=own, speed=self._speeds[cluster])
+            run.jobs[key] = SubJob(cluster=cluster, own=own)
 
     def _running(self, key: str, uid: str, cluster: str) -> None:
         """Report that the pods of a vcjob run, and let their sub-job train."""
@@ -179,7 +178,7 @@ class Simulation:
         if run is None or key not in run.jobs:
             return
         job = run.jobs[key]
-        job.devices, job.running = pods.devices, True
+        job.devices, job.speed, job.running = pods.devices, pods.speed, True
         run.broken.pop(key, None)
         if job.own:
             raw = string(at(self.plane.get(VCJOBS, key), "metadata", "annotations", DURATION))

@@ -12,9 +12,19 @@ from hyperjob_engine.expansion.expand import SpecError, expand
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import inspect
+from hyperjob_sandbox import clusters
+from hyperjob_sandbox.clusters import Cluster
+from hyperjob_sandbox.member.cluster import node_labels
 from hyperjob_sandbox.simulate.nodes import devices
 from hyperjob_sandbox.simulate.sites import queue, site, usual_sites
-from hyperjob_sandbox.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
+from hyperjob_sandbox.simulate.workload import (
+    ARRIVAL,
+    DURATION,
+    NodeGroup,
+    Outage,
+    Site,
+    Submission,
+)
 
 
 def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]:
@@ -27,9 +37,8 @@ def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]
     sites = [
         site(
             cluster.name,
-            [(group.name, group.allocatable, group.count) for group in cluster.nodes],
+            [_nodes(cluster, group) for group in cluster.nodes],
             spec=raw["spec"],
-            speed=cluster.relative_speed,
         )
         for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
     ]
@@ -46,6 +55,13 @@ def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]
         for lost in config.lost_clusters
     ]
     return sites, queues, outages
+
+
+def _nodes(cluster: Cluster, group: clusters.NodeGroup) -> NodeGroup:
+    """Return equal nodes; the speed of a group precedes that of its cluster."""
+    labels = tuple(sorted({**node_labels(cluster), **group.labels}.items()))
+    speed = group.relative_speed or cluster.relative_speed
+    return NodeGroup(group.name, group.allocatable, group.count, labels, speed)
 
 
 class Files:

@@ -8,9 +8,9 @@ from hyperjob_core.kube.patches import merged
 from hyperjob_sandbox.simulate.engine import simulate
 from hyperjob_sandbox.simulate.history import History
 from hyperjob_sandbox.simulate.measure import measure
-from hyperjob_sandbox.simulate.sites import queue, shares_of
-from hyperjob_sandbox.simulate.workload import Failures, Outage, Submission
-from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
+from hyperjob_sandbox.simulate.sites import queue, shares_of, site
+from hyperjob_sandbox.simulate.workload import Failures, NodeGroup, Outage, Submission
+from tests.unit.simulate.scenarios import HOUR, MINUTE, NODE, clusters, jobs, scenario
 
 LATENCY = 10.0
 """Seconds that the control plane may take in all between two states."""
@@ -25,9 +25,32 @@ def ends(history: History) -> dict[str, float]:
 
 
 def test_the_slowest_cluster_of_a_job_sets_its_pace() -> None:
-    sites = [replace(each, speed=0.25) if each.name == "c1" else each for each in clusters(1, 1)]
+    sites = [*clusters(1), site("c1", [NodeGroup("gpu", NODE, 1, speed=0.25)])]
     assert ends(simulate(scenario(sites, jobs((0.0, HOUR, 16)))))["j0"] == pytest.approx(
         4 * HOUR, abs=2 * LATENCY
+    )
+
+
+def test_nodes_of_two_kinds_in_one_cluster_train_at_the_speed_of_each() -> None:
+    kinds = {"h100": 1.0, "a100": 0.5}
+    nodes = [NodeGroup(name, NODE, 1, (("gpu", name),), speed) for name, speed in kinds.items()]
+    submitted = jobs((0.0, HOUR, 8), (60.0, HOUR, 8), (120.0, HOUR, 8))
+    for job in submitted:
+        (group,) = job.hyperjob["spec"]["replicatedJobs"]
+        selected = [
+            {"name": "worker", "template": {"spec": {"nodeSelector": {"gpu": name}}}}
+            for name in kinds
+        ]
+        group["alternatives"] = [
+            {
+                "name": task["template"]["spec"]["nodeSelector"]["gpu"],
+                "templateSpec": {"tasks": [task]},
+            }
+            for task in selected
+        ]
+    found = ends(simulate(scenario([site("c0", nodes)], submitted)))
+    assert found == pytest.approx(
+        {"j0": HOUR, "j1": 2 * HOUR, "j2": 2 * HOUR}, abs=120 + 2 * MINUTE
     )
 
 
@@ -41,7 +64,7 @@ def test_earlier_runs_of_a_template_say_which_alternative_ends_first() -> None:
         }
         return job
 
-    sites = [replace(each, speed=0.25) if each.name == "c1" else each for each in clusters(1, 1)]
+    sites = [*clusters(1), site("c1", [NodeGroup("gpu", NODE, 1, speed=0.25)])]
     arrivals = (0.0, 60.0, 4.2 * HOUR, 5 * HOUR)
     submitted = jobs(*((each, HOUR, 8) for each in arrivals), template="same")
     history = simulate(scenario(sites, [either(job) for job in submitted]))
@@ -98,16 +121,17 @@ def test_an_urgent_job_preempts_and_the_other_goes_on_from_its_checkpoint() -> N
     assert without.lives["default/j0"].stops == {}
 
 
-def test_a_job_that_is_stopped_in_the_second_of_its_end_works_on_from_its_checkpoint() -> None:
+def test_a_job_that_loses_its_cluster_before_the_report_of_its_end_works_on() -> None:
     taken_back = 0
     for second in range(12):
-        low = jobs((0.0, HOUR, 8))
-        urgent = jobs((0.0, 0.0, 0), (HOUR - 6 + second, HOUR, 8), priority="urgent")[1:]
-        history = simulate(scenario(clusters(1), [*low, *urgent], checkpoint=40 * MINUTE))
+        lost = HOUR - 6 + second
+        outage = Outage(cluster="c0", at=lost, until=lost + HOUR)
+        job = jobs((0.0, HOUR, 8))
+        history = simulate(scenario(clusters(1, 1), job, checkpoint=40 * MINUTE, outages=[outage]))
         life = history.lives["default/j0"]
-        assert life.outcome == "Completed", f"the urgent job came in second {second}"
+        assert life.outcome == "Completed", f"the cluster was lost in second {second}"
         taken_back += life.lost == pytest.approx(20 * MINUTE * 8)
-    assert taken_back, "none of the stops came between its end and the report of its end"
+    assert taken_back, "none of the losses came between its end and the report of its end"
 
 
 def test_what_fails_starts_again_elsewhere_or_when_the_cluster_is_back() -> None:
