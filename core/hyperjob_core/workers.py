@@ -34,12 +34,6 @@ _PASSES: Final = Counter(
 _ERRORS: Final = Counter(
     f"{_NAME}reconcile_errors_total", "Reconciliations that failed", _LABELS, registry=REGISTRY
 )
-_TERMINAL_ERRORS: Final = Counter(
-    f"{_NAME}terminal_reconcile_errors_total",
-    "Reconciliations that failed and are not retried",
-    _LABELS,
-    registry=REGISTRY,
-)
 _SECONDS: Final = Histogram(
     f"{_NAME}reconcile_time_seconds",
     "Duration of a reconciliation",
@@ -89,8 +83,7 @@ async def run_workers(
 ) -> None:
     """Work until cancelled; `controller` is the name of the kind in metrics and in the log."""
     _WORKERS.labels(controller).set(workers)
-    for family in (_ERRORS, _TERMINAL_ERRORS):
-        family.labels(controller)
+    _ERRORS.labels(controller)
     passes = {result: _PASSES.labels(controller, result) for result in ReconcileResult}
     async with asyncio.TaskGroup() as group:
         for number in range(workers):

@@ -10,7 +10,7 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hyperjob_core.kube.reflector import LISTS, SHORT_WATCHES, WATCHES
+from hyperjob_core.kube.reflector import SHORT_WATCHES
 from hyperjob_core.kube.transport import DURATIONS, REQUESTS, SECONDS
 from hyperjob_core.registry import REGISTRY, filled
 
@@ -21,17 +21,11 @@ class _Counts(Collector):
         requests = CounterMetricFamily("rest_client_requests_total", text, labels=labels)
         yield filled(requests, REQUESTS.items())
         yield _durations()
-        for name, text, counts in (
-            ("hyperjob_informer_lists_total", "Lists by informers", LISTS),
-            ("hyperjob_informer_watches_total", "Watches that ended", WATCHES),
-            (
-                "hyperjob_informer_short_watches_total",
-                "Watches that ended at once without an event",
-                SHORT_WATCHES,
-            ),
-        ):
-            family = CounterMetricFamily(name, text, labels=("resource",))
-            yield filled(family, (((resource,), count) for resource, count in counts.items()))
+        text = "Watches that ended at once without an event"
+        short = CounterMetricFamily(
+            "hyperjob_informer_short_watches_total", text, labels=("resource",)
+        )
+        yield filled(short, (((resource,), count) for resource, count in SHORT_WATCHES.items()))
 
 
 def _durations() -> Metric:

@@ -29,10 +29,8 @@ _HEALTHY_SECONDS: Final = 10.0
 _RESUMES: Final = 3
 _WATCH_SECONDS: Final = (300, 600)
 
-LISTS: Final[Counter[str]] = Counter()
-WATCHES: Final[Counter[str]] = Counter()
 SHORT_WATCHES: Final[Counter[str]] = Counter()
-"""The lists, ended watches, and watches that ended at once without an event, by resource."""
+"""The watches that ended at once without an event, by resource."""
 
 
 def unchanged(obj: Object) -> Object:
@@ -133,7 +131,6 @@ class Reflector:
             if healthy or brought:
                 self._recovered()
             if self._opened < math.inf:
-                WATCHES[self._resource.group_resource] += 1
                 SHORT_WATCHES[self._resource.group_resource] += not healthy and not brought
             if not healthy:
                 await self._sleep(self._backoff.next())
@@ -150,7 +147,6 @@ class Reflector:
             transform=self._transform,
             pages=self._pages,
         )
-        LISTS[self._resource.group_resource] += 1
         SHORT_WATCHES[self._resource.group_resource] += (
             0  # an alert needs it before its first count
         )

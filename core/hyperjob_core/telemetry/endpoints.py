@@ -7,8 +7,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -66,23 +64,17 @@ class Checks:
         self.name = name
         self._checks: dict[str, Check] = {"ping": ping}
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._checks)
-
     def add(self, name: str, check: Check) -> None:
         """Add a check; raises ValueError for a duplicate name."""
         if name in self._checks:
             raise ValueError(f"duplicate check {name!r}")
         self._checks[name] = check
 
-    def report(self, *, only: str | None = None, exclude: Collection[str] = ()) -> CheckResults:
-        """Run all checks except excluded checks, or the check `only`; KeyError if it is unknown."""
-        chosen = (
-            {only: self._checks[only]}
-            if only is not None
-            else {name: check for name, check in self._checks.items() if name not in exclude}
+    def report(self) -> CheckResults:
+        """Run all checks."""
+        return CheckResults(
+            self.name, tuple((name, _run(check)) for name, check in self._checks.items())
         )
-        return CheckResults(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
 
 
 def _has_passed(reason: str | None) -> bool:
@@ -188,7 +180,7 @@ def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
     """Return the handlers of the health paths, for the application of another server."""
     routes: dict[str, Handler] = {}
     for path, checks in (("/healthz", healthz), ("/livez", healthz), ("/readyz", readyz)):
-        routes[path] = routes[f"{path}/{{check}}"] = _health(checks)
+        routes[path] = _health(checks)
     return routes
 
 
@@ -207,15 +199,10 @@ def metrics_routes(protection: Protection | None = None) -> dict[str, Handler]:
 
 
 def _health(checks: Checks) -> Handler:
-    """Return the handler of checks: all with `?verbose` and `?exclude=NAME`, or `/NAME` alone."""
+    """Return the handler of checks, with a line for each if the request has `?verbose`."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        try:
-            report = checks.report(
-                only=request.match_info.get("check"), exclude=request.query.getall("exclude", ())
-            )
-        except KeyError:
-            raise web.HTTPNotFound from None
+        report = checks.report()
         return web.Response(
             text=report.text(verbose="verbose" in request.query),
             status=200 if report.passed else 500,

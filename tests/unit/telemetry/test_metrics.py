@@ -8,7 +8,6 @@ from hyperjob_core.registry import REGISTRY
 NAMES = {
     "controller_runtime_reconcile_total": ("controller", "result"),
     "controller_runtime_reconcile_errors_total": ("controller",),
-    "controller_runtime_terminal_reconcile_errors_total": ("controller",),
     "controller_runtime_reconcile_time_seconds": ("controller",),
     "controller_runtime_active_workers": ("controller",),
     "controller_runtime_max_concurrent_reconciles": ("controller",),
