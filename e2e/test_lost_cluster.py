@@ -111,6 +111,47 @@ async def test_an_elastic_hyperjob_goes_on_with_what_a_lost_cluster_leaves_until
     await scenario.until_free()
 
 
+async def test_an_elastic_split_goes_on_with_the_accelerators_that_a_lost_cluster_leaves(scenario):
+    world = scenario.world
+    lost, other = world.pair
+    pods = max(world.sizes[lost], world.sizes[other]) + 1
+    split = {"mode": "auto", "acceleratorType": world.accelerator, "minAccelerators": world.per_pod}
+    split["accelerators"] = pods * world.per_pod
+    trainer = group(
+        world,
+        "trainer",
+        accelerators=world.per_pod,
+        seconds=600,
+        only_on=world.pair,
+        split=split,
+        runningEstimate="10h",
+    )
+    checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
+    await scenario.apply(hyperjob("split", trainer, checkpoint=checkpoint))
+    started = await scenario.until_phase("split", "Running")
+    assert shares(started).keys() == {lost, other}
+    assert sum(shares(started).values()) == split["accelerators"]
+
+    async with unreachable(scenario, lost):
+        left = await scenario.until(
+            HYPERJOBS, "split", runs(1, "LargestThatIsLeft"), what="Running with one sub-job"
+        )
+        assert shares(left) == {other: int(left["status"]["alternatives"][0]["name"])}
+        assert split["accelerators"] > shares(left)[other] >= world.per_pod
+    grown = await scenario.until(HYPERJOBS, "split", runs(2, "Grew"), what="Running with both")
+    assert shares(grown).keys() == {lost, other}
+    assert sum(shares(grown).values()) == split["accelerators"]
+    assert not grown["status"].get("restarts"), "no program has failed"
+    await scenario.kubectl("delete", "hyperjob", "split")
+    await scenario.until_members_have(0)
+    await scenario.until_free()
+
+
+def shares(found):
+    """Return the accelerators by cluster."""
+    return {job["cluster"]: job["accelerators"] for job in found["status"]["jobs"]}
+
+
 async def test_an_elastic_hyperjob_starts_in_the_room_that_there_is_and_takes_more_later(scenario):
     world = scenario.world
     one, other = world.pair

@@ -312,8 +312,7 @@ def _wanted(hyperjob: HyperJob) -> list[str]:
 
 def _count(group: ReplicatedJob) -> int:
     """Return the greatest number of sub-jobs that a replicatedJob may have by its spec."""
-    is_auto = group.split is not None and group.split.mode == "auto"
-    return min(group.replicas, MAX_SUB_JOBS) if is_auto else sub_job_count(group)
+    return min(group.replicas, MAX_SUB_JOBS) if group.is_auto else sub_job_count(group)
 
 
 class Updater:

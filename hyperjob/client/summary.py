@@ -11,7 +11,7 @@ from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
-from hyperjob_core.api.overlay import sizes_of, taken, with_alternative
+from hyperjob_core.api.overlay import number_of, sizes_of, taken, with_alternative
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
@@ -29,7 +29,7 @@ class Group:
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
     also before the controller has made any. `alternative` is what the status has of its choice:
-    of a number of sub-jobs within `bounds`, if it has these.
+    of a number within `bounds`, if it has these, of `units`: sub-jobs or accelerators.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Group:
     tasks: tuple[str, ...] = ()
     alternative: AlternativeStatus | None = None
     bounds: str = ""
+    units: str = "sub-jobs"
 
     @property
     def choice(self) -> str:
@@ -244,6 +245,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 tasks=tuple(string(task.get("name")) for task in tasks),
                 alternative=alternative,
                 bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(written)) else "",
+                units="sub-jobs" if number_of(written)[0] is written else "accelerators",
             )
         )
     return tuple(result)

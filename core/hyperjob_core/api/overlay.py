@@ -2,8 +2,8 @@
 
 An alternative changes a few fields of the template as its author wrote it, before any default: a
 number of pods that is left out then follows from the changed one. A size is the number of sub-jobs
-of a replicatedJob with `minReplicas` or `maxReplicas`, and an alternative that changes nothing
-else.
+of a replicatedJob with `minReplicas` or `maxReplicas`, or that of the accelerators of an automatic
+split with `minAccelerators` or `maxAccelerators`, and an alternative that changes nothing else.
 """
 
 from typing import Final
@@ -14,10 +14,12 @@ from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.merge import merged
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import AlternativeStatus
-from hyperjob_core.api.wire import integer, mapping, objects
+from hyperjob_core.api.wire import integer, mapping, natural, objects
 
 BOUNDS: Final = ("maxReplicas", "minReplicas")
 """The fields that leave the number of sub-jobs open: the larger one first."""
+SPLIT_BOUNDS: Final = ("maxAccelerators", "minAccelerators")
+"""The fields of an automatic split that leave the number of its accelerators open."""
 _CHOICES: Final = frozenset({"alternatives", *BOUNDS})
 _OF_JOB: Final = ("replicas", "clusterNames", "splitPolicy")
 _REPLACED: Final = frozenset({"resources"})
@@ -45,33 +47,54 @@ def taken(status: Object) -> dict[str, AlternativeStatus]:
     return {each.replicated_job: each for each in found}
 
 
+def number_of(job: Object) -> tuple[Object, str, tuple[str, str]]:
+    """Return the object with the size of a replicatedJob, its field, and those of its bounds."""
+    policy = mapping(job.get("splitPolicy"))
+    if policy.get("mode") == "auto":
+        return policy, "accelerators", SPLIT_BOUNDS
+    return job, "replicas", BOUNDS
+
+
 def wanted_of(job: Object) -> int:
-    """Return the number of sub-jobs that a replicatedJob would like."""
-    wanted = integer(job.get("replicas"))
+    """Return the number of sub-jobs, or of accelerators to split, that a replicatedJob wants."""
+    holder, field, _ = number_of(job)
+    wanted = integer(holder.get(field))
     return 1 if wanted is None else wanted
 
 
-def sizes_of(job: Object) -> list[int]:
+def sizes_of(job: Object, unit: int = 1) -> list[int]:
     """Return the sizes of a replicatedJob, the largest first; empty if its number is not open.
 
-    Of many sizes it has those in equal steps from the largest, the smallest and the wanted one.
+    Of many sizes it has those in equal steps of whole units from the largest, the smallest and the
+    wanted one.
     """
-    wanted = wanted_of(job)
+    wanted, (holder, _, bounds) = wanted_of(job), number_of(job)
     most, least = (
-        wanted if (given := integer(job.get(each))) is None else given for each in BOUNDS
+        wanted if (given := integer(holder.get(each))) is None else given for each in bounds
     )
-    fixed = all(job.get(each) is None for each in BOUNDS)
+    fixed = all(holder.get(each) is None for each in bounds)
     if fixed or not 0 < least <= wanted <= most or job.get("alternatives"):
         return []
     steps = MAX_COMBINATIONS - 1 - (most > wanted)
-    step = max(1, -(-(most - least) // steps))
+    step = unit * max(1, -(-(most - least) // (steps * unit)))
     return sorted({*range(most, least, -step), wanted, least}, reverse=True)
+
+
+def alternative_of(job: Object, size: int) -> Object:
+    """Return one of the sizes of a replicatedJob as an alternative of it."""
+    holder, field, bounds = number_of(job)
+    if holder is job:
+        return {field: size}
+    policy = {name: value for name, value in holder.items() if name not in bounds}
+    return {"splitPolicy": policy | {field: size}}
 
 
 def with_alternative(job: Object, name: str | None) -> Object:
     """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
+    if sizes := sizes_of(job):
+        size = natural(name or "") or 0
+        return applied(job, alternative_of(job, size)) if sizes[-1] <= size <= sizes[0] else job
     found = objects(job.get("alternatives"))
-    sizes = found or [{"name": str(size), "replicas": size} for size in sizes_of(job)]
-    named = next((each for each in sizes if each.get("name") == name), None)
+    named = next((each for each in found if each.get("name") == name), None)
     alternative = named if named is not None else next(iter(found), None)
     return job if alternative is None else applied(job, alternative)

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Final
 
 from hyperjob_core.api.names import child_name
+from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.expansion.expand import (
     SpecError,
@@ -25,8 +26,8 @@ from hyperjob_engine.expansion.expand import (
     sub_jobs,
 )
 from hyperjob_engine.expansion.members import members_of, present_indices
-from hyperjob_engine.expansion.split import Scale, SplitError, split_scale
 from hyperjob_engine.lifecycle.dependencies import waiting
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import (
     Observed,
     Ownership,
@@ -35,7 +36,8 @@ from hyperjob_engine.model.observed import (
     SplitPolicy,
 )
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup, tier_of
+from hyperjob_engine.model.request import PlacementRequest, PodGroup, tier_of
+from hyperjob_engine.model.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
@@ -61,19 +63,18 @@ class AutoSplit:
     parked: bool
 
 
-def is_auto(group: ReplicatedJob) -> bool:
-    """Return whether a replicatedJob has a split policy of mode `auto`."""
-    return group.split is not None and group.split.mode == "auto"
-
-
 def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     """Return the state of one automatic split; raises SpecError.
 
     Sizes are pods of the scaled task by index: `standing` those of vcjobs that exist or have ended,
     which never change here, `recorded` those that the status has for the others. The recorded sizes
-    count all together or not at all.
+    count all together or not at all: without a vcjob only while old ones leave, or after the split
+    has made way with a part of its pods. A sub-job that it has given up has no record any more.
     """
     split, scale = _scale_of(group)
+    records = observed.hyperjob.records.values()
+    own = [each.admitted for each in records if each.replicated_job == group.name]
+    spared = bool(own) and _has_made_way(observed, group)
     standing: dict[int, int] = {}
     recorded: dict[int, int] = {}
     excluded: set[str] = set()
@@ -81,6 +82,9 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     for index in sorted(present_indices(observed, group.name)):
         child = child_of(observed, child_name(observed.hyperjob.name, group.name, index))
         record = child.record
+        if spared and record is None:
+            parked = True
+            continue
         parked = parked or _is_leaving(child) or _is_resting(observed, record)
         excluded.update(record.excluded(observed.now) if record is not None else ())
         if child.exists and child.job is not None:
@@ -94,15 +98,25 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
                 recorded[index] = pods
     decided, left = standing, (split.accelerators or 0) - _accelerators(scale, standing)
     parked = parked and not standing
-    if (standing or parked) and left == _accelerators(scale, recorded):
+    kept = standing or parked or (spared and all(own))
+    if kept and left == _accelerators(scale, recorded):
         decided, left = standing | recorded, 0
     if excluded.issuperset(cluster.name for cluster in observed.clusters):
         excluded.clear()  # with every cluster excluded by some sub-job, all are tried again
     wish = None
     if left > 0:
-        closed = closed_queue_of(observed, group.template)
-        wish = _wish(group, split, scale, left, frozenset(excluded), closed)
+        wish = wish_of(observed, group, excluded=frozenset(excluded))
+        wish = replace(wish, accelerators=left)
     return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
+
+
+def _has_made_way(observed: Observed, group: ReplicatedJob) -> bool:
+    """Return whether a split has its size because the rest of it made way for another HyperJob."""
+    verdict = observed.verdict
+    if verdict is not None and verdict.chosen is not None:
+        return verdict.chosen is Chosen.SPARED
+    known = taken(observed.hyperjob.status).get(group.name)
+    return known is not None and known.reason == Chosen.SPARED
 
 
 def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[PlacementRequest]:
@@ -159,27 +173,23 @@ def _accelerators(scale: Scale, pods: Mapping[int, int]) -> int:
     return sum(scale.fixed + number * scale.per_pod for number in pods.values())
 
 
-def _wish(
-    group: ReplicatedJob,
-    split: SplitPolicy,
-    scale: Scale,
-    accelerators: int,
-    excluded: frozenset[str],
-    closed: ClosedQueue | None,
+def wish_of(
+    observed: Observed, group: ReplicatedJob, *, excluded: frozenset[str] = frozenset()
 ) -> Wish:
-    """Return what an automatic split wants of the clusters.
+    """Return what an automatic split wants of the clusters in all; raises SpecError.
 
     The tier of the whole vcjob is a field of the wish. `pod_groups` puts it first in the domains of
     all pods, from which it is left out here: it would count twice.
     """
-    groups = pod_groups(group.template)
+    split, scale = _scale_of(group)
+    groups, closed = pod_groups(group.template), closed_queue_of(observed, group.template)
     others = tuple(
         replace(each, domains=each.domains[1:] if tier_of(group.template) else each.domains)
         for each in (*groups[: scale.task], *groups[scale.task + 1 :])
     )
     return Wish(
         group=group.name,
-        accelerators=accelerators,
+        accelerators=split.accelerators or 0,
         kind=split.accelerator_type or "",
         fixed=scale.fixed,
         per_pod=scale.per_pod,
@@ -222,7 +232,7 @@ class Split:
 def resolve(observed: Observed) -> Split:
     """Return the decision about the automatic splits of a HyperJob; raises SpecError."""
     hyperjob = observed.hyperjob
-    parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if is_auto(group)]
+    parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if group.is_auto]
     if not parts:
         return Split()
     check_size(hyperjob)
@@ -259,7 +269,7 @@ def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
     The queue engine admits an automatic split as a whole, before the number of its sub-jobs is
     known: any admitted name of the split admits all of them.
     """
-    if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
+    if sub_job.name in verdict.admitted or not sub_job.group.is_auto:
         return sub_job.name in verdict.admitted
     prefix = child_name(hyperjob, sub_job.group.name, 0)[:-1]
     return any(

@@ -12,7 +12,10 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import count, integer, mapping, objects
-from hyperjob_engine.expansion.split import (
+from hyperjob_engine.model.memo import Memo
+from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
+from hyperjob_engine.model.request import PodGroup, in_one_domain, partitioned, tier_of
+from hyperjob_engine.model.split import (
     Scale,
     SplitError,
     request_of,
@@ -21,9 +24,6 @@ from hyperjob_engine.expansion.split import (
     static_number,
     static_sizes,
 )
-from hyperjob_engine.model.memo import Memo
-from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.request import PodGroup, in_one_domain, partitioned, tier_of
 from hyperjob_engine.model.subjobs import Group, Size, SubJob
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole

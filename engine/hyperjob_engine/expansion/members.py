@@ -14,7 +14,7 @@ growth of a running sub-job, the pods that its template has and its vcjob does n
 sub-job, on the cluster where the vcjob runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,15 +23,22 @@ from hyperjob_core.api.names import KIND, child_name
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import count, integer, natural, objects, rfc3339, string
-from hyperjob_engine.expansion.expand import demand_of, demand_of_all, expand_group
+from hyperjob_engine.expansion.expand import (
+    demand_of,
+    demand_of_all,
+    expand_group,
+    pod_groups,
+)
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
-from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
+from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership, ReplicatedJob
 from hyperjob_engine.model.planned import Adopt, Resize
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.split import split_scale
 from hyperjob_engine.model.subjobs import (
     Child,
     Choice,
     Group,
+    Step,
     SubJob,
     child_of,
     choosing,
@@ -39,6 +46,7 @@ from hyperjob_engine.model.subjobs import (
 )
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources, subtract
+from hyperjob_engine.resources import scale as multiply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +116,8 @@ def joining(observed: Observed, size: Choice) -> tuple[JobStatus, ...]:
     )
 
 
-def spare(
-    observed: Observed, members: Sequence[tuple[SubJob, Child]]
-) -> tuple[tuple[Choice, frozenset[str]], ...]:
-    """Return the smaller sizes of a HyperJob that runs, with the sub-jobs that each step ends.
+def spare(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> tuple[Step, ...]:
+    """Return the smaller sizes of a HyperJob that runs, with what each step to one frees.
 
     One world starts again as a whole: of equal sub-jobs the highest indices are gone then. A
     training whose sub-jobs have begun to end keeps its size.
@@ -122,6 +128,8 @@ def spare(
     own = [each for each in members if each[0].group.name == group.name]
     if not all(child.exists and not child.is_terminal for _, child in own):
         return ()
+    if group.is_auto:
+        return tuple(_smaller_splits(group, [child for _, child in own]))
     indices = sorted((sub_job.index for sub_job, _ in own), reverse=True)
     if hyperjob.quorum is not None:
         indices = leaving_first(observed, group.name, indices)
@@ -129,10 +137,32 @@ def spare(
     for option in group.options:
         if option.replicas < left:
             going = indices[len(indices) - left : len(indices) - option.replicas]
-            names = frozenset(child_name(hyperjob.name, group.name, index) for index in going)
-            found.append((((group.name, option.alternative),), names))
+            names = (child_name(hyperjob.name, group.name, index) for index in going)
+            found.append((((group.name, option.alternative),), dict.fromkeys(names)))
             left = option.replicas
     return tuple(found)
+
+
+def _smaller_splits(group: ReplicatedJob, children: Sequence[Child]) -> Iterator[Step]:
+    """Yield the smaller sizes of an automatic split: each step frees pods of the last sub-jobs."""
+    if group.split is None:
+        return
+    scale = split_scale(group.split, group.template)
+    pod = pod_groups(group.template)[scale.task].request
+    tasks = [(each.name, each.job.tasks) for each in children if each.job is not None]
+    left = [(name, known[scale.task].replicas) for name, known in tasks if scale.task < len(known)]
+    size = group.size
+    for option in group.options:
+        if option.size >= size:
+            continue
+        number, freed = -(-(size - option.size) // scale.per_pod), {}
+        while number and left:
+            name, pods = left.pop()
+            gone = min(pods, number)
+            left += [(name, pods - gone)] if pods > gone else []
+            number, freed[name] = number - gone, multiply(pod, gone)
+        yield ((group.name, option.alternative),), freed
+        size = option.size
 
 
 def unwanted(observed: Observed, wanted: frozenset[str]) -> list[str]:

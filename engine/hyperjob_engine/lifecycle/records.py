@@ -3,7 +3,7 @@
 The result is the HyperJob with the status to write. Later passes delete and create the objects.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hyperjob_core.api.choices import TimeUse
@@ -14,8 +14,9 @@ from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
-from hyperjob_engine.model.observed import Observed, QueueVerdict
+from hyperjob_engine.model.observed import Observed, QueueVerdict, ReplicatedJob
 from hyperjob_engine.model.parse import with_fields
+from hyperjob_engine.model.split import split_scale
 from hyperjob_engine.model.subjobs import Child, SubJob, choosing
 from hyperjob_engine.reasons.pods import one_line
 from hyperjob_engine.reasons.reason import Reason
@@ -49,11 +50,36 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     hyperjob = choosing(hyperjob, decided.size)
     if decided.size and verdict is not None:
         added = {each.name: each for each in decided.added}
+        records = _shared_out(hyperjob.elastic, records)
         hyperjob = replace(hyperjob, records=records | added)
         verdict = QueueVerdict(admitted=verdict.admitted | added.keys(), chosen=decided.chosen)
     planned = decided.gives_back or bool(decided.handled or decided.size)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
+
+
+def _shared_out(
+    group: ReplicatedJob | None, records: Mapping[str, JobStatus]
+) -> dict[str, JobStatus]:
+    """Return the records with shares of an automatic split that add up to its new size.
+
+    What it gives up is pods of its last sub-jobs; one without a pod has no record any more. What it
+    takes counts at the first one until all have ended: then the split is decided again.
+    """
+    found = dict(records)
+    if group is None or group.split is None or not group.is_auto:
+        return found
+    scale = split_scale(group.split, group.template)
+    own = [each for each in records.values() if each.replicated_job == group.name]
+    over = sum(each.accelerators or 0 for each in own) - group.size
+    for each in sorted(own, key=lambda each: each.index, reverse=over > 0):
+        share = each.accelerators or 0
+        if over and share - over >= scale.fixed + scale.per_pod:
+            found[each.name], over = replace(each, accelerators=share - over), 0
+        elif over:
+            del found[each.name]
+            over -= share
+    return found
 
 
 def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation) -> JobStatus:

@@ -145,7 +145,7 @@ def growing(
     members: Sequence[Member],
     joining: Callable[[Choice], tuple[JobStatus, ...]],
 ) -> Restart | None:
-    """Return the change to a larger number of sub-jobs; None if its queue grants none.
+    """Return the change to a larger size; None if its queue grants none.
 
     `joining` returns the records of the sub-jobs that join with a size. With a quorum the others
     train on. One world stops at a saved step and starts again as a whole.
@@ -154,7 +154,7 @@ def growing(
     if verdict is None or elastic is None or not verdict.grows_to or hyperjob.stop is not None:
         return None
     number = dict(verdict.grows_to)[elastic.name]
-    why = f"grows to {number} sub-jobs: there is room that no other could start with"
+    why = f"grows to {number} {elastic.counts}: there is room that no other could start with"
     restart = Restart(size=verdict.grows_to, chosen=Chosen.GREW, added=joining(verdict.grows_to))
     return _resized(observed, members, restart, Reason.RESIZED, why)
 

@@ -126,7 +126,8 @@ class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
 
     `options` are its alternatives in order of preference, and `alternative` names its own. If it
-    leaves their number open, they are its sizes, the largest first; `wish` is what it would like.
+    leaves its size open, they are its sizes, the largest first; `wish` is the size that it would
+    like.
     """
 
     name: str
@@ -141,6 +142,23 @@ class ReplicatedJob:
     alternative: str = ""
     options: tuple["ReplicatedJob", ...] = ()
     wish: int | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Return whether the controller decides the number and the sizes of its sub-jobs."""
+        return self.split is not None and self.split.mode == "auto"
+
+    @property
+    def size(self) -> int:
+        """Return its number of sub-jobs, or of the accelerators of an automatic split."""
+        if self.split is None or not self.is_auto:
+            return self.replicas
+        return self.split.accelerators or 0
+
+    @property
+    def counts(self) -> str:
+        """Return what its size counts."""
+        return "accelerators" if self.is_auto else "sub-jobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +206,7 @@ class HyperJob:
 
     @property
     def elastic(self) -> ReplicatedJob | None:
-        """Return the replicatedJob whose number of sub-jobs may change; None without one."""
+        """Return the replicatedJob whose size may change; None without one."""
         return next((each for each in self.replicated_jobs if each.wish is not None), None)
 
     @property

@@ -64,6 +64,7 @@ from hyperjob_engine.model.observed import (
     SuccessPolicy,
     Task,
 )
+from hyperjob_engine.model.split import SplitError, split_scale
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -84,7 +85,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         deleting=metadata.get("deletionTimestamp") is not None,
         created=string(metadata.get("creationTimestamp")),
         replicated_jobs=tuple(
-            _chosen(item, had)
+            _chosen(item, had, quorum=integer(spec.get("quorum")))
             for item in objects(spec.get("replicatedJobs"))
             if string(item.get("name"))
         ),
@@ -297,25 +298,43 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
     return Ownership.FOREIGN, ""
 
 
-def _chosen(raw: Object, had: Mapping[str, AlternativeStatus]) -> ReplicatedJob:
+def _chosen(
+    raw: Object, had: Mapping[str, AlternativeStatus], *, quorum: int | None
+) -> ReplicatedJob:
     """Parse a replicatedJob with the alternative or size of the status, or with its first one."""
     found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
     options = tuple(
         replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
     )
     if not found:
-        whole, sizes = _replicated_job(raw), sizes_of(raw)
-        if not sizes:
+        whole = _replicated_job(raw)
+        sized = (replace(each, wish=whole.size) for each in _sizes(raw, whole, quorum))
+        options = tuple(replace(each, alternative=str(each.size)) for each in sized)
+        if not options:
             return whole
-        wish = whole.replicas
-        options = tuple(
-            replace(whole, replicas=size, alternative=str(size), wish=wish) for size in sizes
-        )
     before = had.get(options[0].name)
     wanted = before.name if before is not None else ""
-    usual = next((each for each in options if each.replicas == each.wish), options[0])
+    usual = next((each for each in options if each.size == each.wish), options[0])
     chosen = next((each for each in options if each.alternative == wanted), usual)
     return replace(chosen, options=options)
+
+
+def _sizes(raw: Object, whole: ReplicatedJob, quorum: int | None) -> list[ReplicatedJob]:
+    """Return a replicatedJob with each of its sizes, if it leaves it open, the largest first.
+
+    A sub-job of a split keeps its size while it runs, so that with a quorum no size changes.
+    """
+    split = whole.split
+    if split is None or not whole.is_auto:
+        return [replace(whole, replicas=size) for size in sizes_of(raw)]
+    if quorum is not None:
+        return []
+    try:
+        scale = split_scale(split, whole.template)
+    except SplitError:
+        return []  # it makes the spec invalid
+    sizes = filter(scale.divides, sizes_of(raw, scale.per_pod))
+    return [replace(whole, split=replace(split, accelerators=size)) for size in sizes]
 
 
 def _replicated_job(raw: Object) -> ReplicatedJob:

@@ -40,6 +40,8 @@ from hyperjob_engine.resources import PODS, Resources
 
 Choice: TypeAlias = tuple[tuple[str, str], ...]
 """(replicatedJob, alternative), in the order of the spec."""
+Step: TypeAlias = tuple[Choice, Mapping[str, Resources | None]]
+"""A smaller size, and what a change to it frees: by sub-job its pods, all of them if None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from hyperjob_engine.queueing.workload import Entry, Eviction, Pending, QueuedSu
 from hyperjob_engine.resources import (
     Resources,
     accelerator_of,
+    subtract,
     total,
 )
 
@@ -79,7 +80,7 @@ def preempted_since(state: QueueState, key: str) -> str:
     if not head:
         return ""
     if _is_surplus(state.entries[key], known.victims[key]):
-        return "waits for the room that this one has beyond its replicas"
+        return "waits for the room that this one has beyond what it would like"
     if known.rank is Rank.LATE:
         return "has waited long for its room"
     preempts = may_preempt(state.entries[head], state.entries[key], state.usage.tree)
@@ -111,10 +112,10 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
 
 
 class _Candidate(NamedTuple):
-    """The sub-jobs `names` of a HyperJob, which goes on with `size`, or stops if that is empty."""
+    """What a HyperJob frees that goes on with `size`, or stops if that is empty."""
 
     entry: Entry
-    names: frozenset[str]
+    frees: Mapping[str, Resources | None]
     size: Choice = ()
 
 
@@ -244,14 +245,27 @@ def _candidates(beyond: Sequence[Entry], ordered: Sequence[Entry]) -> Iterator[_
     Then come the sub-jobs that those in order can spare, then these as a whole.
     """
     for entry in beyond:
-        for size, names in entry.unit.spare[: entry.unit.surplus]:
-            yield _Candidate(entry, names, size)
+        for size, frees in entry.unit.spare[: entry.unit.surplus]:
+            yield _Candidate(entry, frees, size)
     for entry in ordered:
-        for size, names in entry.unit.spare[entry.unit.surplus :]:
-            yield _Candidate(entry, names, size)
+        for size, frees in entry.unit.spare[entry.unit.surplus :]:
+            yield _Candidate(entry, frees, size)
     for entry in ordered:
-        spare = {name for _, names in entry.unit.spare for name in names}
-        yield _Candidate(entry, frozenset(entry.holding.keys() - spare))
+        yield _Candidate(entry, _rest(entry))
+
+
+def _rest(entry: Entry) -> Mapping[str, Resources | None]:
+    """Return what a HyperJob frees that stops after it has spared all that it can."""
+    found: dict[str, Resources | None] = dict.fromkeys(entry.holding)
+    for _, frees in entry.unit.spare:
+        for name, freed in frees.items():
+            if freed is None or name not in found:
+                found.pop(name, None)
+                continue
+            left = found[name]
+            whole = entry.holding[name][0].request.demand if left is None else left
+            found[name] = subtract(whole, freed)
+    return found
 
 
 def _is_surplus(entry: Entry, size: Choice) -> bool:
@@ -429,11 +443,24 @@ def _has_room(waiting: Pending, usage: QueueUsage, room: Room) -> bool:
 
 
 def _move(each: _Candidate, usage: QueueUsage, room: Room, sign: int) -> None:
-    namespace = each.entry.unit.key.partition("/")[0]
-    for part, cluster in each.entry.holding.values():
-        if part.name in each.names:
+    """Count what a candidate frees. The first step of a split vacates the nodes of its sub-jobs.
+
+    All of them start again then, on any nodes: the next steps change the sums alone.
+    """
+    entry, namespace = each.entry, each.entry.unit.key.partition("/")[0]
+    is_first = any(each.size == size for size, _ in entry.unit.spare[:1])
+    for name, freed in each.frees.items():
+        if name not in entry.holding:
+            continue
+        part, cluster = entry.holding[name]
+        if freed is None:
             usage.count(part, sign)
-            room.leave(cluster, f"{namespace}/{part.name}", part.request.demand, -sign)
+            room.leave(cluster, f"{namespace}/{name}", part.request.demand, -sign)
+            continue
+        usage.add(part.queue, freed, sign)
+        room.subtract(cluster, freed, sign)
+        if is_first:
+            room.leave(cluster, f"{namespace}/{name}", {}, -sign)
 
 
 def next_change(state: QueueState, *, now: datetime) -> timedelta | None:

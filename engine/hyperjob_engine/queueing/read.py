@@ -16,7 +16,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE_OPEN
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import count, mapping, rfc3339, string
-from hyperjob_engine.expansion.auto import is_auto, part_of, pieces
+from hyperjob_engine.expansion.auto import part_of, pieces
 from hyperjob_engine.expansion.expand import (
     SpecError,
     demand_of,
@@ -430,7 +430,7 @@ def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]
     wishes: dict[str, Wish] = {}
     shares: dict[str, list[int]] = {}
     for group in observed.hyperjob.replicated_jobs:
-        if not is_auto(group):
+        if not group.is_auto:
             continue
         part = part_of(observed, group)
         if part.decided:

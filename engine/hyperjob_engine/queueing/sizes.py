@@ -1,6 +1,6 @@
 """The larger sizes of a HyperJob that runs, and what a change to one of them costs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,12 +9,13 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.wire import at, count, mapping
+from hyperjob_engine.expansion.auto import part_of, pieces, wish_of
 from hyperjob_engine.expansion.expand import expand_group, sub_jobs
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
 from hyperjob_engine.model.subjobs import (
-    Choice,
+    Step,
     child_of,
     choice_of,
     choice_text,
@@ -27,9 +28,9 @@ from hyperjob_engine.status.goodput import LOST
 
 
 def is_beyond(hyperjob: HyperJob) -> bool:
-    """Return whether a HyperJob has more sub-jobs than it would like."""
+    """Return whether a HyperJob is larger than it would like."""
     group = hyperjob.elastic
-    return group is not None and group.replicas > (group.wish or 0)
+    return group is not None and group.size > (group.wish or 0)
 
 
 def with_sizes(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
@@ -45,7 +46,7 @@ def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
     One world needs a checkpoint for that: a saved step, or an interval.
     """
     hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
-    if group is None or group.options[0].replicas <= group.replicas or hyperjob.stop is not None:
+    if group is None or group.options[0].size <= group.size or hyperjob.stop is not None:
         return unit
     checkpoint = hyperjob.checkpoint
     saves = checkpoint is not None and (checkpoint.interval_seconds or unit.kept)
@@ -61,49 +62,67 @@ def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
     )
 
 
-def _surplus(hyperjob: HyperJob, spare: Sequence[tuple[Choice, frozenset[str]]]) -> int:
+def _surplus(hyperjob: HyperJob, spare: Sequence[Step]) -> int:
     """Return how many of the first steps down are beyond what a HyperJob would like."""
     group = hyperjob.elastic
     if group is None:
         return 0
-    left = {option.alternative: option.replicas for option in group.options}
+    left = {option.alternative: option.size for option in group.options}
     return sum(left[dict(size)[group.name]] >= (group.wish or 0) for size, _ in spare)
 
 
 def _all_run(observed: Observed, group: ReplicatedJob) -> bool:
     """Return whether all sub-jobs of a replicatedJob run."""
-    indices = members_of(observed, expand_group(group)).kept
-    names = (child_name(observed.hyperjob.name, group.name, index) for index in indices)
+    indices: Iterable[int] = members_of(observed, expand_group(group)).kept
+    if group.is_auto:
+        part = part_of(observed, group)
+        indices = part.decided if part.wish is None else ()
+    names = [child_name(observed.hyperjob.name, group.name, index) for index in indices]
     children = (child_of(observed, name) for name in names)
-    return all(child.exists and child.phase is JobPhase.RUNNING for child in children)
+    return bool(names) and all(c.exists and c.phase is JobPhase.RUNNING for c in children)
 
 
 def _larger(observed: Observed, group: ReplicatedJob) -> tuple[Larger, ...]:
     """Return the larger sizes, the largest first, with the sub-jobs that each adds.
 
-    Without measured speeds that with more sub-jobs counts as faster by their number.
+    An automatic split is in pieces here: it is divided when it starts again. Without
+    measured speeds the larger size counts as faster in proportion.
     """
-    hyperjob, whole = observed.hyperjob, expand_group(group.options[0])
-    speeds = speeds_of(hyperjob.status)
-    before, found = speeds.get(choice_text(choice_of(hyperjob))), []
+    speeds = speeds_of(observed.hyperjob.status)
+    before, found = speeds.get(choice_text(choice_of(observed.hyperjob))), []
+    parts = _pieces_of(observed, group) if group.is_auto else _sub_jobs_of(observed, group)
+    more = group.options[0].size - group.size
+    for option in group.options:
+        size = ((group.name, option.alternative),)
+        after = speeds.get(choice_text(size))
+        pace = after / before if after and before else option.size / group.size
+        if option.size > group.size:
+            added = parts[: -(-len(parts) * (option.size - group.size) // more)]
+            beyond = option.size > (group.wish or 0)
+            found.append(Larger(size, added, pace, beyond=beyond))
+    return tuple(found)
+
+
+def _sub_jobs_of(observed: Observed, group: ReplicatedJob) -> tuple[QueuedSubJob, ...]:
+    """Return the sub-jobs that a replicatedJob has with its largest size alone."""
+    whole = expand_group(group.options[0])
     known = members_of(observed, expand_group(group)).kept
     fresh = [each for each in members_of(observed, whole).kept if each not in known]
-    parts = [
+    return tuple(
         QueuedSubJob(
             queue=queue_of(each.size.template),
             request=each.request(closed=closed_queue_of(observed, each.size.template)),
         )
-        for each in sub_jobs(hyperjob, [whole], {group.name: fresh})
-    ]
-    for option in group.options:
-        size = ((group.name, option.alternative),)
-        after = speeds.get(choice_text(size))
-        pace = after / before if after and before else option.replicas / group.replicas
-        if option.replicas > group.replicas:
-            added = tuple(parts[: option.replicas - group.replicas])
-            beyond = option.replicas > (group.wish or 0)
-            found.append(Larger(size, added, pace, beyond=beyond))
-    return tuple(found)
+        for each in sub_jobs(observed.hyperjob, [whole], {group.name: fresh})
+    )
+
+
+def _pieces_of(observed: Observed, group: ReplicatedJob) -> tuple[QueuedSubJob, ...]:
+    """Return the pieces that an automatic split has with its largest size alone."""
+    wish, queue = wish_of(observed, group.options[0]), queue_of(group.template)
+    more = replace(wish, accelerators=wish.accelerators - group.size, fixed=0, others=())
+    found = pieces(observed.hyperjob.name, more, observed.hyperjob.records)
+    return tuple(QueuedSubJob(queue=queue, request=each, piece=True) for each in found)
 
 
 def _resized(hyperjob: HyperJob) -> str:

@@ -14,7 +14,7 @@ from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.status import JobStatus
 from hyperjob_engine.model.line import Chosen, MessageFacts, Start
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.model.subjobs import Choice
+from hyperjob_engine.model.subjobs import Choice, Step
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, total
 
@@ -87,7 +87,7 @@ class QueuedHyperJob:
     `choice` are its alternatives, and `remaining` is the running time that is left with them.
     `variants` are the HyperJob with each choice that a round may take, the present one among them;
     of an `elastic` one they are its sizes, the largest first. `spare` are the smaller sizes that it
-    can take while it runs, the next one first, each with the sub-jobs that the step to it ends.
+    can take while it runs, the next one first, each with what the step to it frees.
     `more` are its larger sizes, the largest first, of which it may take one a time after `resized`.
     The first `surplus` steps of `spare` are beyond what it would like, as is all of it if `beyond`.
     `restart` is how long a restart took so far, which it needs for that; None: it needs none.
@@ -118,7 +118,7 @@ class QueuedHyperJob:
     remaining: timedelta | None = None
     variants: tuple["QueuedHyperJob", ...] = ()
     elastic: bool = False
-    spare: tuple[tuple[Choice, frozenset[str]], ...] = ()
+    spare: tuple[Step, ...] = ()
     surplus: int = 0
     beyond: bool = False
     more: tuple["Larger", ...] = ()

@@ -54,12 +54,12 @@ _MESSAGES: Final[Mapping[Chosen, str]] = {
     Chosen.EARLIEST_END: "it is expected to end first, by its expected start and its speed",
     Chosen.FIRST_WITH_ROOM: "it is the first in order that had room",
     Chosen.FIRST: "no alternative had room, and it is the first in order that can have some",
-    Chosen.LARGEST: "it is the largest number of sub-jobs that had room",
-    Chosen.SMALLEST: "no number of sub-jobs had room, and the smallest starts first",
+    Chosen.LARGEST: "it is the largest number of {units} that had room",
+    Chosen.SMALLEST: "no number of {units} had room, and the smallest starts first",
     Chosen.WANTED: "it is the number that the spec asks for, and the queue has not decided yet",
-    Chosen.SPARED: "the sub-jobs beyond it made way for another HyperJob",
+    Chosen.SPARED: "the {units} beyond it made way for another HyperJob",
     Chosen.GREW: "there was room that no other HyperJob could start with",
-    Chosen.LEFT: "it is the largest number of sub-jobs that had room after a restart",
+    Chosen.LEFT: "it is the largest number of {units} that had room after a restart",
 }
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -300,22 +300,21 @@ def _alternatives(
     old, choice = observed.hyperjob.status, choice_of(observed.hyperjob)
     if not choice and "alternatives" not in old:
         return {}
-    known, verdict = taken(old), observed.verdict
+    known, verdict, elastic = taken(old), observed.verdict, observed.hyperjob.elastic
     chosen = verdict.chosen if verdict is not None else None
     entries = []
     for group, name in choice:
         before = known.get(group)
         entry = before if before is not None and before.name == name else None
         if chosen is not None or entry is None:
-            sized = observed.hyperjob.elastic is not None
-            why = chosen or (Chosen.WANTED if sized else Chosen.FIRST)
+            why = chosen or (Chosen.WANTED if elastic is not None else Chosen.FIRST)
             since = entry.last_transition_time if entry is not None else rfc3339(observed.now)
             entry = AlternativeStatus(
                 replicated_job=group,
                 name=name,
                 reason=why,
-                message=_MESSAGES[why],
-                last_transition_time=since if sized else "",
+                message=_MESSAGES[why].format(units=elastic.counts if elastic is not None else ""),
+                last_transition_time=since if elastic is not None else "",
             )
         entries.append(table.write(entry))
     found: Object = {"alternatives": entries}

@@ -124,13 +124,13 @@ def _choices(new: Object, was: str) -> Iterator[str]:
 
 
 def _resized(old: Object, new: Object) -> Iterator[Event]:
-    """Yield an Event about each number of sub-jobs that a HyperJob has changed without waiting."""
+    """Yield an Event about each size that a HyperJob has changed without waiting."""
     before = taken(old)
     if {string(at(each, "state", "phase")) for each in (old, new)} <= _GOES_ON:
         for group, each in taken(new).items():
             was = before.get(group, each).name
             if was != each.name:
-                note = f"{group} goes from {was} to {each.name} sub-jobs: {each.message}"
+                note = f"{group} goes from {was} to {each.name}: {each.message}"
                 yield _event("Resized", "Resize", note)
 
 

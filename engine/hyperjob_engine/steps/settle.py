@@ -16,7 +16,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.expansion.auto import Split
+from hyperjob_engine.expansion.auto import Split, wish_of
 from hyperjob_engine.expansion.expand import sub_jobs
 from hyperjob_engine.expansion.members import members_of, unwanted
 from hyperjob_engine.expansion.objects import placement as placement_object
@@ -43,8 +43,9 @@ from hyperjob_engine.model.subjobs import (
     closed_queue_of,
 )
 from hyperjob_engine.placement.assign import assign
-from hyperjob_engine.placement.place import fits_never, place
+from hyperjob_engine.placement.place import fits_never, place, when_empty
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
+from hyperjob_engine.placement.share import share
 from hyperjob_engine.plugins.hook import set_up
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources
@@ -122,6 +123,8 @@ def smaller(draft: Draft) -> Choice:
         return _without_missing(draft, group)
     if group is None or not _is_without_room(draft):
         return ()
+    if group.is_auto:
+        return _smaller_split(draft, group)
     wait = _restarted(observed) + _SETTLES - observed.now
     if wait > timedelta() and not _never(draft):
         draft.shrinks = wait
@@ -138,6 +141,33 @@ def smaller(draft: Draft) -> Choice:
             if len(found.assigned) == len(asked):
                 return ((group.name, option.alternative),)
     return ()
+
+
+def _smaller_split(draft: Draft, group: ReplicatedJob) -> Choice:
+    """Return the largest size of an automatic split that has room, if it may be taken now.
+
+    If the shares that it has kept since it made way have no room, it is divided again.
+    """
+    observed, most_domains = draft.observed, draft.observed.hyperjob.max_domains
+    others = [request for request in draft.sought if request.group != group.name]
+
+    def has_room(option: ReplicatedJob, room: Room) -> bool:
+        left = assign(others, room, max_domains=most_domains) if others else room
+        wish = wish_of(observed, option)
+        return len(left.assigned) == len(others) and bool(
+            share(wish, left, max_domains=most_domains)
+        )
+
+    empty = when_empty(Room(tuple(each for each in observed.clusters if each.usable)))
+    wait = _restarted(observed) + _SETTLES - observed.now
+    if wait > timedelta() and has_room(group, empty):
+        draft.shrinks = wait
+        return ()
+    ended = after_ends(Room(observed.clusters))
+    room = without_doubts(ended) or ended
+    most = group.size if group.name in draft.split.waiting else group.size + 1
+    fitting = (each for each in group.options if each.size < most and has_room(each, room))
+    return next((((group.name, each.alternative),) for each in fitting), ())
 
 
 def _without_missing(draft: Draft, group: ReplicatedJob) -> Choice:

@@ -230,7 +230,7 @@ def _remarks(judgement: Judgement) -> list[Text]:
     if judgement.expectation:
         lines.append(Text(judgement.expectation))
     for group in judgement.chosen:
-        of = f"{group.bounds} sub-jobs" if group.bounds else "its alternatives"
+        of = f"{group.bounds} {group.units}" if group.bounds else "its alternatives"
         lines.append(Text(f"{group.name} takes, of {of}, {group.choice}"))
     waits = judgement.verdict is not Verdict.FITS
     for name, text in judgement.queues.items():

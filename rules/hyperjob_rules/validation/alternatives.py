@@ -1,8 +1,8 @@
 """Validation of the alternatives of replicatedJobs: each by the rules of the HyperJob that has it.
 
 What such a HyperJob lacks is reported at the alternative. The HyperJob as it is written has no
-error: without its alternatives each error would be reported again for each of them. minReplicas and
-maxReplicas are looked at like alternatives.
+error: without its alternatives each error would be reported again for each of them. The bounds of
+its size, such as minReplicas and maxReplicas, are looked at like alternatives.
 """
 
 import re
@@ -17,7 +17,15 @@ from hyperjob_core.api.defaults import completed, with_names
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.limits import MAX_COMBINATIONS
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.overlay import BOUNDS, applied, sizes_of, wanted_of
+from hyperjob_core.api.overlay import (
+    BOUNDS,
+    SPLIT_BOUNDS,
+    alternative_of,
+    applied,
+    number_of,
+    sizes_of,
+    wanted_of,
+)
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
     INVALID,
@@ -43,6 +51,8 @@ NO_CONTAINER: Final = rule("X22.container")
 TOO_FEW: Final = rule("X23.too-few")
 TOO_SMALL: Final = rule("X23.too-small")
 ONE_CHOICE: Final = rule("X23.one-choice")
+NOT_AUTO: Final = rule("X23.not-auto")
+WITH_QUORUM: Final = rule("X23.with-quorum")
 _JOBS: Final = SPEC.child("replicatedJobs")
 _JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
 _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
@@ -50,29 +60,40 @@ _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
 Judge = Callable[[Object, Report], None]
 
 
-def validate_sizes(jobs: list[Object], report: Report) -> None:
-    """Validate minReplicas and maxReplicas of replicatedJobs against their other fields."""
+def validate_sizes(spec: Object, jobs: list[Object], report: Report) -> None:
+    """Validate the bounds of the sizes of replicatedJobs against other fields."""
     elastic = [index for index, job in enumerate(jobs) if is_elastic(job)]
     varied = [f"{_JOBS.index(i)}.alternatives" for i, job in enumerate(jobs) if _choices(job)]
     for index in elastic:
-        job, path = jobs[index], _JOBS.index(index)
-        wanted, (most, least) = wanted_of(job), (job.get(each) for each in BOUNDS)
-        if least is not None and least > wanted:
-            report.add(TOO_FEW, path.child("minReplicas"), least, count=wanted)
-        if most is not None and most < wanted:
-            report.add(TOO_SMALL, path.child("maxReplicas"), most, count=wanted)
-        others = [*varied]
-        if job.get("splitPolicy"):
+        job, wanted = jobs[index], wanted_of(jobs[index])
+        holder, field, (most, least) = number_of(job)
+        if (number := holder.get(least)) is not None and number > wanted:
+            report.add(TOO_FEW, _place(index, least), number, field=field, count=wanted)
+        if (number := holder.get(most)) is not None and number < wanted:
+            report.add(TOO_SMALL, _place(index, most), number, field=field, count=wanted)
+        name, others = _bounds(job)[0], [*varied]
+        if job.get("splitPolicy") and name in BOUNDS:
             others.append("splitPolicy")
         if index != elastic[0]:
-            others.append(f"{_JOBS.index(elastic[0])}.{_bound(jobs[elastic[0]])}")
+            others.append(str(_place(elastic[0], _bounds(jobs[elastic[0]])[0])))
         if others:
-            report.add(ONE_CHOICE, path.child(_bound(job)), other=others[0])
+            report.add(ONE_CHOICE, _place(index, name), other=others[0])
+        elif holder is job and name in SPLIT_BOUNDS:
+            report.add(NOT_AUTO, _place(index, name))
+        elif holder is not job and spec.get("quorum") is not None:
+            report.add(WITH_QUORUM, _place(index, name))
 
 
-def _bound(job: Object) -> str:
-    """Return the field by which a replicatedJob leaves its number of sub-jobs open."""
-    return BOUNDS[job.get(BOUNDS[1]) is not None]
+def _bounds(job: Object) -> list[str]:
+    """Return the fields by which a replicatedJob leaves its size open."""
+    policy = mapping(job.get("splitPolicy"))
+    found = [each for each in reversed(BOUNDS) if job.get(each) is not None]
+    return [*found, *(each for each in reversed(SPLIT_BOUNDS) if policy.get(each) is not None)]
+
+
+def _place(index: int, bound: str) -> Path:
+    path = _JOBS.index(index)
+    return path.child("splitPolicy", bound) if bound in SPLIT_BOUNDS else path.child(bound)
 
 
 def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge: Judge) -> None:
@@ -133,21 +154,15 @@ def _choices(job: Object) -> list[Object]:
 
 
 def _alternatives(job: Object) -> list[Object]:
-    """Return the alternatives of a replicatedJob, or the bounds of its number of sub-jobs."""
-    return _choices(job) or [{"replicas": job[each]} for each in _bounds(job)]
-
-
-def _bounds(job: Object) -> list[str]:
-    return [each for each in BOUNDS if sizes_of(job) and job.get(each) is not None]
+    """Return the alternatives of a replicatedJob, or the bounds of its size."""
+    holder, open_ = number_of(job)[0], _bounds(job) if sizes_of(job) else ()
+    return _choices(job) or [alternative_of(job, holder[each]) for each in open_]
 
 
 def _path(job: Object, index: int, place: int) -> Path:
-    path = _JOBS.index(index)
-    return (
-        path.child("alternatives").index(place)
-        if _choices(job)
-        else path.child(_bounds(job)[place])
-    )
+    if _choices(job):
+        return _JOBS.index(index).child("alternatives").index(place)
+    return _place(index, _bounds(job)[place])
 
 
 def _job_of(text: str) -> str:

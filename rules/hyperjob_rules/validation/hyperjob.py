@@ -227,7 +227,7 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
         validate_depends_on(job, names, at, report)
         names.setdefault(name, index)
     if any(map(is_elastic, jobs)):
-        validate_sizes(jobs, report)
+        validate_sizes(spec, jobs, report)
     sizes = [size_of(job) for job in jobs]
     _validate_numbers(spec, sizes, path, report)
     validate_names(hyperjob, sizes, report)

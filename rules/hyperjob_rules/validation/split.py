@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.overlay import BOUNDS
+from hyperjob_core.api.overlay import BOUNDS, SPLIT_BOUNDS
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
 from hyperjob_rules.validation.rules import Report, rule
@@ -81,8 +81,10 @@ def sub_jobs(job: Object) -> int | None:
 
 
 def is_elastic(job: Object) -> bool:
-    """Return whether a replicatedJob leaves the number of its sub-jobs open."""
-    return any(job.get(each) is not None for each in BOUNDS)
+    """Return whether a replicatedJob leaves its size open."""
+    policy = job.get("splitPolicy") or {}
+    given = [*map(job.get, BOUNDS), *map(policy.get, SPLIT_BOUNDS)]
+    return any(each is not None for each in given)
 
 
 def size_of(job: Object) -> JobSize:

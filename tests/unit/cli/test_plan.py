@@ -246,6 +246,10 @@ def test_a_plan_says_the_number_of_sub_jobs_and_up_to_which_it_may_grow(tmp_path
     assert (size["name"], size["reason"], size["sizes"]) == ("3", "LargestWithRoom", "1 to 4")
     shown = run(tmp_path, first, clusters=clusters, form=()).output
     assert "trainer takes, of 1 to 4 sub-jobs, 3: it is the largest number" in shown
+    policy = {"mode": "auto", "acceleratorType": GPU, "accelerators": 32, "minAccelerators": 8}
+    divided = job("divided", gpus=8, splitPolicy=policy)
+    shown = run(tmp_path, divided, clusters=clusters, form=()).output
+    assert "trainer takes, of 8 to 32 accelerators, 24: it is the largest number" in shown
 
 
 def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_path: Path):

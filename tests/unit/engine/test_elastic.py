@@ -395,7 +395,7 @@ def test_what_is_beyond_its_wish_is_for_any_that_waits(
     assert made.state.eviction.victims == (victims or {})
     if victims and head.priority <= 0:
         verdict = verdict_of(made.state, "default/hj")
-        assert verdict.preempted == "waits for the room that this one has beyond its replicas"
+        assert verdict.preempted == "waits for the room that this one has beyond what it would like"
 
 
 def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None:
@@ -413,7 +413,7 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
 def test_surplus_goes_before_what_others_can_spare() -> None:
     made = contest(running(4, least=1), urgent(8), a=16, b=16, c=16)
     names = [f"more-{index}" for index in range(2)]
-    spare = (((("t", "1"),), frozenset({names[1]})),)
+    spare = (((("t", "1"),), {names[1]: None}),)
     held = frozenset(names)
     more = replace(unit("more", 8, 8, priority=500), held=held, made=held, elastic=True)
     where = dict.fromkeys(names, "c")
@@ -472,7 +472,7 @@ def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> 
     assert [(each["name"], each["attempt"]) for each in found] == [(n, 1) for n in NAMES[:2]]
     assert all(each["admitted"] for each in found)
     assert first.status["stop"]["cause"] == "Preempted"
-    made_way = "trainer goes from 4 to 2 sub-jobs: the sub-jobs beyond it made way for another"
+    made_way = "trainer goes from 4 to 2: the sub-jobs beyond it made way for another"
     assert any(each.note.startswith(made_way) for each in first.events if each.reason == "Resized")
     two = "hj-trainer-0, hj-trainer-1: is preempted by default/urgent"
     assert first.status["state"]["message"].count(two) == 1
@@ -553,8 +553,7 @@ def test_what_makes_way_is_enough_and_nothing_of_it_can_be_spared(
         names = [f"e{number}-{index}" for index in range(total)]
         where = {name: slots.pop(0) for name in names}
         spare = tuple(
-            ((("t", str(left)),), frozenset({names[left]}))
-            for left in range(total - 1, least - 1, -1)
+            ((("t", str(left)),), {names[left]: None}) for left in range(total - 1, least - 1, -1)
         )
         held = frozenset(names)
         each = unit(f"e{number}", *[8] * total, age=number)

@@ -289,7 +289,7 @@ def test_with_a_quorum_the_missing_sub_jobs_join_beside_those_that_train() -> No
     assert [each["name"] for each in first.status["jobs"]] == NAMES[:3]
     assert all(each["admitted"] for each in first.status["jobs"]), "a new leader knows their share"
     assert not first.actions, "the status has them first"
-    assert any("trainer goes from 1 to 3 sub-jobs" in each.note for each in first.events)
+    assert any("trainer goes from 1 to 3:" in each.note for each in first.events)
     raw = elastic(1, 3, status=first.status, quorum=1)
     again = observed(raw, *running_objects(1), clusters=grown(1, 3).clusters)
     verdict = replace(again.verdict or grown(1, 3).verdict, admitted=frozenset(NAMES[:3]))

@@ -1,9 +1,9 @@
 import pytest
 
 from hyperjob_engine.expansion.expand import SpecError, expand
-from hyperjob_engine.expansion.split import SplitError, resized, scale_of, static_sizes
 from hyperjob_engine.model.observed import SplitPolicy
 from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.split import SplitError, resized, scale_of, static_sizes
 from tests.unit.engine.builders import GPU, Object, group, hyperjob, task, template
 
 MASTER = task("master", 1, 1)

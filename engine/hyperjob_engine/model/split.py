@@ -14,6 +14,7 @@ from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import SplitPolicy
 from hyperjob_engine.resources import Resources, devices_of, pod_request, whole
 
+_MOST_PARTS: Final = 128
 _REQUESTS: Final[Memo[Object, Resources]] = Memo()
 _SCALES: Final[Memo[Object, "Scale"]] = Memo()
 
@@ -35,6 +36,12 @@ class Scale:
     def accelerators(self) -> int:
         """Return the accelerators of the template as it is."""
         return self.fixed + self.pods * self.per_pod
+
+    def divides(self, accelerators: int) -> bool:
+        """Return whether sub-jobs of whole pods can have so many accelerators together."""
+        most = min(accelerators // (self.fixed + self.per_pod), self.per_pod)
+        numbers = range(1, 1 + min(most, _MOST_PARTS))
+        return any((accelerators - each * self.fixed) % self.per_pod == 0 for each in numbers)
 
 
 def request_of(task: Object) -> Resources:

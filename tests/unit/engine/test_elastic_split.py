@@ -1,0 +1,344 @@
+"""Automatic splits with bounds of their accelerators: sizes, shares, growth and making way."""
+
+import copy
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperjob_core.api.overlay import sizes_of, with_alternative
+from hyperjob_core.api.quantity import NANO
+from hyperjob_core.api.wire import rfc3339
+from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.parse import parse_hyperjob
+from hyperjob_engine.model.subjobs import choosing
+from hyperjob_engine.plan import plan
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.round import schedule
+from hyperjob_engine.queueing.state import QueueState, Settings, new_state, set_queues, update
+from hyperjob_engine.queueing.verdict import choice_in, verdict_of
+from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_engine.resources import Resources, subtract, total
+from tests.unit.engine.builders import GPU, Object, cluster, group, hyperjob, task, template
+from tests.unit.engine.queueworld import LAG, queue, unit
+from tests.unit.engine.world import World
+
+KEY = "default/hj"
+MASTER = task("master", 1, 2)
+
+
+def split(
+    least: int | None = 16, wish: int = 64, most: int | None = None, *tasks: Object, **spec: Any
+) -> Object:
+    """Make a HyperJob with an automatic split in pods of 8 GPUs."""
+    given = {"minAccelerators": least, "maxAccelerators": most}
+    bounds = {name: number for name, number in given.items() if number is not None}
+    policy = {"mode": "auto", "accelerators": wish, "acceleratorType": GPU, **bounds}
+    tasks = tasks or (task(replicas=2, gpus=8),)
+    made = group(replicas=1, splitPolicy=policy, templateSpec=template(*tasks))
+    return hyperjob(made, checkpoint={"directory": "/c", "intervalSeconds": 60}, **spec)
+
+
+@dataclass
+class Loop(World):
+    """Rounds of the queues and passes of one HyperJob; what is placed runs at once."""
+
+    state: QueueState = field(default_factory=lambda: new_state(Settings(lag=LAG)))
+
+    def turn(self, seconds: int = 1, dies_after: int | None = None) -> None:
+        """Let time pass, play a round, do a pass, and let members follow.
+
+        If the controller dies after so many actions, it writes no status, and a new one leads.
+        """
+        self.now += timedelta(seconds=seconds)
+        queued = unit_of(self.observe("hj"))
+        update(self.state, KEY, queued, now=self.now)
+        schedule(self.state, self.observe("hj").clusters, now=self.now)
+        seen = self._decided(self.observe("hj"))
+        decided = plan(seen)
+        for action in decided.actions[:dies_after]:
+            self._apply("hj", action)
+        if dies_after is not None:
+            self.lead()
+        elif decided.status is not None:
+            self.hyperjobs["hj"]["status"] = copy.deepcopy(decided.status)
+        self.garbage_goes()
+        self.karmada()
+        self.run()
+
+    def lead(self) -> None:
+        """Let a new controller know the queues and the other HyperJob."""
+        known = self.state.entries.get("ns/other")
+        self.state = new_state(Settings(lag=LAG))
+        set_queues(self.state, [queue("default")])
+        if known is not None:
+            held = known.unit.held | known.granted
+            unit = replace(known.unit, held=held, clusters=dict(known.reserved_clusters))
+            update(self.state, unit.key, unit, now=self.now)
+
+    def _decided(self, seen: Observed) -> Observed:
+        """Return what a pass sees: the choice of the round, and no room that others hold."""
+        verdict = verdict_of(self.state, KEY)
+        chosen = choosing(seen.hyperjob, choice_in(self.state, KEY))
+        clusters = tuple(
+            replace(each, free=subtract(each.free, self.held(each.name))) for each in seen.clusters
+        )
+        return replace(seen, hyperjob=chosen, verdict=verdict, clusters=clusters)
+
+    def held(self, cluster: str) -> Resources:
+        """Return what the other HyperJob holds of a cluster."""
+        other = self.state.entries.get("ns/other")
+        parts = other.holding.values() if other is not None else ()
+        return total(part.request.demand for part, where in parts if where == cluster)
+
+    def run(self) -> None:
+        """Let each vcjob that is in a usable cluster run there."""
+        for name, raw in self.jobs.items():
+            bound = self.bindings.get(f"{name}-job", {}).get("spec", {}).get("clusters")
+            pods = sum(each["replicas"] for each in raw["spec"]["tasks"])
+            if bound and self.clusters[bound[0]["name"]].usable:
+                since = raw.get("status", {}).get("state", {}).get("lastTransitionTime")
+                state = {"phase": "Running", "lastTransitionTime": since or rfc3339(self.now)}
+                raw["status"] = {"state": state, "running": pods}
+                known = self.bindings[f"{name}-job"]
+                known["status"] = {
+                    "aggregatedStatus": [
+                        {"clusterName": bound[0]["name"], "applied": True, "status": raw["status"]}
+                    ]
+                }
+
+    def turns(self, number: int = 8, seconds: int = 1) -> None:
+        for _ in range(number):
+            self.turn(seconds)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Return the accelerators of the vcjobs by cluster."""
+        found: dict[str, int] = {}
+        for name, raw in self.jobs.items():
+            pin = self.policies[name]["spec"]["placement"]["clusterAffinities"][0]["clusterNames"]
+            gpus = sum(
+                each["replicas"]
+                * int(each["template"]["spec"]["containers"][0]["resources"]["requests"][GPU])
+                for each in raw["spec"]["tasks"]
+            )
+            found[pin[0]] = found.get(pin[0], 0) + gpus
+        return found
+
+    @property
+    def size(self) -> tuple[str, str]:
+        (known,) = self.hyperjobs["hj"]["status"]["alternatives"]
+        return known["name"], known["reason"]
+
+
+def loop(made: Object, **gpus: int) -> Loop:
+    found = Loop(clusters={name: cluster(name, free) for name, free in gpus.items()})
+    found.hyperjobs["hj"] = made
+    found.lead()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "sizes"),
+    [
+        pytest.param(split(16, 40), [40, 32, 24, 16], id="whole pods"),
+        pytest.param(split(16, 32, 48), [48, 40, 32, 24, 16], id="both ways"),
+        pytest.param(split(None, 16, 24), [24, 16], id="more alone"),
+        pytest.param(split(None, 16), [], id="no bounds"),
+        pytest.param(
+            split(8, 400, 512),
+            [512, 472, 432, 400, 392, 352, 312, 272, 232, 192, 152, 112, 72, 32, 8],
+            id="equal steps",
+        ),
+        pytest.param(
+            split(10, 28, None, MASTER, task(replicas=2, gpus=8)),
+            [28, 20, 10],
+            id="none that gives two masters one worker",
+        ),
+        pytest.param(split(16, 32, quorum=1), [], id="refused with a quorum"),
+        pytest.param(split(16, 32, None, task(replicas=2)), [32, 30, 28, 26], id="pods of one"),
+    ],
+)
+def test_the_sizes_of_a_split_are_whole_pods(made: Object, sizes: list[int]) -> None:
+    options = parse_hyperjob(made).replicated_jobs[0].options
+    found = [each.size for each in options]
+    assert found[: len(sizes)] == sizes
+    assert len(found) <= 16
+    (raw,) = made["spec"]["replicatedJobs"]
+    policy = with_alternative(raw, str(found[-1]) if found else None)["splitPolicy"]
+    assert policy["accelerators"] == (found[-1] if found else raw["splitPolicy"]["accelerators"])
+    if found:
+        assert policy.keys() == {"mode", "accelerators", "acceleratorType"}
+        assert [found[0], found[-1]] == [sizes_of(raw)[0], sizes_of(raw)[-1]]
+
+
+@pytest.mark.parametrize(
+    ("room", "shares", "size"),
+    [
+        pytest.param({"a": 100}, {"a": 64}, ("64", "LargestWithRoom"), id="room for all"),
+        pytest.param(
+            {"a": 40, "b": 8}, {"a": 40, "b": 8}, ("48", "LargestWithRoom"), id="room for some"
+        ),
+        pytest.param(
+            {"a": 12, "b": 8}, {"a": 8, "b": 8}, ("16", "LargestWithRoom"), id="the fewest"
+        ),
+        pytest.param({"a": 8}, {}, ("16", "Smallest"), id="room for fewer"),
+    ],
+)
+def test_a_split_starts_with_as_many_accelerators_as_have_room(
+    room: dict[str, int], shares: dict[str, int], size: tuple[str, str]
+) -> None:
+    made = loop(split(16, 64), **room)
+    made.turns()
+    assert (made.shares, made.size) == (shares, size)
+
+
+def test_a_split_takes_more_than_it_would_like_only_alone() -> None:
+    alone = loop(split(16, 32, 64), a=48)
+    alone.turns()
+    assert alone.shares == {"a": 48}
+    beside = loop(split(16, 32, 64), a=48)
+    other = unit("other", 64, age=50)
+    update(beside.state, other.key, other, now=beside.now)
+    beside.turns()
+    assert beside.shares == {"a": 32}
+
+
+def test_what_a_lost_cluster_leaves_goes_on_at_once_and_grows_when_it_is_back() -> None:
+    made = loop(split(16, 64), a=40, b=24)
+    made.turns()
+    assert made.shares == {"a": 40, "b": 24}
+    made.clusters["b"] = cluster("b", 24, unusable="lost", not_ready_since=made.now - 99 * LAG)
+    made.turns(4)
+    assert (made.shares, made.size) == ({"a": 40}, ("40", "LargestThatIsLeft"))
+    made.clusters["b"] = cluster("b", 48)
+    made.turns(5)
+    assert made.shares == {"a": 40}, "not soon after its start"
+    made.turns(5, seconds=300)
+    made.turns(8)
+    assert made.size == ("64", "Grew")
+    assert made.shares == {"a": 32, "b": 32}
+    status = made.hyperjobs["hj"]["status"]
+    assert status["stop"] is None
+    assert not status.get("restarts")
+
+
+def wait(made: Loop, *gpus: int, **fields: Any) -> QueuedHyperJob:
+    """Let another HyperJob wait; the loop starts it with the room of its grant."""
+    other = unit("other", *gpus, age=50, **fields)
+    update(made.state, other.key, other, now=made.now)
+    return other
+
+
+@pytest.mark.parametrize(
+    ("priority", "asks", "shares", "size"),
+    [
+        pytest.param(1000, (8,), {"a": 40, "b": 16}, ("56", "MadeWay"), id="pods of the last one"),
+        pytest.param(1000, (24,), {"a": 40}, ("40", "MadeWay"), id="all of the last one"),
+        pytest.param(1000, (24, 16), {"a": 24}, ("24", "MadeWay"), id="also of the first one"),
+        pytest.param(0, (8,), {"a": 40, "b": 24}, ("64", "LargestWithRoom"), id="not urgent"),
+    ],
+)
+def test_a_split_makes_way_with_pods_and_goes_on_where_the_rest_ran(
+    priority: int, asks: tuple[int, ...], shares: dict[str, int], size: tuple[str, str]
+) -> None:
+    made = loop(split(16, 64), a=40, b=24)
+    made.turns()
+    other = wait(made, *asks, priority=priority)
+    made.turns(4)
+    if not priority:
+        assert (made.shares, made.size) == (shares, size)
+        return
+    assert made.size == size
+    assert made.hyperjobs["hj"]["status"]["stop"]["cause"] == "Preempted"
+    made.turns(70)
+    assert made.shares == shares
+    assert len(made.state.entries[other.key].holding) == len(asks)
+
+
+def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
+    made = loop(split(32, 64), a=40, b=24)
+    made.turns()
+    wait(made, 40, 8, priority=1000)
+    made.turn()
+    assert made.state.eviction.victims == {KEY: ()}
+
+
+def test_what_a_split_has_beyond_its_wish_is_for_any_that_waits() -> None:
+    made = loop(split(16, 32, 64), a=40, b=24)
+    made.turns()
+    assert made.shares == {"a": 40, "b": 24}
+    wait(made, 24)
+    made.turns(2)
+    assert made.size == ("40", "MadeWay")
+    made.turns(70)
+    assert made.shares == {"a": 40}
+
+
+def test_shares_that_it_kept_are_shared_out_anew_where_they_have_no_room() -> None:
+    made = loop(split(16, 64), a=40, b=24, c=0)
+    made.turns()
+    wait(made, 24, priority=1000)
+    made.turns(80)
+    assert made.shares == {"a": 40}
+    assert made.held("b") == {GPU: 24 * NANO, "pods": 24 * NANO}
+    since = made.now - 99 * LAG
+    made.clusters["a"] = cluster("a", 40, unusable="lost", not_ready_since=since)
+    made.clusters |= {"c": cluster("c", 24), "d": cluster("d", 16)}
+    made.turns(16)
+    assert (made.shares, made.size) == ({"c": 24, "d": 16}, ("40", "LargestThatIsLeft"))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    free=st.lists(st.integers(0, 6), min_size=1, max_size=3),
+    bounds=st.lists(st.integers(1, 10), min_size=3, max_size=3).map(sorted),
+    acts=st.lists(
+        st.tuples(
+            st.sampled_from(["lost", "back", "urgent", "gone", "time", "dies"]), st.integers(0, 5)
+        ),
+        max_size=5,
+    ),
+)
+def test_a_split_is_within_its_bounds_in_whole_pods_whatever_happens(
+    free: list[int], bounds: list[int], acts: list[tuple[str, int]]
+) -> None:
+    least, wish, most = (8 * each for each in bounds)
+    room = {f"c{place}": 8 * number for place, number in enumerate(free)}
+    made = loop(split(least, wish, most), **room)
+    for act, number in [("time", 0), *acts]:
+        name = f"c{number % len(free)}"
+        match act:
+            case "lost":
+                since = made.now - 99 * LAG
+                lost = cluster(name, room[name], unusable="lost", not_ready_since=since)
+                made.clusters[name] = lost
+            case "back":
+                made.clusters[name] = cluster(name, room[name])
+            case "urgent":
+                update(made.state, "ns/other", None, now=made.now)
+                wait(made, 8 * (number + 1), priority=1000)
+            case "gone":
+                update(made.state, "ns/other", None, now=made.now)
+            case "dies":
+                made.turn(dies_after=number % 3)
+            case "time":
+                made.turns(3, seconds=300)
+        for _ in range(12):
+            made.turn(10)
+            (known,) = made.hyperjobs["hj"]["status"]["alternatives"]
+            assert least <= int(known["name"]) <= most
+            running = made.hyperjobs["hj"]["status"]["state"]["phase"] == "Running"
+            if running and not made.hyperjobs["hj"]["status"].get("stop"):
+                assert sum(made.shares.values()) == int(known["name"])
+                assert all(number % 8 == 0 for number in made.shares.values())
+            for where, number in made.shares.items():
+                assert number + made.held(where).get(GPU, 0) // NANO <= room[where]
+    held = made.state.entries[KEY].holding.values() if KEY in made.state.entries else ()
+    charged = sum(part.request.demand[GPU] for part, _ in held)
+    others = made.state.entries.get("ns/other")
+    kept = sum(p.request.demand[GPU] for p, _ in others.holding.values()) if others else 0
+    assert made.state.usage.used("default").get(GPU, 0) == charged + kept
