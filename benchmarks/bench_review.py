@@ -11,7 +11,6 @@ or unknown field, and prints the ten longest with their CPU seconds.
 import argparse
 import copy
 import gc
-import heapq
 import time
 from collections.abc import Callable, Iterator
 
@@ -21,7 +20,6 @@ from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TAS
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_webhook.admission import admit
-from tests.support.largereviews import large_reviews
 
 _ROUNDS = 5
 _AIM = 20.0
@@ -99,29 +97,11 @@ def fastest(work: Callable[[], object], rounds: int) -> float:
     return min(times)
 
 
-def fuzz(seed: int, count: int) -> None:
-    """Print the longest of many large reviews."""
-    longest: list[tuple[float, int, str]] = []
-    tried = total = 0
-    for each in large_reviews(seed, count):
-        start = time.process_time()
-        admit(each.path, each.body)
-        took = time.process_time() - start
-        heapq.heappush(longest, (took, len(each.body), f"{each.path} {each.name}"))
-        longest = heapq.nlargest(10, longest)
-        tried, total = tried + 1, total + len(each.body)
-    print(f"{tried} reviews, {total / 1e6:,.0f} MB, seed {seed}; the longest:")
-    for took, size, name in sorted(longest, reverse=True):
-        print(f"{took:8.3f} s{size / 1e6:7.2f} MB  {name}")
-
-
 def main() -> None:
     """Print a line for each review; with --check, fail if a review misses the aim."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--fuzz", type=int, metavar="COUNT")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     rounds = 2 if given.quick else _ROUNDS
     missed = []
@@ -129,9 +109,6 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # the webhook's own setting
-    if given.fuzz:
-        fuzz(given.seed, given.fuzz)
-        return
     print(f"{'review':42}{'body':>9}{'CPU':>10}{'x reading':>11}")
     for name, path, body in reviews():
         took = fastest(lambda path=path, body=body: admit(path, body), rounds)  # type: ignore[misc]

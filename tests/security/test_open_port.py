@@ -151,7 +151,9 @@ async def test_what_is_no_request_is_refused_without_a_traceback(tmp_path, door)
         tls, port = webhook.client_tls(), webhook.port
         if door == "probes":
             tls, port = None, int(webhook.side_door.rpartition(":")[2])
-        for target in ("/" + "a" * 9000, "/healthz HTTP/1.1 HTTP/1.1", "/\x00"):
+        two = "/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\nX:"
+        negative = "/ HTTP/1.1\r\nContent-Length: -1\r\nX:"
+        for target in ("/" + "a" * 9000, "/healthz HTTP/1.1 HTTP/1.1", "/\x00", two, negative):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
             writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             async with asyncio.timeout(30):
