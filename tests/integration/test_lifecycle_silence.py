@@ -11,8 +11,6 @@ from hyperjob_core.kube.client import EventType, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import EVENTS, VCJOBS, WORKS
 from hyperjob_sandbox.karmada.execution import ExecutionController
-from hyperjob_sandbox.member.caches import MemberCaches
-from hyperjob_sandbox.member.job_controller import JobController
 from tests.support.controller import eventually
 from tests.support.life import Life, Object, group, living
 from tests.support.sandbox import cluster_statuses
@@ -115,63 +113,3 @@ async def test_what_goes_with_its_predecessor_in_the_member_is_applied_again(
         assert set(await told(life, "AskedAgain")) == {f"Asked Karmada to apply {JOB} again"}
         (warning,) = await told(life, "NothingReported")
         assert "cluster member1 has reported nothing since" in warning
-
-
-async def test_what_volcano_does_not_notice_is_made_again_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Applying it again helps nothing there, for Volcano looks at what changes its spec only."""
-    missed: list[str] = []
-    sync = JobController._sync
-
-    async def inattentive(self: JobController, key: str) -> None:
-        job = self._caches.jobs.get(key)
-        uid = job["metadata"]["uid"] if job is not None else ""
-        if uid and not missed:
-            missed.append(uid)
-        if uid not in missed:
-            await sync(self, key)
-
-    monkeypatch.setattr(JobController, "_sync", inattentive)
-    async with living(tmp_path, tuning=Tuning(silence=timedelta(seconds=1))) as life:
-        await life.create("hj", pinned())
-        entry = await until_running(life)
-        assert "attempt" not in entry
-        made = await in_member(life)
-        assert made is not None
-        assert made["metadata"]["uid"] not in missed
-        assert len(await told(life, "AskedAgain")) == 1
-        assert await told(life, "Deleted") == [
-            f"Deleted {JOB}, whose cluster reports nothing about it"
-        ]
-
-
-async def test_a_namesake_that_volcano_loses_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Volcano calls it Pending, and never writes its status again, whatever its pods do."""
-    uids: list[str] = []
-    write = MemberCaches.set_status
-
-    async def forgetful(self: MemberCaches, obj: Object, status: Object | None) -> None:
-        uid = str(obj["metadata"]["uid"])
-        if uid in uids[1:2]:
-            return
-        if obj["kind"] == VCJOBS.kind and uid not in uids:
-            uids.append(uid)
-        await write(self, obj, status)
-
-    monkeypatch.setattr(MemberCaches, "set_status", forgetful)
-    async with living(tmp_path, tuning=Tuning(silence=timedelta(seconds=1))) as life:
-        await life.create("hj", pinned())
-        await life.until("hj", "Running")
-        await life.change("hj", {"spec": {"suspend": True}})
-        await life.until("hj", "Stopping")
-        await life.change("hj", {"spec": {"suspend": False}})
-        entry = await until_running(life)
-        assert entry["attempt"] == 1, "the resumption; the repetition is no further attempt"
-        made = await in_member(life)
-        assert made is not None
-        assert made["metadata"]["uid"] == uids[2]
-        why = "whose cluster reports none of its pods"
-        assert f"Deleted {JOB}, {why}" in await told(life, "Deleted")

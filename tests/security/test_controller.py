@@ -6,21 +6,17 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
-from hyperjob_core.api.names import binding_name
-from hyperjob_core.api.wire import at
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import Forbidden, Invalid
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
-    QUEUES,
-    RESOURCE_BINDINGS,
     VCJOBS,
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.integration.test_controller import hyperjob, phase_is
 from tests.security.conftest import People
-from tests.support.controller import clusters, eventually, queue, running_controller, settled
+from tests.support.controller import clusters, queue, running_controller, settled
 
 Object = dict[str, Any]
 NAME = "hj-trainer-0"
@@ -57,65 +53,6 @@ async def test_a_hyperjob_takes_no_vcjob_of_another_owner_to_a_cluster(
         assert status["state"]["reason"] == "NameConflict"
         await settled(manager, people.root, namespace)
     assert made == [], "a policy took the vcjob, if only for a moment"
-
-
-async def test_the_gate_of_another_owners_vcjob_stays_shut(
-    people: People, controller: Path, namespace: str
-) -> None:
-    """kdev's vcjob came to bear mallory's policy, for instance while the controller was away."""
-    root = people.root
-    async with clusters(root, one=8), queue(root, "default"):
-        # As Volcano's controller does, which no test of an API server alone has.
-        opened = {"status": {"state": "Open"}}
-        await root.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
-        admission = QueueAdmission.VOLCANO_GLOBAL
-        async with running_controller(controller, namespace, admission=admission):
-            await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))
-
-            async def made() -> bool:
-                found = await root.list(VCJOBS, namespace=namespace)
-                return bool(found.items)
-
-            await eventually(made, what="the sub-job")
-        old = await root.get(VCJOBS, NAME, namespace=namespace)
-        await root.delete(VCJOBS, NAME, namespace=namespace, uid=old["metadata"]["uid"])
-        theirs = await people.kdev.create(VCJOBS, strangers_vcjob(namespace))
-        pinned = await root.get(PROPAGATION_POLICIES, NAME, namespace=namespace)
-        await root.create(RESOURCE_BINDINGS, held(theirs, pinned["spec"]["placement"]))
-        async with running_controller(controller, namespace, admission=admission) as manager:
-
-            async def found_out() -> bool:
-                found = await root.get(HYPERJOBS, "hj", namespace=namespace)
-                return at(found, "status", "state", "reason") == "NameConflict"
-
-            await eventually(found_out, what="the vcjob of another owner")
-            await settled(manager, root, namespace)
-        now = await root.get(RESOURCE_BINDINGS, binding_name(NAME), namespace=namespace)
-        assert now["metadata"]["annotations"] == {"training.volcano.sh/gate": "held"}
-        assert now["spec"]["suspension"] == {"dispatching": True, "scheduling": False}
-
-
-def held(job: Object, placement: Object) -> Object:
-    """Build a vcjob's binding as Karmada and our webhook make it, released and placed."""
-    metadata = job["metadata"]
-    reference = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"]}
-    owner = {**reference, "uid": metadata["uid"], "controller": True}
-    return {
-        "apiVersion": RESOURCE_BINDINGS.api_version,
-        "kind": RESOURCE_BINDINGS.kind,
-        "metadata": {
-            "name": binding_name(metadata["name"]),
-            "namespace": metadata["namespace"],
-            "ownerReferences": [owner],
-            "annotations": {"training.volcano.sh/gate": "held"},
-        },
-        "spec": {
-            "resource": {**reference, "namespace": metadata["namespace"], "uid": metadata["uid"]},
-            "placement": placement,
-            "clusters": [{"name": "one"}],
-            "suspension": {"dispatching": True, "scheduling": False},
-        },
-    }
 
 
 async def test_a_hyperjob_that_is_deleted_cannot_grow_beyond_what_the_schema_allows(

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import reduce
 from itertools import groupby
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -75,42 +77,29 @@ def recorded(name: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "expected", "end"),
     [
-        ("llm-training", ["Queued", "Starting", "Running", "Completed"]),
-        ("fails", ["Queued", "Starting", "Degraded", "Failed"]),
-        ("nofit", ["Queued", "Starting"]),
+        (
+            "llm-training",
+            ["Queued", "Starting", "Running", "Completed"],
+            {("conditions", 0, "type"): "Completed", ("jobsReady",): "2/2"},
+        ),
+        (
+            "fails",
+            ["Queued", "Starting", "Degraded", "Failed"],
+            {("conditions", 0, "reason"): "SomeChildVCJobsUnsuccessful", ("jobsReady",): "1/2"},
+        ),
+        ("nofit", ["Queued", "Starting"], {("state", "reason"): "NoClusterFit"}),
     ],
 )
-def test_the_phases_of_a_recorded_hyperjob(name: str, expected: list[str]) -> None:
+def test_a_recorded_hyperjob_has_its_phases_and_its_end(
+    name: str, expected: list[str], end: dict[tuple[str | int, ...], str]
+) -> None:
     plans = list(replay("karmada.jsonl", recorded(name), settled=5, only=f"{name}-"))
     assert phases(plans) == expected
     assert all(not item.actions for item in plans)
-
-
-def test_a_completed_recording_ends_as_upstream_tells_it() -> None:
-    *_, last = replay("karmada.jsonl", recorded("llm-training"), settled=5, only="llm-training-")
-    assert last.status is not None
-    assert last.status["conditions"][0]["type"] == "Completed"
-    states = last.status["replicatedJobsStatus"][0]["jobStates"]
-    assert {state["phase"] for state in states.values()} == {"Completed"}
-    assert set(states) == {"llm-training-trainer-0", "llm-training-trainer-1"}
-    assert last.status["jobsReady"] == "2/2"
-
-
-def test_a_failed_recording_ends_as_upstream_tells_it() -> None:
-    *_, last = replay("karmada.jsonl", recorded("fails"), settled=5, only="fails-")
-    assert last.status is not None
-    assert last.status["conditions"][0]["message"] == (
-        "HyperJob failed: 1 completed, 1 failed, 0 aborted, 0 terminated"
-    )
-
-
-def test_a_sub_job_that_no_cluster_fits_says_so() -> None:
-    *_, last = replay("karmada.jsonl", recorded("nofit"), settled=5, only="nofit-")
-    assert last.status is not None
-    assert last.status["state"]["reason"] == "NoClusterFit"
-    assert "0/2 clusters are available" in last.status["state"]["message"]
+    status = plans[-1].status
+    assert {path: reduce(getitem, path, status) for path in end} == end
 
 
 def test_the_gate_of_a_recorded_gang() -> None:
