@@ -1,4 +1,7 @@
-"""What the controller says while a real Karmada and Volcano go through their motions."""
+"""What the controller says while a real Karmada and Volcano go through their motions.
+
+Of recorded events after which it said and did the same, the files have the first.
+"""
 
 import json
 from collections.abc import Iterator
