@@ -80,14 +80,18 @@ def _complete(draft: Draft, sub_job: SubJob, child: Child, job: Job) -> None:
 
 
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
-    """Return whether a running sub-job waits for its queue to admit its growth."""
+    """Return whether a running sub-job waits for its queue to admit its growth.
+
+    It says so unless its cluster has a trouble, which is worse.
+    """
     verdict = draft.observed.verdict
     if verdict is None or growth(draft.observed, sub_job, child) is None:
         return False
     if grown_name(child.name) in verdict.admitted:
         return False
-    text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
-    draft.blocked[child.name] = Blocked(Reason.WAITING_FOR_QUEUE, text)
+    if child.name not in draft.losses:
+        text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
+        draft.blocked[child.name] = Blocked(Reason.WAITING_FOR_QUEUE, text)
     return True
 
 

@@ -1,6 +1,7 @@
 """What a plan does with the verdict of our own queue admission."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdic
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Resize
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
+    NOW,
     Object,
     binding,
     cluster,
@@ -220,6 +222,10 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
         " considered it yet"
     )
     assert [each["message"] for each in told["jobs"]] == [text, text]
+    late = cluster("a", 16, unusable="not Ready", not_ready_since=NOW - timedelta(minutes=1))
+    seen = observed(larger, *both, clusters=(late,))
+    told = status(plan(replace(seen, verdict=replace(WAITS, admitted=BOTH))))
+    assert [each["reason"] for each in told["jobs"]] == ["ClusterNotReady"] * 2, "it is worse"
 
 
 def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> None:
