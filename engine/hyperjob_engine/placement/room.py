@@ -4,7 +4,6 @@ A pass makes a room of the clusters that it has observed, and the queue engine o
 All who ask what is free ask a room: placement, splits, queues, evictions, forecasts and `plan`.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -143,27 +142,6 @@ class Room:
         if ground is None:
             return None
         return unfit(ground, _items(pods), self._held.get(cluster, {}))
-
-    def most(
-        self, cluster: str, pods: Collection[PodGroup], limit: int, *, exact: bool = True
-    ) -> int:
-        """Return how often the same pods fit on the nodes beside each other, at most `limit` times.
-
-        If not `exact`, it is an upper bound, by sums.
-        """
-        ground = self._ground(cluster)
-        if ground is None or not limit:
-            return limit
-        once, held = _items(pods), self._held.get(cluster, {})
-        check = unfit if exact else overfull
-
-        def crowded(times: int) -> bool:
-            wanted = {item: number * times for item, number in once.items()}
-            return check(ground, wanted, held) is not None
-
-        if not crowded(limit):
-            return limit
-        return bisect_left(range(1, limit), True, key=crowded)
 
     def nodes(self, cluster: str) -> Ground | None:
         """Return the nodes of a usable cluster with the pods on them; None if not known."""

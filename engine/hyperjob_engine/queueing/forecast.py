@@ -10,7 +10,7 @@ else: none waits longer for the wrong end of another.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,7 +19,7 @@ from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.line import NEAR, Start, WaitCode
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.headroom import holds, spots
+from hyperjob_engine.queueing.headroom import spots
 from hyperjob_engine.queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_engine.queueing.workload import (
     Entry,
@@ -165,17 +165,13 @@ class CapacityTimeline:
 
 def has_room(waiting: Pending, room: Room) -> bool:
     """Return whether the sub-jobs that must start together have room."""
+    return bool(places_in(room, waiting))
+
+
+def places_in(room: Room, waiting: Pending) -> Mapping[str, str]:
+    """Return clusters for what waits; none without room for those that must start together."""
     needs = waiting.shape.needs
-    if not room.allows(needs.floor):
-        return False
-    return holds(
-        room,
-        waiting.requests,
-        needs.standing,
-        needs.max_domains,
-        least=max(1, needs.needed),
-        alike=needs.alike,
-    )
+    return spots(waiting, room, least=max(1, needs.needed)) if room.allows(needs.floor) else {}
 
 
 def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
@@ -226,8 +222,7 @@ def _starting(
         queue, needs = each.queue, each.shape.needs
         if queue in held_up:
             continue
-        able, least = needs not in failed and has_room(each, room), max(1, needs.needed)
-        clusters = spots(each, room, least=least) if able else {}
+        clusters = places_in(room, each) if needs not in failed else {}
         if not clusters:
             failed.add(needs)
             if (known := state.usage.tree.queues.get(queue)) is not None and known.fifo:

@@ -6,9 +6,9 @@ than its gang needs. `eventual` is what is free on each cluster after the end of
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import timestamp
@@ -20,45 +20,6 @@ from hyperjob_engine.queueing.workload import LONGEST_WAIT, Pending
 from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, times, total
 
 _MICROSECOND: Final = timedelta(microseconds=1)
-Standing: TypeAlias = Sequence[tuple[str, str]]
-"""The sub-jobs that stay where they are, as (group, cluster)."""
-
-
-def holds(
-    room: Room,
-    requests: Sequence[PlacementRequest],
-    standing: Standing,
-    max_domains: int | None,
-    *,
-    least: int,
-    alike: bool,
-) -> bool:
-    """Return whether `least` of the requests have room; `alike`: all are of one kind.
-
-    The answer equals that of `assign`. Requests of one kind are only counted: their order makes
-    no difference to a cluster. `most` begins as an upper bound by sums, and the clusters are
-    counted exactly from the best on, until enough have room or the bounds are too low.
-    """
-    if not alike:
-        found = assign(requests, room.beside(standing), max_domains=max_domains, least=least)
-        return len(found.assigned) >= least
-    if len(requests) < least:
-        return False
-    request, number = requests[0], len(requests)
-    used = {cluster for _, cluster in standing}
-    further = None if max_domains is None else max(0, max_domains - len(used))
-    most = {
-        name: room.most(name, request.pods, by_sum, exact=False)
-        for name, free in room.free.items()
-        if request.allows(name)
-        and (by_sum := min(number, times(free, request.demand, default=number)))
-    }
-    held: dict[str, int] = {}
-    for name in sorted(most, key=lambda name: (name not in used, -most[name])):
-        if _together(most, used, further) < least or _together(held, used, further) >= least:
-            break
-        held[name] = most[name] = room.most(name, request.pods, most[name])
-    return _together(held, used, further) >= least
 
 
 def spots(waiting: Pending, room: Room, *, least: int = 0) -> Mapping[str, str]:
@@ -169,9 +130,3 @@ def waited_long(
     waited, most = now - created, patience * LONGEST_WAIT
     enough = waited // _MICROSECOND * room >= patience // _MICROSECOND * floor.get(measure, 0)
     return waited >= most or (enough and not longest)
-
-
-def _together(held: Mapping[str, int], used: Collection[str], further: int | None) -> int:
-    """Return what clusters in use hold together with at most so many further ones; None: all."""
-    others = sorted((number for name, number in held.items() if name not in used), reverse=True)
-    return sum(held.get(name, 0) for name in used) + sum(others[:further])

@@ -136,7 +136,8 @@ class Tree:
             self._find_path(name)
             if name != ROOT:
                 self.children[self._paths[name][-2]].append(name)
-        self.guaranteed = any(queue.guarantee for queue in self.queues.values())
+        guaranteed = (name for name, queue in self.queues.items() if queue.guarantee)
+        self.guaranteed = frozenset(each for name in guaranteed for each in self._paths[name])
         self.lends = any(queue.reclaimable for queue in self.queues.values())
         self.estimates = any(queue.estimate is not None for queue in self.queues.values())
         self._total = total

@@ -150,9 +150,8 @@ class PlacementNeeds:
     """The needs of a waiting HyperJob on clusters; `floor` is the least that its gang demands.
 
     At least `needed` of the waiting sub-jobs must start together; 0: its gang is complete without
-    them. `kinds` has the kind of each. `standing` are (group, cluster) of the others. `alike`: all
-    waiting sub-jobs are of one kind. `Shapes` makes equal needs one object, which is compared by
-    identity.
+    them. `kinds` has the kind of each. `standing` are (group, cluster) of the others. `Shapes`
+    makes equal needs one object, which is compared by identity.
     """
 
     needed: int
@@ -160,7 +159,6 @@ class PlacementNeeds:
     standing: tuple[tuple[str, str], ...]
     kinds: tuple[tuple[object, ...], ...]
     floor: Resources
-    alike: bool = False
 
 
 Rivals: TypeAlias = tuple[tuple[PlacementNeeds, timedelta | None], ...]
@@ -239,7 +237,6 @@ class Shapes:
                 standing=standing,
                 kinds=kinds,
                 floor=_floor(waiting, max(1, needed)),
-                alike=len(set(kinds)) == 1,
             )
         return needs
 

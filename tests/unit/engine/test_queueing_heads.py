@@ -4,8 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.placement.assign import assign
@@ -119,45 +117,12 @@ def test_a_head_that_must_stay_together_is_kept_room_where_as_many_as_must_start
     assert wants.get("a", {}).get(GPU, 0) == kept * NANO
 
 
-@given(
-    free=st.lists(st.integers(-3, 40), min_size=1, max_size=6),
-    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
-    copies=st.integers(1, 6),
-    max_domains=st.none() | st.integers(1, 4),
-    only_on=st.none() | st.sampled_from(["c0", "c1"]),
-    stands=st.lists(st.sampled_from(["c0", "c1", "gone"]), max_size=2),
-    least=st.integers(1, 8),
-)
-def test_there_is_room_for_a_gang_exactly_if_it_can_be_assigned(
-    free: list[int],
-    sizes: list[int],
-    copies: int,
-    max_domains: int | None,
-    only_on: str | None,
-    stands: list[str],
-    least: int,
-) -> None:
-    room = Room(cluster(f"c{index}", gpus) for index, gpus in enumerate(free))
-    names = (only_on,) if only_on else ()
-    for wanted in (sizes, sizes[:1] * copies):
-        parts = unit("gang", *wanted, only_on=names).parts
-        requests = [part.request for part in parts]
-        standing = [("trainer", where) for where in stands]
-        alike = len({request.kind for request in requests}) == 1
-        beside = room.beside(standing)
-        found = assign(requests, beside, max_domains=max_domains, least=least).assigned
-        assert headroom.holds(room, requests, standing, max_domains, least=least, alike=alike) == (
-            len(found) >= least
-        )
-
-
 def test_part_of_a_shared_device_that_no_node_lists_takes_no_room_from_a_gang() -> None:
     one = cluster("a", 16)
     requests = [
         replace(part.request, demand={**part.request.demand, "nvidia.com/gpucores": 50 * NANO})
         for part in unit("gang", 8, 8).parts
     ]
-    assert headroom.holds(Room([one]), requests, (), None, least=2, alike=True)
     assert Room([one]).allows(total(request.demand for request in requests))
     assert len(assign(requests, Room([one]), max_domains=None).assigned) == 2
 
