@@ -242,9 +242,7 @@ def _say(line: str) -> None:
 def _policy(options: argparse.Namespace) -> RotationPolicy:
     return RotationPolicy(
         names=tuple(options.name),
-        ca_lifetime=options.ca_days,
         leaf_lifetime=options.days,
-        overlap=options.overlap_seconds,
     )
 
 
@@ -312,13 +310,6 @@ def _add_policy(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--days", type=_days, default="90", help="lifetime of a serving certificate"
     )
-    command.add_argument("--ca-days", type=_days, default="3650", help="lifetime of the authority")
-    command.add_argument(
-        "--overlap-seconds",
-        type=_seconds,
-        default="3600",
-        help="time for which an authority is trusted before its first and after its last use",
-    )
     command.add_argument(
         "--inject", action="store_true", help="also set caBundle in the webhook configurations"
     )
@@ -326,24 +317,13 @@ def _add_policy(command: argparse.ArgumentParser) -> None:
 
 def _days(text: str) -> timedelta:
     """Return a lifetime: more than 0 days, and at most a century."""
-    days = _number(text)
+    try:
+        days = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
     if not 0 < days <= MAX_DAYS:
         raise argparse.ArgumentTypeError(f"must be more than 0 and at most {MAX_DAYS}, got {text}")
     return timedelta(days=days)
-
-
-def _seconds(text: str) -> timedelta:
-    seconds = _number(text)
-    if not 0 <= seconds <= MAX_DAYS * 86400:
-        raise argparse.ArgumentTypeError(f"must be between 0 and {MAX_DAYS * 86400}, got {text}")
-    return timedelta(seconds=seconds)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
 
 
 def _served_name(text: str) -> str:

@@ -8,7 +8,6 @@ import asyncio
 import shutil
 import tempfile
 from base64 import b64decode, b64encode
-from binascii import Error as BadBase64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -44,24 +43,24 @@ class Action(StrEnum):
     RETIRE_CA = "retire-ca"
 
 
+_RENEW_AT: Final = 1 / 3
+"""Renew when this part of the lifetime is left, which allows two failed attempts."""
+_OVERLAP: Final = timedelta(hours=1)
+"""Time until every API server has a new authority, and no server has an old certificate."""
+
+
 @dataclass(frozen=True, slots=True)
 class RotationPolicy:
-    """The lifetimes of certificates, and when their renewal starts."""
+    """The names and lifetimes of certificates."""
 
     names: tuple[str, ...]
     """The names to serve, each as `x509.served_name` returns it: another form never matches."""
     ca_lifetime: timedelta = timedelta(days=3650)
     leaf_lifetime: timedelta = timedelta(days=90)
-    renew_at: float = 1 / 3
-    """Renew when this part of the lifetime is left, which allows two failed attempts."""
-    overlap: timedelta = timedelta(hours=1)
-    """Time until every API server has a new authority, and no server has an old certificate."""
 
     def __post_init__(self) -> None:
         if not self.names:
             raise ValueError("a policy needs at least one name to issue a certificate for")
-        if not 0 < self.renew_at < 1:
-            raise ValueError("renew_at is a part of the life, between 0 and 1")
         if self.leaf_lifetime <= timedelta():
             raise ValueError("a serving certificate must live longer than 0 days")
         if self.leaf_lifetime >= self.ca_lifetime:
@@ -92,13 +91,13 @@ MAX_STEPS: Final = 3
 
 def decide(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Step:
     """Return the next step; KEEP if none is due."""
-    if (reason := _authority_is_due(bundle, policy=policy, now=now)) is not None:
+    if (reason := _authority_is_due(bundle, now=now)) is not None:
         return Step(Action.NEW_CA, reason)
     if bundle.ca is None:  # for the type checker: without an authority a step is due
         return Step(Action.NEW_CA, "there is no authority")
     if (reason := _leaf_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
         return Step(Action.REISSUE_LEAF, reason)
-    if (reason := _retirement_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
+    if (reason := _retirement_is_due(bundle, bundle.ca, now=now)) is not None:
         return Step(Action.RETIRE_CA, reason)
     return Step(Action.KEEP, "nothing is due")
 
@@ -138,7 +137,7 @@ def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[B
     return bundle, steps
 
 
-def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> str | None:
+def _authority_is_due(bundle: Bundle, *, now: datetime) -> str | None:
     """Return why a new authority must be issued; None if the present one can sign on."""
     if bundle.ca is None:
         return "there is no authority"
@@ -146,7 +145,7 @@ def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) 
         check_pair(bundle.ca, now=now)
     except InvalidPair as problem:
         return f"the authority cannot sign: {problem}"
-    if now >= _renewal(bundle.ca.certificate, policy):
+    if now >= _renewal(bundle.ca.certificate):
         return "the authority is near its end"
     return None
 
@@ -154,7 +153,7 @@ def _authority_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) 
 def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime) -> str | None:
     """Return why the serving certificate must be issued again; None if it need not.
 
-    A new authority signs it only after `overlap`, when every API server trusts that authority. A
+    A new authority signs it only after the overlap, when every API server trusts that authority. A
     certificate without a trusted signature is issued again at once.
     """
     if bundle.serving is None:
@@ -168,17 +167,15 @@ def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datet
     if not is_signed_by(bundle.serving.certificate, ca.certificate):
         if not any(is_signed_by(bundle.serving.certificate, one) for one in bundle.trusted):
             return "no trusted authority has signed the serving certificate"
-        if _age(ca.certificate, now) >= policy.overlap:
+        if _age(ca.certificate, now) >= _OVERLAP:
             return "the new authority is known everywhere by now"
         return None
-    if now >= _renewal(bundle.serving.certificate, policy):
+    if now >= _renewal(bundle.serving.certificate):
         return "the serving certificate is near its end"
     return None
 
 
-def _retirement_is_due(
-    bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime
-) -> str | None:
+def _retirement_is_due(bundle: Bundle, ca: Pair, *, now: datetime) -> str | None:
     """Return why older authorities are needed no more; None while a certificate may need one."""
     old = [each for each in bundle.trusted if each.strip() != ca.certificate.strip()]
     if not old or bundle.serving is None:
@@ -187,15 +184,15 @@ def _retirement_is_due(
         return None
     if all(facts(one).not_after <= now for one in old):
         return "the old authority has expired"
-    if _age(bundle.serving.certificate, now) >= policy.overlap:
+    if _age(bundle.serving.certificate, now) >= _OVERLAP:
         return "no served certificate is signed by the old authority"
     return None
 
 
-def _renewal(certificate: bytes, policy: RotationPolicy) -> datetime:
+def _renewal(certificate: bytes) -> datetime:
     found = facts(certificate)
     life = found.not_after - (found.not_before + CLOCK_SKEW)
-    return found.not_after - life * policy.renew_at
+    return found.not_after - life * _RENEW_AT
 
 
 def _age(certificate: bytes, now: datetime) -> timedelta:
@@ -277,13 +274,8 @@ class SecretStore:
             secret = await self._kube.get(SECRETS, self._name, namespace=self._namespace)
         except NotFound:
             return Stored(Bundle())
-        items = {}
-        for name in ITEMS:
-            try:
-                items[name] = b64decode((secret.get("data") or {}).get(name) or "", validate=True)
-            except BadBase64:  # impossible in an API server, but possible in a hand-made file
-                continue
-        return Stored(from_items(items), secret)
+        data = secret.get("data") or {}
+        return Stored(from_items({name: b64decode(data.get(name) or "") for name in ITEMS}), secret)
 
     async def save(self, bundle: Bundle, *, over: Stored) -> None:
         """Create the Secret, or replace the version that was read.

@@ -181,7 +181,7 @@ def check_pair(pair: Pair, *, now: datetime) -> Facts:
     """Return the facts of a pair that is valid now; else raise `InvalidPair` with the reason."""
     leaf = load_certificates(pair.certificate)[0]
     key = load_key(pair.key)
-    if _public_der(key.public_key()) != _public_der(leaf.public_key()):
+    if key.public_key() != leaf.public_key():
         raise InvalidPair("the private key does not belong to the certificate")
     found = facts(pair.certificate)
     if now >= found.not_after:
@@ -274,12 +274,3 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _public_der(key: object) -> bytes:
-    """Return a public key in DER, for the comparison of keys of any algorithm."""
-    encode = getattr(key, "public_bytes", None)
-    if encode is None:
-        raise InvalidPair("the certificate's key type is not supported")
-    encoded = encode(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return bytes(encoded)

@@ -223,8 +223,6 @@ def test_a_step_without_the_authority_that_it_needs_is_refused():
     ("wrong", "text"),
     [
         ({"names": ()}, "at least one name"),
-        ({"renew_at": 0.0}, "between 0 and 1"),
-        ({"renew_at": 1.0}, "between 0 and 1"),
         ({"leaf_lifetime": timedelta()}, "longer than 0 days"),
         ({"leaf_lifetime": POLICY.ca_lifetime}, "shorter than its authority"),
     ],
