@@ -39,17 +39,20 @@ DEVICES: Final = (
     Row(r"nvidia\.com/gpu(\.shared)?", r"nvidia\.com/(gpumem|gpumem-percentage|gpucores|priority)"),
     Row(r"nvidia\.com/mig-[0-9a-z.+-]+"),
     Row(r"(huawei|ascend)\.com/Ascend[0-9A-Za-z.-]*?", r"huawei\.com/Ascend.*-(memory|core|cores)"),
-    Row(r"huawei\.com/npu-core|huawei\.com/npu", r"huawei\.com/npu-memory"),
+    Row(r"huawei\.com/npu", r"huawei\.com/npu-(core|memory)"),
     Row(r"hygon\.com/dcu(num)?", r"hygon\.com/dcu(mem|cores)"),
-    Row(r"cambricon\.com/v?mlu[0-9]*", r"cambricon\.com/mlu.*\.smlu\.(vmemory|vcore)"),
+    Row(r"cambricon\.com/v?mlu[0-9]*", r"cambricon\.com/mlu(mem|.*\.smlu\.(vmemory|vcore))"),
     Row(
         r"iluvatar\.(ai|com)/v?gpu", r"iluvatar\.(ai|com)/(vcuda-core|vcuda-memory|.*\.v(Core|Mem))"
     ),
     Row(r"metax-tech\.com/s?gpu", r"metax-tech\.com/(vcore|vmemory)"),
-    Row(r"enflame\.com/v?gcu", r"enflame\.com/vgcu-percentage"),
+    Row(
+        r"enflame\.com/(v|shared-|drs-)?gcu(-count)?",
+        r"enflame\.com/(vgcu-percentage|gcu-(core|memory))",
+    ),
     Row(r"kunlunxin\.com/v?xpu", r"kunlunxin\.com/vxpu-memory"),
     Row(r"mthreads\.com/[sv]?gpu", r"mthreads\.com/sgpu-(core|memory)"),
-    Row(r"aws\.amazon\.com/neuron(device)?", r"aws\.amazon\.com/neuroncore"),
+    Row(r"aws\.amazon\.com/neuron(core|device)?"),
     Row(r"(amd|intel|gpu\.intel)\.com/(gpu|i915|xe)|habana\.ai/gaudi|google\.com/tpu"),
 )
 DEVICE_CLASS: Final = "deviceclass/"
@@ -61,14 +64,16 @@ _PARTS: Final = 64
 _COUNT: Final = re.compile(r"([a-z0-9.-]{1,253})=([1-9][0-9]{0,3})")
 NETWORK: Final = re.compile(
     r"(rdma|openshift\.io|mellanox\.com|vpc\.amazonaws\.com|intel\.com/sriov[^/]*)/.*"
-    r"|nvidia\.com/(hostdev|rdma|sriov).*|.*/(hca|roce|ib|rdma|efa|nic)[0-9a-z_.-]*",
+    r"|nvidia\.com/(hostdev|rdma|sriov).*|.*/(hca|roce|ib|e?rdma|efa|(gpu-)?nic)[0-9a-z_.-]*",
     re.IGNORECASE,
 )
 """Network interfaces, which a pod has beside its accelerators."""
 
 _LONGEST: Final = 4096
 _SPOKEN: Final = re.compile(r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE)
-_PART: Final = re.compile(r"(memory|mem|cores?|percentage)$", re.IGNORECASE)
+_PART: Final = re.compile(
+    r"(memory(\.max|-ratio)?|mem|cores?|percentage|tiles|monitoring)$", re.IGNORECASE
+)
 
 
 class _Table:
@@ -120,11 +125,21 @@ def is_companion(name: str) -> bool:
 @lru_cache(maxsize=1024)
 def is_device(name: str) -> bool:
     """Return whether a resource counts accelerators: by its row, or by its own word for one."""
-    if _TABLE.counted.fullmatch(name) is not None:
-        return not is_companion(name)
-    if is_companion(name) or NETWORK.fullmatch(name) or _PART.search(name):
+    if is_part(name):
         return False
-    return _SPOKEN.search(name) is not None
+    if _TABLE.counted.fullmatch(name) is not None:
+        return True
+    return NETWORK.fullmatch(name) is None and _SPOKEN.search(name) is not None
+
+
+def is_part(name: str) -> bool:
+    """Return whether a resource is the memory, the cores or a share of devices, not their number.
+
+    Other than companions, those in no row may well be listed by nodes alone, without a device.
+    """
+    if is_companion(name):
+        return True
+    return _PART.search(name) is not None and _TABLE.counted.fullmatch(name) is None
 
 
 def marked_devices(mark: str) -> dict[str, int]:

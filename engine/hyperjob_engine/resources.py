@@ -18,6 +18,7 @@ from hyperjob_engine.devices import (
     NETWORK,
     is_companion,
     is_device,
+    is_part,
     marked_devices,
     multiplier,
 )
@@ -144,12 +145,25 @@ def is_counted(name: str) -> bool:
 def accelerator_of(demand: Resources) -> str | None:
     """Return the name of a demand's accelerator, else of its largest extended resource.
 
-    The memory or the cores of a shared device, and network interfaces, are no accelerators.
+    The memory or the cores of a shared device count only without any other. Network interfaces
+    are no accelerators.
     """
-    extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
+    extended = [
+        name
+        for name, amount in demand.items()
+        if is_extended(name) and amount > 0 and NETWORK.fullmatch(name) is None
+    ]
     known = [name for name in extended if is_device(name)]
-    extended = [name for name in extended if not is_companion(name)] or extended
+    extended = [name for name in extended if not is_part(name)] or extended
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
+
+
+def devices_in(request: Resources) -> int:
+    """Return how many accelerators one pod has; a part of a device alone is of one device."""
+    name = accelerator_of(request)
+    if name is None:
+        return 0
+    return 1 if is_part(name) else request[name] // NANO
 
 
 def measure_of(demand: Resources) -> str:

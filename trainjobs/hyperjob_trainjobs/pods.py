@@ -19,8 +19,8 @@ from hyperjob_core.api.trainer import (
     REPLICATED_JOB_NAME,
 )
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
-from hyperjob_engine.devices import is_device
-from hyperjob_engine.resources import accelerator_of, parse_resources
+from hyperjob_engine.devices import is_device, is_part
+from hyperjob_engine.resources import accelerator_of, devices_in, parse_resources
 
 
 def upserted(items: list[Object], more: list[Object]) -> list[Object]:
@@ -216,8 +216,8 @@ def _processes_per_node(training: Training, job: Object) -> str:
     requests = parse_resources(at(resources, "requests"))
     limits = parse_resources(at(resources, "limits"))
     device = accelerator_of(limits | requests)
-    if device is not None and is_device(device):
-        number = (limits | requests)[device] // NANO
+    if device is not None and (is_device(device) or is_part(device)):
+        number = devices_in(limits | requests)
         return "auto" if device.endswith("/gpu") else str(max(1, number))
     cpu = requests.get("cpu") or limits.get("cpu", 0)
     return str(max(1, -(-cpu // NANO)))
@@ -385,4 +385,4 @@ def _slots(given: Object, trainer: Object, jobs: tuple[Object, ...]) -> int:
     resources = merged(next(iter(found), {}), own)
     amounts = parse_resources(resources.get("limits")) | parse_resources(resources.get("requests"))
     device = accelerator_of(amounts)
-    return max(1, amounts[device] // NANO) if device is not None and is_device(device) else 1
+    return max(1, devices_in(amounts)) if device is not None and is_device(device) else 1

@@ -12,6 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import count, integer, mapping, objects
+from hyperjob_engine.devices import is_part
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.request import PodGroup, in_one_domain, partitioned, tier_of
@@ -235,6 +236,13 @@ def _size(template: Object, accelerator: str | None, scaled: tuple[int, int] | N
     return _SIZES.of((id(template), accelerator, scaled), template, size)
 
 
+def _number(tasks: list[Object], sums: Resources, measure: str, counted: str | None) -> int:
+    """Return the accelerators of all pods: a pod with parts of devices alone has one device."""
+    if counted is not None or not is_part(measure):
+        return sums.get(measure, 0) // NANO
+    return sum(count(task.get("replicas")) for task in tasks if _with_pod(task).get(measure))
+
+
 def _measured(template: Object, accelerator: str | None) -> Size:
     # The accelerators of a split are a whole: each sub-job has its exact share of them.
     groups = pod_groups(template, all_pods=accelerator is not None)
@@ -246,7 +254,7 @@ def _measured(template: Object, accelerator: str | None) -> Size:
         template=template,
         demand=demand,
         everything=demand if everything == demand else everything,
-        accelerators=None if measure is None else everything.get(measure, 0) // NANO,
+        accelerators=None if measure is None else _number(tasks, everything, measure, accelerator),
         pods=sum(count(task.get("replicas")) for task in tasks),
         pod_groups=groups,
     )

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.plugins.world import (
     PluginContext,
     TaskPods,
@@ -19,7 +18,7 @@ from hyperjob_engine.plugins.world import (
     from_field,
     variable,
 )
-from hyperjob_engine.resources import accelerator_of, pod_request
+from hyperjob_engine.resources import devices_in, pod_request
 
 PORT: Final = 29400
 TIMEOUT_SECONDS: Final = 900
@@ -70,9 +69,7 @@ def _agents(world: World, chosen: frozenset[str], holder: WorldSubJob) -> str:
 def _process_variables(place: PluginContext, container: Object) -> Sequence[Object]:
     """Return the option of one process per accelerator of the container, if it has any."""
     given = place.number("nproc-per-node", 0)
-    request = pod_request({"containers": [container]})
-    accelerator = accelerator_of(request)
-    number = given or (request[accelerator] // NANO if accelerator else 0)
+    number = given or devices_in(pod_request({"containers": [container]}))
     return (variable("PET_NPROC_PER_NODE", number),) if number > 0 else ()
 
 

@@ -11,9 +11,7 @@ from hyperjob_core.api.quantity import Format, Quantity
 Amounts = Counter[str]
 
 _BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
-_PART = re.compile(
-    r".*/(vgpu-(memory|cores|memory-percentage)|gpu(mem(-percentage)?|cores)|Ascend.*-(memory|core))"
-)
+_PART = re.compile(r".*/(?!neuron).*(mem(ory)?|cores?|percentage)", re.IGNORECASE)
 
 
 def parse(wire: Mapping[str, str | int | float] | None) -> Amounts:

@@ -5,13 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from hyperjob_engine.devices import add_rows, is_companion, is_device, parse_rows
+from hyperjob_engine.expansion.expand import expand
+from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.resources import (
     accelerator_of,
+    devices_in,
     fits,
     lacking,
     parse_resources,
     pod_request,
 )
+from tests.unit.engine.builders import group, hyperjob, task, template
 
 
 @pytest.mark.parametrize(
@@ -33,8 +37,16 @@ from hyperjob_engine.resources import (
         ({"ascend910c": "16"}, "ascend910c"),
         ({"example.com/npu": "1", "example.com/npu-memory": "16000"}, "example.com/npu"),
         ({"vpc.amazonaws.com/efa": "32", "aws.amazon.com/neuron": "16"}, "aws.amazon.com/neuron"),
+        ({"aws.amazon.com/neuroncore": "2"}, "aws.amazon.com/neuroncore"),
         ({"example.com/fpga": "2", "example.com/lens": "1"}, "example.com/fpga"),
         ({"volcano.sh/gpu-memory": "1024"}, "volcano.sh/gpu-memory"),
+        ({"gpu.intel.com/i915": "2", "gpu.intel.com/memory.max": "16G",
+          "gpu.intel.com/millicores": "2k", "gpu.intel.com/tiles": "4"}, "gpu.intel.com/i915"),
+        ({"enflame.com/drs-gcu": "1", "enflame.com/gcu-core": "30"}, "enflame.com/drs-gcu"),
+        ({"cambricon.com/mlunum": "1", "cambricon.com/mlumem": "10240"}, "cambricon.com/mlunum"),
+        ({"networking.gke.io.networks/gpu-nic0": "1", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
+        ({"example.com/h100": "1", "rdma/hca_a": "8"}, "example.com/h100"),
+        ({"cpu": "4", "rdma/hca_a": "100"}, None),
         ({"cpu": "4", "memory": "1Gi"}, None),
     ],
 )  # fmt: skip
@@ -42,6 +54,29 @@ def test_an_accelerator_is_what_is_counted_and_not_what_has_the_largest_number(
     amounts: dict[str, str], accelerator: str | None
 ) -> None:
     assert accelerator_of(parse_resources(amounts)) == accelerator
+
+
+@pytest.mark.parametrize(
+    ("limits", "number"),
+    [
+        ({"aliyun.com/gpu-mem": 24}, 1),
+        ({"tencent.com/vcuda-core": 50, "tencent.com/vcuda-memory": 30}, 1),
+        ({"volcano.sh/gpu-memory": 1024}, 1),
+        ({"huawei.com/npu-core": 8}, 1),
+        ({"aliyun.com/gpu-mem": 24, "aliyun.com/gpu-count": 2}, 2),
+        ({"aws.amazon.com/neuroncore": 2}, 2),
+        ({"rdma/hca_a": 100}, None),
+    ],
+)
+def test_a_pod_with_the_memory_or_cores_of_a_device_alone_has_one_device(
+    limits: dict[str, int], number: int | None
+) -> None:
+    worker = task(replicas=3, gpus=0)
+    worker["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
+    job = parse_hyperjob(hyperjob(group(replicas=1, templateSpec=template(worker))))
+    (size,) = expand(job)[0].sizes
+    assert size.accelerators == (number and 3 * number)
+    assert devices_in(pod_request(worker["template"]["spec"])) == (number or 0)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def test_every_node_has_the_rank_and_the_variables_that_trainer_gives_it() -> No
         ({"resourcesPerNode": {"limits": {"cpu": "2"}}}, "2"),
         ({"resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": 4}}}, "auto"),
         ({"resourcesPerNode": {"limits": {"nvidia.com/mig-3g.20gb": 2, "cpu": 16}}}, "2"),
+        ({"resourcesPerNode": {"limits": {"aliyun.com/gpu-mem": 24, "cpu": 16}}}, "1"),
+        ({"resourcesPerNode": {"limits": {"rdma/hca_a": 100, "cpu": 4}}}, "4"),
     ],
 )
 def test_torchrun_starts_as_many_processes_as_trainer_would(
