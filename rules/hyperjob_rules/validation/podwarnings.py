@@ -13,6 +13,7 @@ from typing import Final
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import least_of, parse_amount
+from hyperjob_rules.validation.policies import ANY
 from hyperjob_rules.validation.rules import Report, rule
 
 NODE_SELECTOR: Final = rule("X21.node-selector")
@@ -242,6 +243,10 @@ def _is_fraction(amount: str | int) -> bool:
 
 ALWAYS: Final = rule("X20.always")
 NEVER_FAILS: Final = rule("X20.never-fails")
+NEVER_RESTARTS: Final = rule("X20.never-restarts")
+NO_TIMEOUT: Final = rule("X20.no-timeout")
+ALSO_AT_END: Final = rule("X20.also-at-the-end")
+OTHER_CODES: Final = rule("X20.other-codes")
 NEVER_COMPLETES: Final = rule("X20.never-completes")
 GATED: Final = rule("X20.scheduling-gates")
 NODE_NAME: Final = rule("X20.node-name")
@@ -300,23 +305,32 @@ def warn_of_task(task: Object, path: Path, report: Report) -> None:
 def warn_of_policies(
     policies: list[Object], tasks: list[Object], path: Path, report: Report
 ) -> None:
-    """Warn of the policies for ended pods, if the restartPolicy of all these tasks prevents them.
+    """Warn of policies that never apply to these tasks, or at other times than they seem to.
 
     A task without a restartPolicy has a warning of its own.
     """
-    found = {_restart_policy(task) for task in tasks}
-    if not found or not found <= {"Always", "OnFailure"}:
-        return
+    pods: list[Object] = [(task.get("template") or {}).get("spec") or {} for task in tasks]
+    found = {str(pod.get("restartPolicy") or "") for pod in pods}
+    names = [sorted(str(each.get("name")) for each in pod.get("containers") or ()) for pod in pods]
+    several = next((each for each in names if len(each) > 1), None)
     for index, policy in enumerate(policies):
-        field = "exitCode" if policy.get("exitCode") else "event"
+        at, code = path.index(index), policy.get("exitCode")
         events = {policy.get("event"), *(policy.get("events") or ())} - {None}
-        if policy.get("exitCode") or (events and events <= {"PodFailed", "TaskFailed"}):
-            at = path.index(index).child(field if policy.get(field) else "events")
-            report.warn(NEVER_FAILS, at, policy="/".join(sorted(found)))
-        elif found == {"Always"} and events == {"TaskCompleted"}:
-            report.warn(NEVER_COMPLETES, path.index(index).child(field))
+        field = at.child("exitCode" if code else "event" if policy.get("event") else "events")
+        if (code or events == {"PodFailed"}) and found and found <= {"Always", "OnFailure"}:
+            report.warn(NEVER_FAILS, field, policy="/".join(sorted(found)))
+        elif code and several:
+            report.warn(OTHER_CODES, field, name=several[0])
+        elif events == {"TaskFailed"} and found == {"Never"} and not any(map(_has_sidecar, pods)):
+            report.warn(NEVER_RESTARTS, field)
+        elif events == {"TaskCompleted"} and found == {"Always"}:
+            report.warn(NEVER_COMPLETES, field)
+        elif events == {ANY} and found != {"Always"} and policy.get("action") != "CompleteJob":
+            report.warn(ALSO_AT_END, field, action=policy.get("action"))
+        if "PodPending" in events and not policy.get("timeout"):
+            report.warn(NO_TIMEOUT, at.child("timeout"))
 
 
-def _restart_policy(task: Object) -> str:
-    spec = (task.get("template") or {}).get("spec") or {}
-    return str(spec.get("restartPolicy") or "")
+def _has_sidecar(pod: Object) -> bool:
+    containers = pod.get("initContainers") or ()
+    return any(each.get("restartPolicy") == "Always" for each in containers)

@@ -13,7 +13,7 @@ from hyperjob_core.kube.resources import CORE_EVENTS, VCJOBS, key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of, together
 from hyperjob_sandbox.member import jobpods, jobstate
-from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys
+from hyperjob_sandbox.member.caches import BY_JOB, ENDED, MemberCaches, job_keys
 from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
 from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, phase_of
 
@@ -56,6 +56,8 @@ class JobController:
             self._killed.discard(pod["metadata"]["uid"])
             return [Happening("PodEvicted", task, version=version)] if evicted else []
         phase = phase_of(new)
+        if phase not in ENDED and jobstate.task_failed(job, self._pods(job), task):
+            return [Happening("TaskFailed", task, version=version)]
         if old is None or phase == phase_of(old):
             return []
         if phase == "Failed":

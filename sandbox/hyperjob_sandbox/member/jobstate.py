@@ -111,6 +111,20 @@ def step(
     return _sync(job, pods, now=now) if admitted else Step()
 
 
+def task_failed(job: Object, pods: Iterable[Object], task: str) -> bool:
+    """Tell whether containers of a task's living pods were started again as often as it allows."""
+    living = [pod for pod in pods if task_of(pod) == task and phase_of(pod) not in ENDED]
+    statuses = [pod.get("status") or {} for pod in living]
+    again = sum(
+        each.get("restartCount") or 0
+        for status in statuses
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(kind) or ()
+    )
+    most = [each.get("maxRetry") or 3 for each in job["spec"]["tasks"] if each["name"] == task]
+    return any(0 < each <= again for each in most)
+
+
 def task_completed(job: Object, pods: Iterable[Object], task: str) -> bool:
     """Tell whether every pod of a task has succeeded."""
     done = sum(1 for pod in pods if task_of(pod) == task and phase_of(pod) == "Succeeded")

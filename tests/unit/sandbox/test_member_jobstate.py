@@ -252,3 +252,31 @@ def test_exit_codes_and_old_versions():
     assert ask("PodFailed", exit_code=1) == "TerminateJob"
     assert ask("TaskCompleted") == "RestartJob", "a task restarts with the whole vcjob"
     assert action_for(job, Happening("PodFailed", version=0)) == "SyncJob"
+
+
+@pytest.mark.parametrize(
+    ("most", "phase", "starts", "failed"),
+    [
+        (None, "Running", 2, False),
+        (None, "Running", 3, True),
+        (5, "Pending", 4, False),
+        (5, "Pending", 5, True),
+        (-1, "Running", 99, False),
+        (None, "Failed", 99, False),
+    ],
+)
+def test_a_task_fails_by_as_many_starts_of_its_living_containers_as_it_allows(
+    most, phase, starts, failed
+):
+    member = Member(RECORDED["pytorch"]["job"])
+    member.settle()
+    for task in member.job["spec"]["tasks"]:
+        task["maxRetry"] = most
+    member.set(phase)
+    for pod in member.pods.values():
+        pod["status"]["containerStatuses"] = [{"name": "main", "restartCount": 0}]
+    worker = next(name for name in member.pods if "worker" in name)
+    member.pods[worker]["status"]["containerStatuses"][0]["restartCount"] = starts
+    pods = list(member.pods.values())
+    assert jobstate.task_failed(member.job, pods, "worker") is failed
+    assert not jobstate.task_failed(member.job, pods, "master")
