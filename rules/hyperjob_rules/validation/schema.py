@@ -106,6 +106,8 @@ def of_type(value: object, expected: str, node: Object) -> str:
             return f"write {value} without quotes"
         case "string", bool():
             return _BOOLEAN[value]
+        case "string", int() | float() if node.get("format") == "duration":
+            return f"write a number and a unit, as {json.dumps(value)}s"
         case "string", int() | float():
             return f'quote the number: "{json.dumps(value)}"'
         case "array", str() if value and len(value) <= _LONGEST:

@@ -93,7 +93,7 @@ def to_refusals(path: Path, detail: ErrorDetails) -> list[Violation]:
         case "extra_forbidden":
             near = nearest_field(location)
             found = UNKNOWN.at(path, hint=suggestion(near))
-            remedy = schema.of_unknown(str(location[-1])) or (f"write {near}" if near else "")
+            remedy = f"write {near}" if near else schema.of_unknown(str(location[-1]))
             return [Violation(UNKNOWN, replace(found, remedy=remedy))]
         case "literal_error":
             known = tuple(schema_at(hyperjob_schema(), location)["enum"])

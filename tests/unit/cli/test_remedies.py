@@ -42,6 +42,8 @@ MISTAKES = [
     ("task", "dependsOn: [other]", "write a map with some of the fields name, iteration"),
     ("job", "plugins: [svc]", "write a map, such as {svc: []}"),
     ("job", "queue: My_Queue", "use my-queue"),
+    ("job", "runningEstimate: 60", "write a number and a unit, as 60s"),
+    ("job", "policies: [{exitCodes: [3], action: AbortJob}]", "write exitCode"),
     ("group", "clusterNames: gpu-east", 'write a list: ["gpu-east"]'),
     ("group", "clusterNames: [GPU-East]", "use gpu-east"),
     ("group", "clusterPolicy: required", "write Required"),
