@@ -251,7 +251,8 @@ def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room
             return block.trouble.text if block is not None and block.trouble is not None else ""
         case WaitCode.LIMIT | WaitCode.LIMIT_OF_GANG:
             limit = block.limit if block is not None else None
-            return _limit_text(limit, of_gang=code is WaitCode.LIMIT_OF_GANG)
+            beyond = any(part.request.everything for part in waiting.parts)
+            return _limit_text(limit, of_gang=code is WaitCode.LIMIT_OF_GANG, beyond=beyond)
         case WaitCode.GUARANTEE:
             resource = block.resource if block is not None else ""
             return f"the {resource} that is free is guaranteed to other queues"
@@ -269,17 +270,19 @@ def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room
             assert_never(code)
 
 
-def _limit_text(limit: Limit | None, *, of_gang: bool) -> str:
+def _limit_text(limit: Limit | None, *, of_gang: bool, beyond: bool) -> str:
     """Return which capability of a queue is too small.
 
-    `of_gang`: for the sub-jobs that must start together, also with an unused queue.
+    `of_gang`: for the sub-jobs that must start together, also with an unused queue. `beyond`: there
+    are pods beyond the `minAvailable` of a vcjob, which count too.
     """
     if limit is None:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
     than = f"more than queue {limit.queue} may ever use: its capability is {most}"
     if not limit.ever:
-        return f"needs {amount_text(limit.resource, limit.asked)}, {than}"
+        counts = ", and pods beyond minAvailable count" if beyond else ""
+        return f"needs {amount_text(limit.resource, limit.asked)}, {than}{counts}"
     if of_gang:
         return f"the sub-jobs that must start together need {than}"
     used = amount_only(limit.resource, limit.used)

@@ -70,7 +70,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
             queue("default", gpus=12),
         ),
         {"small"},
-        {"large": "needs 16 nvidia.com/gpu, more than queue default may ever use"},
+        {"large": "its capability is 12 nvidia.com/gpu, and pods beyond minAvailable count"},
     ),
     "without a capability the pods beyond minAvailable count when they run": (
         world([unit("one", 2, everything=64), unit("two", 2, age=1, everything=64)]),
