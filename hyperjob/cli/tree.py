@@ -169,8 +169,8 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
     group = summary.group(name)
-    if group is not None and group.bounds:
-        head.append(f"  of {group.bounds}")
+    if group is not None and group.size_text:
+        head.append(f"  {group.size_text}")
     elif group is not None and group.alternative is not None:
         head.append(f"  alternative {group.alternative.name}")
     reasons = once([_remark(job) for job in jobs])

@@ -11,7 +11,13 @@ from hyperjob.client.training import training_of
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
-from hyperjob_core.api.overlay import number_of, sizes_of, taken, with_alternative
+from hyperjob_core.api.overlay import (
+    number_of,
+    sizes_of,
+    taken,
+    wanted_of,
+    with_alternative,
+)
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import AlternativeStatus, ExpectedStart, JobStatus, MeasuredSpeed
@@ -29,7 +35,8 @@ class Group:
 
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
     also before the controller has made any. `alternative` is what the status has of its choice:
-    of a number within `bounds`, if it has these, of `units`: sub-jobs or accelerators.
+    of a number within `bounds`, if it has these, of `units`: sub-jobs or accelerators. It would
+    like `wanted` of them.
     """
 
     name: str
@@ -43,6 +50,15 @@ class Group:
     alternative: AlternativeStatus | None = None
     bounds: str = ""
     units: str = "sub-jobs"
+    wanted: int = 0
+
+    @property
+    def size_text(self) -> str:
+        """Return with which size it runs, and with which it could; empty without bounds."""
+        if not self.bounds or self.alternative is None:
+            return ""
+        runs = "runs with" if self.pods.get("running") else "takes"
+        return f"{runs} {self.alternative.name} of {self.wanted} {self.units}, {self.bounds}"
 
     @property
     def choice(self) -> str:
@@ -246,6 +262,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 alternative=alternative,
                 bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(written)) else "",
                 units="sub-jobs" if number_of(written)[0] is written else "accelerators",
+                wanted=wanted_of(written),
             )
         )
     return tuple(result)

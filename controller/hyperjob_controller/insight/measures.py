@@ -23,13 +23,15 @@ from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory import Memory
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import sizes_of, taken, wanted_of
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, count, objects, string, timestamp
+from hyperjob_core.api.wire import at, count, mapping, natural, objects, string, timestamp
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.renewals import LONGEST, parse
 from hyperjob_core.registry import REGISTRY, filled
 from hyperjob_core.telemetry.endpoints import Handler
+from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
 from hyperjob_engine.queueing.confirm import IMPLICIT
@@ -39,10 +41,13 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
 
+_RUNS: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+_SIZES: Final = ("below", "wanted", "beyond")
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 
 _NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.NO_MATCHING_NODE)
 
+_CHANGES: Final = frozenset({Chosen.GREW, Chosen.SPARED, Chosen.LEFT})
 _BUCKETS: Final = (1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 10800, 43200, 86400)
 _QUEUE_WAIT: Final = Histogram(
     "hyperjob_queue_wait_seconds",
@@ -80,12 +85,20 @@ _REFUSALS: Final = Counter(
     ("reason",),
     registry=REGISTRY,
 )
+_RESIZED: Final = Counter(
+    "hyperjob_resized_total",
+    "Changes of the size of a HyperJob that has had room, by reason: it grew (Grew), made way"
+    " (MadeWay), or goes on with what a restart left (LargestThatIsLeft)",
+    ("reason",),
+    registry=REGISTRY,
+)
 # An alert needs a series before its first count.
 for _family, _values in (
     (_QUEUE_WAIT, ("default",)),
     (_GANG_WAIT, ("opened", "gave_back")),
     (_PLACEMENTS, ("placed", "no_room")),
     (_FINISHED, (Phase.COMPLETED, Phase.FAILED)),
+    (_RESIZED, sorted(_CHANGES)),
     (_REFUSALS, ("BadRequest", "Forbidden", "Invalid", "NotFound")),
 ):
     for _value in _values:
@@ -101,6 +114,7 @@ class StatusChange:
     restarts: int = 0
     attempts: int = 0
     finished: str = ""
+    resized: str = ""
 
 
 def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange:
@@ -114,6 +128,8 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange
         count(job.get("attempt")) - earlier.get(job.get("name"), 0)
         for job in objects(new.get("jobs"))
     )
+    had = taken(old)
+    sizes = [each for name, each in taken(new).items() if each.name != had.get(name, each).name]
     ended = phase != before and phase in set(Phase) and Phase(phase).is_terminal
     return StatusChange(
         queue_wait=_since(hyperjob.created, now) if started else None,
@@ -121,6 +137,7 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange
         restarts=max(0, count(new.get("restarts")) - count(old.get("restarts"))),
         attempts=sum(max(0, more) for more in attempts),
         finished=phase if ended else "",
+        resized=next((each.reason for each in sizes if each.reason in _CHANGES), ""),
     )
 
 
@@ -145,6 +162,7 @@ class Meter:
     def __init__(self) -> None:
         self.phases: Numbers[str] = Numbers({str(phase): 0 for phase in Phase})
         self.job_phases: Numbers[str] = Numbers()
+        self.sizes: Numbers[str] = Numbers(dict.fromkeys(_SIZES, 0))
         self.reporting = 0
 
     def placed(self, decided: Plan) -> None:
@@ -168,6 +186,8 @@ class Meter:
             _GANG_WAIT.labels("gave_back").observe(change.given_back_after)
         _RESTARTS.inc(change.restarts)
         _ATTEMPTS.inc(change.attempts)
+        if change.resized:
+            _RESIZED.labels(change.resized).inc()
         if change.finished:
             _FINISHED.labels(change.finished).inc()
 
@@ -186,6 +206,23 @@ class Meter:
         if before[1] != phases[1]:
             self.job_phases.subtract(before[1])
             self.job_phases.update(phases[1])
+        self.sizes.subtract(_sizes(old))
+        self.sizes.update(_sizes(after))
+
+
+def _sizes(hyperjob: Object | None) -> list[str]:
+    """Return how the size of a HyperJob that runs compares with its wish."""
+    status = mapping(at(hyperjob, "status"))
+    if not status.get("alternatives") or at(status, "state", "phase") not in _RUNS:
+        return []
+    jobs = objects(at(hyperjob, "spec", "replicatedJobs"))
+    open_ = {string(job.get("name")): wanted_of(job) for job in jobs if sizes_of(job)}
+    chosen = ((open_.get(name), natural(each.name)) for name, each in taken(status).items())
+    return [
+        _SIZES[(size > wanted) - (size < wanted) + 1]
+        for wanted, size in chosen
+        if wanted is not None and size is not None
+    ]
 
 
 def _phases(hyperjob: Object | None) -> tuple[list[str], list[str]]:
@@ -291,6 +328,11 @@ class Scrape(Collector):
         ):
             family = Gauge(name, f"{kind} by phase", labels=("phase",))
             yield filled(family, (((phase,), number) for phase, number in phases.items()))
+        text = (
+            "Running HyperJobs with bounds of their size, compared with the size that they ask for"
+        )
+        family = Gauge("hyperjob_elastic_hyperjobs", text, labels=("size",))
+        yield filled(family, (((size,), number) for size, number in self._meter.sizes.items()))
         yield from queue_metrics(self._queues())
         yield from self._devices(self._now())
 

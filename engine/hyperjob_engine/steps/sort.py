@@ -82,7 +82,7 @@ def _complete(draft: Draft, sub_job: SubJob, child: Child, job: Job) -> None:
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
     """Return whether a running sub-job waits for its queue to admit its growth.
 
-    It says so unless its cluster has a trouble, which is worse.
+    The trouble of its cluster, if any, is the message instead.
     """
     verdict = draft.observed.verdict
     if verdict is None or growth(draft.observed, sub_job, child) is None:

@@ -131,14 +131,16 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
     assert group.choice == "npu: it had room"
 
 
-def test_the_tree_has_the_number_of_sub_jobs_beside_its_bounds() -> None:
+def test_the_tree_has_the_size_beside_its_bounds() -> None:
     obj = hyperjob(
         "Running",
         sub_job(phase="Running", accelerators=8),
         alternatives=[{"replicatedJob": "trainer", "name": "1"}],
+        replicatedJobsStatus=[{"name": "trainer", "running": 1}],
     )
-    obj["spec"]["replicatedJobs"][0] |= {"replicas": 4, "minReplicas": 1}
-    assert plain(tree.tree_lines(read(obj), {}, {}))[1] == "└─ trainer  1 sub-job  of 1 to 4"
+    obj["spec"]["replicatedJobs"][0] |= {"replicas": 3, "minReplicas": 1, "maxReplicas": 4}
+    said = "└─ trainer  1 sub-job  runs with 1 of 3 sub-jobs, 1 to 4"
+    assert plain(tree.tree_lines(read(obj), {}, {}))[1] == said
     (group,) = read(obj).groups
     assert group.whole == group.size, "what runs, not what it asks for"
     ran = [{"alternatives": f"trainer={size}", "milliseconds": 9000} for size in (1, 4)]

@@ -19,9 +19,10 @@ from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import parse_resources
 from tests.support.counts import Counts, value
-from tests.unit.engine.builders import GPU, NOW, cluster, hyperjob, observed
+from tests.unit.engine.builders import GPU, NOW, cluster, group, hyperjob, observed
 
 Object = dict[str, Any]
+SIZES = ("below", "wanted", "beyond")
 GATE = OpenGate(
     name="hj-trainer-0",
     binding="hj-trainer-0-job",
@@ -44,6 +45,12 @@ def entry(index: int, phase: str, attempt: int = 0, since: str = "") -> Object:
 
 def state(phase: str, **fields: Any) -> Object:
     return {"state": {"phase": phase}, **fields}
+
+
+def sized(number: int, reason: str = "Grew") -> list[Object]:
+    return [
+        {"replicatedJob": "trainer", "name": str(number), "reason": reason, "message": "it has"}
+    ]
 
 
 CHANGES: dict[str, tuple[Object, Object, StatusChange]] = {
@@ -88,6 +95,16 @@ CHANGES: dict[str, tuple[Object, Object, StatusChange]] = {
         state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed", 3)]),
         state("Restarting", startTime="x", restarts=1, jobs=[entry(0, "Unplaced", 4)]),
         StatusChange(attempts=1),
+    ),
+    "grew": (
+        state("Running", startTime="x", alternatives=sized(2, "LargestWithRoom")),
+        state("Restarting", startTime="x", alternatives=sized(4, "Grew")),
+        StatusChange(resized="Grew"),
+    ),
+    "has another alternative": (
+        state("Queued", alternatives=sized(2, "Wanted")),
+        state("Queued", alternatives=sized(4, "LargestWithRoom")),
+        StatusChange(),
     ),
     "gave back, 35 s after its first was admitted": (
         state(
@@ -151,6 +168,25 @@ def test_phases_are_followed_through_a_life() -> None:
     assert value(scrape(meter), "hyperjob_jobs", phase="Running") == 0
 
 
+def test_sizes_are_compared_with_those_that_running_hyperjobs_would_like() -> None:
+    meter = Meter()
+    split = {"mode": "auto", "accelerators": 4, "minAccelerators": 1, "acceleratorType": GPU}
+    for bounds in ({"replicas": 4, "maxReplicas": 8}, {"splitPolicy": split}):
+        before = None
+        for number, size in ((2, "below"), (4, "wanted"), (8, "beyond"), (1, "below")):
+            made = hyperjob(group() | bounds, status=state("Running", alternatives=sized(number)))
+            meter.seen(EventType.MODIFIED, before, made)
+            own = {
+                each: value(scrape(meter), "hyperjob_elastic_hyperjobs", size=each)
+                for each in SIZES
+            }
+            assert own == {**dict.fromkeys(SIZES, 0), size: 1}
+            before = made
+        meter.seen(EventType.DELETED, before, None)
+        meter.seen(EventType.ADDED, None, hyperjob(status=state("Queued", alternatives=sized(1))))
+    assert value(scrape(meter), "hyperjob_elastic_hyperjobs", size="below") == 0
+
+
 def test_what_was_written_and_done_arrives_in_the_series() -> None:
     counts, meter = Counts(), Meter()
     for old, new, _ in CHANGES.values():
@@ -163,6 +199,7 @@ def test_what_was_written_and_done_arrives_in_the_series() -> None:
     assert counts("hyperjob_gang_wait_seconds_count", outcome="opened") == 1
     assert counts("hyperjob_restarts_total") == 1
     assert counts("hyperjob_job_attempts_total") == 3
+    assert counts("hyperjob_resized_total", reason="Grew") == 1
     assert counts("hyperjob_finished_total", phase="Failed") == 1
     assert counts("hyperjob_finished_total", phase="Completed") == 1
     assert counts("hyperjob_placement_attempts_total", result="no_room") == 1

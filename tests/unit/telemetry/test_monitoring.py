@@ -213,6 +213,7 @@ def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a
         "mode",
         "account",
         "page",
+        "size",
     }
     assert used <= harmless
     named = {family.name for family in families() if "name" in family.labels}
