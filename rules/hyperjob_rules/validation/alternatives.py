@@ -28,24 +28,16 @@ from hyperjob_core.api.overlay import (
 )
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_rules.validation.rules import (
-    INVALID,
     EnoughError,
     Report,
     RuleWarning,
     Violation,
-    declare,
     rule,
 )
 from hyperjob_rules.validation.split import is_elastic
 
 NAME_TWICE: Final = rule("X22.name-twice")
-TOO_MANY = declare(
-    "X22.too-many",
-    INVALID,
-    f"must be at most {MAX_COMBINATIONS} combinations of the alternatives of all replicatedJobs",
-    "the queue tries each combination of alternatives, and these are too many",
-    "give fewer replicatedJobs alternatives",
-)
+TOO_MANY: Final = rule("X22.too-many", most=MAX_COMBINATIONS)
 NO_TASK: Final = rule("X22.task")
 NO_CONTAINER: Final = rule("X22.container")
 TOO_FEW: Final = rule("X23.too-few")

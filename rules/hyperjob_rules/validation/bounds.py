@@ -20,32 +20,14 @@ from hyperjob_core.api.limits import (
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount
-from hyperjob_rules.validation.rules import INVALID, TOO_LONG, TOO_MANY, Report, declare, rule
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 
-TASKS = declare(
-    "X6.too-many-tasks",
-    TOO_MANY,
-    f"must have at most {MAX_ALL_TASKS} items",
-    "all templates together have more tasks than one review can judge in its time",
-    "make several HyperJobs",
-)
-BYTES = declare(
-    "X6.too-large",
-    TOO_LONG,
-    f"may not be more than {MAX_SPEC_BYTES} bytes",
-    "the spec, or the metadata, is larger than etcd's default limit for a whole object",
-    "make several HyperJobs, or move long texts to ConfigMaps",
-)
+TASKS: Final = rule("X6.too-many-tasks", most=MAX_ALL_TASKS)
+BYTES: Final = rule("X6.too-large", most=MAX_SPEC_BYTES)
 
 
-KEYS = declare(
-    "X6.too-many-keys",
-    TOO_MANY,
-    f"must have at most {MAX_METADATA_KEYS} items",
-    "an object has more labels or annotations than one review can judge in its time",
-    "move labels and annotations that no selector needs to a ConfigMap",
-)
+KEYS: Final = rule("X6.too-many-keys", most=MAX_METADATA_KEYS)
 
 
 def validate_size(raw: Object, report: Report, *, at_most: int | None = None) -> bool:
@@ -76,21 +58,8 @@ def bytes_of(part: object) -> int:
         return 0  # nested too deep, or invalid text: the shape errors are enough
 
 
-COPIES = declare(
-    "X19.copies",
-    TOO_LONG,
-    f"may not be more than {MAX_ALL_BYTES} bytes in all sub-jobs together: {{count}} sub-jobs of"
-    " {each} bytes are {total} bytes",
-    "every sub-job has a copy of its template in etcd, and all copies together are too large",
-    "make fewer and larger sub-jobs, set maxDomains, or move long texts to ConfigMaps",
-)
-SUM = declare(
-    "X19.sum",
-    INVALID,
-    f"must be at most {MAX // NANO} {{name}} in all pods together",
-    "the pods of a HyperJob request more together than Kubernetes counts",
-    "request what the pods use",
-)
+COPIES: Final = rule("X19.copies", most=MAX_ALL_BYTES)
+SUM: Final = rule("X19.sum", most=MAX // NANO)
 GRACE: Final = rule("X19.grace")
 
 

@@ -12,18 +12,12 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import Quantity
-from hyperjob_rules.validation.rules import TOO_LONG, Report, declare, rule
+from hyperjob_rules.validation.rules import Report, rule
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 
 FORM: Final = rule("V8.form")
-ANNOTATIONS_TOO_LONG = declare(
-    "V8.ObjectMeta.annotations.max",
-    TOO_LONG,
-    f"may not be more than {MAX_ANNOTATIONS} bytes",
-    "the annotations together are too large",
-    "move large values to a ConfigMap",
-)
+ANNOTATIONS_TOO_LONG: Final = rule("V8.ObjectMeta.annotations.max", most=MAX_ANNOTATIONS)
 
 FormCheck = Callable[[str], list[str]]
 """A function that returns Kubernetes' error messages about a text; empty for a valid text."""

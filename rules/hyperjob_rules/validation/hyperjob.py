@@ -44,10 +44,7 @@ from hyperjob_rules.validation.lifecycle import (
 )
 from hyperjob_rules.validation.names import validate_names
 from hyperjob_rules.validation.rules import (
-    INVALID,
-    TOO_LONG,
     Report,
-    declare,
     rule,
 )
 from hyperjob_rules.validation.split import (
@@ -60,13 +57,7 @@ from hyperjob_rules.validation.split import (
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 
-TOKEN = declare(
-    "X16.token",
-    TOO_LONG,
-    f"may not be more than {MAX_TOKEN} characters before the first space",
-    "the token of a restart or move is kept in the status, and is longer than any time or name",
-    "use a short token, such as the time",
-)
+TOKEN: Final = rule("X16.token", most=MAX_TOKEN)
 
 
 def validate_requests(hyperjob: Object, report: Report, *, before: Object | None = None) -> None:
@@ -130,13 +121,7 @@ _CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpol
 
 NO_CLUSTERS: Final = rule("X8.no-clusters")
 CLUSTER_TWICE: Final = rule("X8.cluster-twice")
-CLUSTER_LENGTH = declare(
-    "X8.cluster-length",
-    INVALID,
-    f"must be no more than {MAX_CLUSTER_NAME} characters",
-    "the name is longer than that of any Karmada cluster",
-    "correct it; `kubectl get clusters` lists the names",
-)
+CLUSTER_LENGTH: Final = rule("X8.cluster-length", most=MAX_CLUSTER_NAME)
 OWN_LABEL: Final = rule("X3.own-label")
 CLAIM: Final = rule("X3.claim")
 FOREIGN: Final = rule("X3.foreign")
@@ -193,20 +178,8 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
 
 NAME_TWICE: Final = rule("X4.name-twice")
 MIN_AVAILABLE: Final = rule("X6.min-available")
-TOO_MANY_PODS = declare(
-    "X6.too-many-pods",
-    INVALID,
-    f"must be at most {MAX_PODS} pods in all sub-jobs together",
-    "the controller does not run so many pods for one HyperJob",
-    "make several HyperJobs",
-)
-TOO_MANY_JOBS = declare(
-    "X6.too-many-jobs",
-    INVALID,
-    f"must be at most {MAX_SUB_JOBS} sub-jobs in all replicatedJobs together",
-    "the status of more sub-jobs does not fit into one object",
-    "make fewer and larger sub-jobs, or several HyperJobs",
-)
+TOO_MANY_PODS: Final = rule("X6.too-many-pods", most=MAX_PODS)
+TOO_MANY_JOBS: Final = rule("X6.too-many-jobs", most=MAX_SUB_JOBS)
 
 
 def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> None:

@@ -23,9 +23,7 @@ from hyperjob_rules.validation.podwarnings import (
 )
 from hyperjob_rules.validation.policies import validate_duration, validate_policies
 from hyperjob_rules.validation.rules import (
-    FORBIDDEN,
     Report,
-    declare,
     rule,
 )
 from hyperjob_rules.validation.volumes import validate_volumes
@@ -72,13 +70,7 @@ def validate_partitions(task: Object, path: Path, report: Report) -> None:
 
 SYSTEM: Final = "system-"
 
-RESERVED = declare(
-    "V8.priority-system",
-    FORBIDDEN,
-    f"may not start with {SYSTEM!r}: Kubernetes keeps these classes for its own parts",
-    "the pods would preempt system pods, and the pods of every other tenant",
-    "use a PriorityClass that your administrator created for jobs",
-)
+RESERVED: Final = rule("V8.priority-system", system=SYSTEM)
 
 
 def validate_priority_class(name: str, path: Path, report: Report) -> None:

@@ -10,9 +10,7 @@ from hyperjob_core.api.names import task_name
 from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
 from hyperjob_rules.validation.rules import (
-    FORBIDDEN,
     Report,
-    declare,
     rule,
 )
 from hyperjob_rules.validation.split import sub_jobs
@@ -125,13 +123,7 @@ TWO_PLACES: Final = rule("L19.two-places")
 PATH_ALONE: Final = rule("L19.path-alone")
 RELATIVE: Final = rule("L19.relative")
 TAKEN: Final = rule("L19.taken")
-NAME_TAKEN = declare(
-    "L19.name-taken",
-    FORBIDDEN,
-    f'may not be "{VOLUME_NAME}": the volume of spec.checkpoint has this name',
-    "a volume of a template has the name of the volume that spec.checkpoint adds",
-    "rename the volume",
-)
+NAME_TAKEN: Final = rule("L19.name-taken", volume_name=VOLUME_NAME)
 SHORT_GRACE: Final = rule("L19.short-grace")
 NOT_TOLD: Final = rule("L19.not-told")
 NOT_KEPT: Final = rule("L19.not-kept")

@@ -17,7 +17,7 @@ from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
-from hyperjob_rules.validation.rules import INVALID, Report, declare, rule
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
 
 MAX_NAME: Final = 63
@@ -25,29 +25,9 @@ GENERATED: Final = 5
 MAX_BASE: Final = MAX_NAME - GENERATED
 
 MISSING: Final = rule("X3.missing")
-TOO_LONG = declare(
-    "X3.too-long",
-    INVALID,
-    f"must be no more than {MAX_NAME} characters: it is a label of every sub-job",
-    "the name of the HyperJob does not fit into the label by which its sub-jobs are found",
-    "shorten the name",
-)
-JOB_TOO_LONG = declare(
-    "V11.job-too-long",
-    INVALID,
-    'the name of sub-job "{name}" would have {length} characters, and may have'
-    f" {MAX_NAME}: shorten it or the HyperJob's name by {{excess}}",
-    "the names of HyperJob and replicatedJob together are too long for a vcjob",
-    "shorten one of the two by as many characters as the message says",
-)
-POD_TOO_LONG = declare(
-    "X1",
-    INVALID,
-    'the name of pod "{name}" would have {length} characters, and may have'
-    f" {MAX_NAME}: shorten it, the replicatedJob's or the HyperJob's name by {{excess}}",
-    "the names of HyperJob, replicatedJob and task together are too long for a pod",
-    "shorten one of the three by as many characters as the message says",
-)
+TOO_LONG: Final = rule("X3.too-long", most=MAX_NAME)
+JOB_TOO_LONG: Final = rule("V11.job-too-long", most=MAX_NAME)
+POD_TOO_LONG: Final = rule("X1", most=MAX_NAME)
 SERVICE: Final = rule("X2")
 SAME_PODS: Final = rule("X4.same-pods")
 

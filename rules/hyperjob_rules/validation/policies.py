@@ -9,9 +9,7 @@ from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.rules import (
-    INVALID,
     Report,
-    declare,
     rule,
 )
 
@@ -20,13 +18,7 @@ MOST_HOURS: Final = 365 * 24
 _HOUR: Final = 3600 * 10**9
 
 MALFORMED: Final = rule("V6.malformed")
-TOO_LONG = declare(
-    "V6.too-long",
-    INVALID,
-    f"must be at most {MOST_HOURS}h, a year",
-    "a length of time is longer than any training, and sums of such times leave the calendar",
-    "use a shorter one, or leave it out",
-)
+TOO_LONG: Final = rule("V6.too-long", most=MOST_HOURS)
 NEGATIVE: Final = rule("V6.negative")
 
 

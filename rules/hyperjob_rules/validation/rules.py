@@ -79,9 +79,12 @@ def declare(name: str, kind: ErrorType | None, form: str, cause: str, remedy: st
     return _RULES.setdefault(name, Rule(name, kind, form, cause, remedy))
 
 
-def rule(name: str) -> Rule:
-    """Declare the rule of an id; raises KeyError if `rules.md` has no such row."""
-    kind, form, cause, remedy = rows()[name]
+def rule(name: str, **bounds: int | str) -> Rule:
+    """Declare the rule of an id with its bounds; raises KeyError if `rules.md` has no such row."""
+    kind, *texts = rows()[name]
+    for word, bound in bounds.items():
+        texts = [text.replace(f"{{{word}}}", str(bound)) for text in texts]
+    form, cause, remedy = texts
     type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
     return declare(name, type_, form, cause, remedy)
 

@@ -22,7 +22,7 @@ from hyperjob_core.api.quantity import (
 from hyperjob_core.text import nearest
 from hyperjob_rules.validation.forms import check, parse_amount, try_parse_amount
 from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional
-from hyperjob_rules.validation.rules import INVALID, Report, Rule, declare, rule
+from hyperjob_rules.validation.rules import Report, Rule, rule
 
 MAX_PREFIX: Final = 253 - len("requests.")
 MAX_NAME: Final = 253 + 1 + 63
@@ -49,13 +49,7 @@ POD_CLAIMS: Final = rule("V8.PodSpec.resources.claims")
 POD_RESOURCE: Final = rule("V8.PodSpec.resources.enum")
 BELOW_CONTAINERS: Final = rule("V8.PodSpec.resources.requests.containers")
 
-TOO_MUCH: Final = declare(
-    "X19.amount",
-    INVALID,
-    f"must be at most {MAX // NANO}",
-    "an amount is larger than Kubernetes counts, so no cluster has it and sums with it are wrong",
-    "request what a pod uses",
-)
+TOO_MUCH: Final = rule("X19.amount", most=MAX // NANO)
 
 Amounts = dict[str, Quantity]
 
