@@ -1,6 +1,7 @@
 """Turn values into HTML, with all text and all control characters escaped."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -23,6 +24,7 @@ _SHORT: Final = {
     "intel.com/": "Intel ",
 }
 COLOURS: Final = 8
+_AGE: Final = re.compile(r"[^<>]*</time>")
 
 
 def device(name: str) -> str:
@@ -72,8 +74,9 @@ def goodput(summary: Summary) -> str:
 
 
 def mark(text: str) -> str:
-    """Return a short hash of HTML."""
-    return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
+    """Return a short hash of HTML without the ages in it, which the browser updates."""
+    still = _AGE.sub("</time>", text)
+    return hashlib.blake2b(still.encode(), digest_size=9).hexdigest()
 
 
 def _visible(value: object) -> object:

@@ -25,7 +25,7 @@ from hyperjob_core.serving.listener import (
 from hyperjob_core.telemetry.endpoints import Addresses, Checks, serve
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.measures import counted
-from hyperjob_page.pages.answers import Context, Live, pages, problem
+from hyperjob_page.pages.answers import Context, pages, problem
 from hyperjob_page.pages.one import about_one
 from hyperjob_page.render import static
 from hyperjob_page.visitor import VISITOR
@@ -139,17 +139,14 @@ _STATIC: Final[Mapping[str, str]] = {
 
 def make_app(context: Context) -> web.Application:
     """Return the aiohttp application; the caller runs `context.world`."""
-    live = Live(context)
     app = web.Application(
         client_max_size=_LARGEST_FORM, middlewares=[in_line, counted, _errors, _visited(context)]
     )
     app.add_routes([web.get(_HEALTH, _healthz(context)), web.get(_FILE, _static)])
     app.add_routes(context.access.routes())
-    app.add_routes([web.get("/live", live.handle)])
     app.add_routes(about_one(context))
     app.add_routes(pages(context))
     app.on_response_prepare.append(_add_headers)
-    app.on_shutdown.append(live.close)
     return app
 
 

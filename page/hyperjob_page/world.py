@@ -38,7 +38,6 @@ from hyperjob_page.rows import Holdings, QueueLines, Row, order_of, row_of
 from hyperjob_page.visitor import Scope
 
 _LISTINGS: Final = 64
-_TICK_SECONDS: Final = 0.25
 _QUEUES_SECONDS: Final = 5.0
 _ROW: Final = "row"
 
@@ -69,8 +68,6 @@ class LiveState:
         self._tallies: dict[str, Tally] = {}
         self._by_queue: dict[str, Counter[tuple[str, str]]] = {}
         self._listings: OrderedDict[tuple[Query, Scope], Listing] = OrderedDict()
-        self._dirty = asyncio.Event()
-        self._tick = asyncio.Event()
         self._colours: dict[str, int] = {}
         self._hyperjobs.add_handler(self._hyperjob_changed)
         self._clusters.add_handler(self._other_changed("clusters"))
@@ -88,7 +85,6 @@ class LiveState:
     async def running(self) -> AsyncIterator["LiveState"]:
         """Watch the API server for the length of the block."""
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
-        tasks.append(asyncio.create_task(self._ticking()))
         try:
             yield self
         finally:
@@ -118,10 +114,6 @@ class LiveState:
             for informer in self._informers
             if informer.last_error is not None
         ]
-
-    async def changed(self) -> None:
-        """Wait for the next change of any object; concurrent changes count as one."""
-        await self._tick.wait()
 
     def version(self, *topics: str) -> tuple[int, ...]:
         """Return a value that changes with each topic."""
@@ -258,7 +250,6 @@ class LiveState:
         for listing in self._listings.values():
             listing.change(before, after)
         self.versions["hyperjobs"] += 1
-        self._dirty.set()
 
     def _classes_changed(self, *_: object) -> None:
         """Order all queues again: a PriorityClass may have another value."""
@@ -267,7 +258,6 @@ class LiveState:
             self.lines.change(key, row)
         self._listings.clear()
         self.versions["hyperjobs"] += 1
-        self._dirty.set()
 
     def _forget_colours(self, kind: EventType, *_: object) -> None:
         """Let `colour` number the Queues again after one was created or deleted."""
@@ -276,22 +266,12 @@ class LiveState:
             self.versions["colours"] += 1
 
     def _other_changed(self, topic: str) -> Callable[..., None]:
-        """Return the handler that counts a change of a topic, and wakes the waiting requests."""
+        """Return the handler that counts a change of a topic."""
 
         def changed(*_: object) -> None:
             self.versions[topic] += 1
-            self._dirty.set()
 
         return changed
-
-    async def _ticking(self) -> None:
-        """Wake the requests that wait for changes, at most a few times a second."""
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            tick, self._tick = self._tick, asyncio.Event()
-            tick.set()
-            await asyncio.sleep(_TICK_SECONDS)
 
 
 def _counted(row: Row) -> Counter[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """The web page over HTTP, against an API server and a member behind it."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -78,33 +77,18 @@ def inline(html: str) -> list[str]:
     return found
 
 
-async def test_logs_are_searched_and_downloaded_in_the_order_of_time(ui: Ui) -> None:
-    whole = await ui.get(f"{ONE}/logs/download")
-    assert whole.status == 200
-    assert whole.headers["Content-Disposition"] == 'attachment; filename="llm.log"'
-    lines = [line for line in whole.html.splitlines() if not line.startswith("#")]
-    assert [line for line in lines if "east/llm-trainer-0-worker-0" in line], whole.html
-    times = [line.split(" ", 1)[0] for line in lines]
-    assert times == sorted(times)
-    word = lines[0].split()[-1]
-    found = await ui.get(f"{ONE}/logs?search={word.upper()}&tail=1000")
-    assert word in found.text
-    chosen = await ui.get(f"{ONE}/logs/download?search={word}&cluster=east")
-    kept = [line for line in chosen.html.splitlines() if not line.startswith("#")]
-    assert kept == [line for line in lines if word in line and " east/" in line]
+async def test_logs_are_searched(ui: Ui) -> None:
+    shown = (await ui.get(f"{ONE}/logs?tail=1000")).text
+    assert "east/llm-trainer-0-worker-0" in shown
+    assert "No line yet." not in shown
     assert "No line yet." in (await ui.get(f"{ONE}/logs?search=in-no-line")).text
 
 
-async def test_a_change_reaches_a_viewer_as_parts(ui: Ui, world: CliWorld) -> None:
+async def test_a_change_reaches_a_viewer(ui: Ui, world: CliWorld) -> None:
     await world.make(HYPERJOBS, hyperjob("moving"), status("moving", "Pending", {}, {}))
-    await ui.until("/hyperjobs", "moving")
-    reading = asyncio.create_task(ui.events("/live?page=/hyperjobs%3Fq%3Dmoving", until="Degraded"))
-    await asyncio.sleep(0)
+    await ui.until("/hyperjobs?q=moving", "Pending 1")
     await world.set_status(HYPERJOBS, "moving", status("moving", "Degraded", {}, {}))
-    found = await reading
-    name, first = found[0]
-    assert name == "marks"
-    assert set(first) == {"jobs-phases", "jobs-table"}
+    await ui.until("/hyperjobs?q=moving", "Degraded 1")
     await world.kube.delete(HYPERJOBS, "moving", namespace=NAMESPACE)
     await ui.until("/hyperjobs?q=moving", "No HyperJobs match")
 
@@ -151,5 +135,5 @@ async def test_an_address_with_anything_in_it_is_answered(ui: Ui) -> None:
         page = await ui.get(f"/hyperjobs?{query}")
         assert page.status == 200
         assert "<script>" not in page.html.replace('<script src="/static/', "")
-    for path in ("/static/../app.py", "/static/nothing.js", "/hyperjobs/a/b/c/d", "/live?page=//x"):
+    for path in ("/static/../app.py", "/static/nothing.js", "/hyperjobs/a/b/c/d"):
         assert (await ui.get(path)).status == 404

@@ -36,7 +36,6 @@ class Karmada(ApiServer):
     def __init__(self):
         super().__init__()
         self.log = [b"step 1 of 100", b"step 2 of 100"]  # of every pod, behind its progress lines
-        self.logged = asyncio.Condition()
 
     def answer(self, call):
         if call.subresource == "proxy":
@@ -50,28 +49,14 @@ class Karmada(ApiServer):
         return super().answer(call)
 
     async def stream(self, path, *, params, **more):
-        """Yield the events of a watch, or a log; with `follow` also later lines."""
+        """Yield the events of a watch, or a log."""
         if "watch" in params:
             async for event in super().stream(path, params=params, **more):
                 yield event
-        lines = _progress(rank_of(path.removesuffix("/log")))
-        read = 0
-        while True:
-            while read < len(lines) + len(self.log):
-                line = lines[read] if read < len(lines) else self.log[read - len(lines)]
-                moment = f"{BEGIN + timedelta(seconds=read):%Y-%m-%dT%H:%M:%S}Z "
-                yield (moment.encode() if params.get("timestamps") else b"") + line + b"\n"
-                read += 1
-            if params.get("follow") != "true":
-                return
-            async with self.logged:
-                await self.logged.wait()
-
-    async def write(self, line):
-        """Write a line into every log."""
-        async with self.logged:
-            self.log.append(line.encode())
-            self.logged.notify_all()
+        lines = [*_progress(rank_of(path.removesuffix("/log"))), *self.log]
+        for read, line in enumerate(lines):
+            moment = f"{BEGIN + timedelta(seconds=read):%Y-%m-%dT%H:%M:%S}Z "
+            yield (moment.encode() if params.get("timestamps") else b"") + line + b"\n"
 
 
 def rank_of(pod):
@@ -161,7 +146,7 @@ async def serve(file, *, login):
         async for line in lines():
             asked = json.loads(line)
             if "log" in asked:
-                await server.write(asked["log"])
+                server.log.append(asked["log"].encode())
             else:
                 change(server, asked)
             print("done", flush=True)

@@ -1,7 +1,6 @@
 """The web page, served on loopback for a test, and a client that reads it as a browser does."""
 
 import asyncio
-import json
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -49,8 +48,10 @@ class Ui:
     base: str
     session: aiohttp.ClientSession
 
-    async def get(self, path: str) -> Page:
-        async with self.session.get(self.base + path, allow_redirects=False) as answer:
+    async def get(self, path: str, **headers: str) -> Page:
+        async with self.session.get(
+            self.base + path, headers=headers, allow_redirects=False
+        ) as answer:
             return Page(answer.status, answer.headers, await answer.text())
 
     async def post(self, path: str, **form: str) -> Page:
@@ -60,57 +61,17 @@ class Ui:
             return Page(answer.status, answer.headers, await answer.text())
 
     async def until(self, path: str, words: str, *, seconds: float = 60) -> Page:
-        """Read a page again after each change until it contains `words`."""
+        """Read a page again until it contains `words`."""
         async with asyncio.timeout(seconds):
-            while True:
-                changed = asyncio.create_task(self.world.changed())
-                try:
-                    page = await self.get(path)
-                    if words in page.text:
-                        return page
-                    await asyncio.wait({changed}, timeout=1)
-                finally:
-                    changed.cancel()
-                    await asyncio.gather(changed, return_exceptions=True)
-
-    async def events(self, path: str, *, until: str, seconds: float = 60) -> list[tuple[str, Any]]:
-        """Read server-sent events until a text comes."""
-        found: list[tuple[str, Any]] = []
-        async with asyncio.timeout(seconds), self.session.get(self.base + path) as answer:
-            assert answer.status == 200, await answer.text()
-            name = ""
-            while True:
-                line = (await _line(answer.content)).decode()
-                if line.startswith("event: "):
-                    name = line.removeprefix("event: ")
-                if line.startswith("data: "):
-                    found.append((name, json.loads(line.removeprefix("data: "))))
-                    if until in line:
-                        return found
-
-
-async def _line(content: aiohttp.StreamReader) -> bytes:
-    """Read a line of any length."""
-    parts = []
-    while True:
-        try:
-            line = await content.readuntil(b"\n")
-        except ValueError:
-            parts.append(await content.read(2**16))
-            if parts[-1].endswith(b"\n"):
-                return b"".join(parts).rstrip(b"\n")
-            continue
-        assert line, "the stream has ended"
-        return b"".join([*parts, line]).rstrip(b"\n")
+            while words not in (page := await self.get(path)).text:  # noqa: ASYNC110, as a user reads
+                await asyncio.sleep(0.05)
+        return page
 
 
 async def open_ui(stack: AsyncExitStack, kube: Kube, *, read_only: bool = False) -> Ui:
     """Serve the page of an API server with the rights of `kube`."""
     world = await stack.enter_async_context(LiveState(kube).running())
-    context = Context(
-        world=world,
-        access=OpenAccess(kube, read_only=read_only),
-    )
+    context = Context(world=world, access=OpenAccess(kube, read_only=read_only))
     port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
     session = await stack.enter_async_context(aiohttp.ClientSession())
     async with asyncio.timeout(60):

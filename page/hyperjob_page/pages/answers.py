@@ -1,26 +1,22 @@
 """From the address of a page to its HTML: find the page, make its parts, fill its template.
 
-Server-sent events send the changed parts to each viewer, once a second at most. A viewer has no
-queue of changes: it gets the newest parts at its next turn, and skips the states between.
+A browser asks again every second, with the mark of the page that it has: of a page that has not
+changed since, it gets the mark alone.
 """
 
 import asyncio
-import math
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from aiohttp import web
-from yarl import URL
 
 from hyperjob.client.errors import words
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.tasks import cancel
 from hyperjob_page.listing import parse
-from hyperjob_page.measures import StreamPlaces, send_event
 from hyperjob_page.pages.fleet import CardCache, FleetPage
 from hyperjob_page.pages.jobs import JobPage, JobsPage
 from hyperjob_page.pages.queues import QueuesPage
@@ -67,22 +63,22 @@ class PageCache:
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
         self._turns: dict[Hashable, _Turn] = {}
 
-    async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
-        """Return the current parts of a page; ages in them may be `oldest` seconds old."""
+    async def parts(self, page: Page) -> Made:
+        """Return the current parts of a page; ages in them may be some seconds old."""
         turn = self._turns.setdefault(page, _Turn())
         turn.requests += 1
         try:
             async with turn.lock:
-                return await self._parts(page, oldest)
+                return await self._parts(page)
         finally:
             turn.requests -= 1
             if not turn.requests:
                 del self._turns[page]
 
-    async def _parts(self, page: Page, oldest: float) -> Made:
+    async def _parts(self, page: Page) -> Made:
         version, now = page.version(), time.monotonic()
         made = self._made.pop(page, None)
-        if made is None or made.version != version or now - made.at > oldest:
+        if made is None or made.version != version or now - made.at > _OLDEST_SECONDS:
             html = await page.parts()
             made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
         self._made[page] = made
@@ -99,7 +95,10 @@ class Context:
     access: VisitorAccess
     command: Callable[[str], str] = str
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
-    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READERS))
+    reading: defaultdict[str, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_READERS))
+    )
+    """The requests of each user that read several logs now: nobody waits for another user."""
     cards: CardCache = field(default_factory=CardCache)
     cache: PageCache = field(default_factory=PageCache)
 
@@ -114,7 +113,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
         )
         if page is None:
             raise web.HTTPNotFound(text=f"There is no page {request.path}.")
-        return html(await whole(context, page, visitor))
+        return marked(request, await whole(context, page, visitor))
 
     return [web.get("/{path:.*}", show)]
 
@@ -146,7 +145,7 @@ def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
 
 async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
     """Return a whole page as HTML."""
-    made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
+    made = await context.cache.parts(page)
     return str(
         render(
             page.template,
@@ -158,6 +157,17 @@ async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> 
             **more,
         )
     )
+
+
+def marked(request: web.Request, text: str) -> web.Response:
+    """Answer with a page and its mark, or with status 304 where the browser has this page."""
+    etag = mark(text)
+    if any(known.value == etag for known in request.if_none_match or ()):
+        answer = web.Response(status=304)
+    else:
+        answer = html(text)
+    answer.etag = etag
+    return answer
 
 
 async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> web.StreamResponse:
@@ -191,96 +201,3 @@ def problem(status: int, text: str) -> web.Response:
     except ValueError:
         title = "Error"
     return html(str(render("problem.html", title=title, status=status, text=text)), status=status)
-
-
-VIEWERS: Final = 200
-VIEWERS_PER_USER: Final = 40
-PAUSE_SECONDS: Final = 1.0
-SILENCE_SECONDS: Final = 15.0
-
-
-class Live:
-    """Streams to all viewers: at most `limit`, and at most `per_user` to one user."""
-
-    def __init__(
-        self, context: Context, *, limit: int = VIEWERS, per_user: int = VIEWERS_PER_USER
-    ) -> None:
-        self._context = context
-        self._places = StreamPlaces(limit=limit, per_user=per_user)
-        self._tasks: set[asyncio.Task[object]] = set()
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Stream the changes of the page with the address in the parameter `page`."""
-        visitor = await self._context.access.visitor(request)
-        with self._places.taken(visitor.name):
-            page = await self._page(request)
-            if page is None:
-                raise web.HTTPNotFound(text="no such page")
-            return await self._streamed(request, page)
-
-    async def _streamed(self, request: web.Request, page: Page) -> web.StreamResponse:
-        """Stream a page to a viewer until the viewer disconnects."""
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
-        )
-        task = asyncio.current_task()
-        assert task is not None, "a handler runs in a task"
-        self._tasks.add(task)
-        try:
-            await response.prepare(request)
-            await self._stream(request, response, page)
-        except (ConnectionError, TimeoutError, web.HTTPException):
-            pass  # the viewer has disconnected, reads too slowly, or has lost access
-        finally:
-            self._tasks.discard(task)
-        return response
-
-    async def close(self, _: web.Application) -> None:
-        """End all streams."""
-        await cancel(self._tasks)
-
-    async def _page(self, request: web.Request) -> Page | None:
-        """Return the page of a visitor; raises HTTPException where the visitor has lost access."""
-        visitor = await self._context.access.visitor(request)
-        try:
-            url = URL(request.query.get("page", "/"))
-        except ValueError:
-            return None
-        if url.absolute:
-            return None
-        query = list(url.query.items())
-        return resolve(url.path, query, context=self._context, scope=visitor.scope)
-
-    async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
-        """Send the marks of the parts, then each part that changes, or a beat without a change.
-
-        The visitor's access is checked before each turn. A page with other parts is loaded again.
-        """
-        made = await self._context.cache.parts(page)
-        await send_event(response, "marks", made.marks)
-        while True:
-            await asyncio.sleep(PAUSE_SECONDS)
-            if not await self._until_changed(page, made):
-                await send_event(response, "beat", {})
-            found = await self._page(request)
-            if found is None:
-                return
-            page, known, made = found, made.marks, await self._context.cache.parts(found)
-            if made.marks.keys() != known.keys():
-                await send_event(response, "reload", made.marks)
-                continue
-            changed = {
-                name: made.html[name] for name, each in made.marks.items() if known[name] != each
-            }
-            if changed:
-                await send_event(response, "parts", changed)
-
-    async def _until_changed(self, page: Page, made: Made) -> bool:
-        """Wait until a page has changed; return False when time is up."""
-        try:
-            async with asyncio.timeout(SILENCE_SECONDS):
-                while page.version() == made.version:
-                    await self._context.world.changed()
-        except TimeoutError:
-            return False
-        return True

@@ -1,18 +1,16 @@
 """The logs of a HyperJob's pods, read with the visitor's own rights."""
 
-import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
-from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.lines import LogLine as Line
@@ -20,19 +18,13 @@ from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_core.tasks import cancel
 from hyperjob_core.text import printable, shortened
 from hyperjob_engine.model.training import is_for_controller
-from hyperjob_page.measures import WRITE_SECONDS, send_event
 
 SIZES: Final = (50, 200, 1000)
 _LINE: Final = 4000
 _LINES: Final = 2000
-_FOLLOWED: Final = 50
 _ANSI: Final = re.compile(r"\x1b\[[0-9;:]*m")
-_GATHER_SECONDS: Final = 0.2
-_BEAT_SECONDS: Final = 10.0
-_BATCH: Final = 500
 
 
 SINCE: Final[Mapping[str, int]] = {"5m": 300, "1h": 3600, "1d": 86400}
@@ -42,10 +34,7 @@ _LEVELS: Final[Mapping[str, re.Pattern[str]]] = {
     "warning": re.compile(r"\bWARN(?:ING)?\b|\b[A-Z]\w*Warning:"),
     "debug": re.compile(r"\b(?:DEBUG|TRACE)\b"),
 }
-_DOWNLOADED: Final = 64 * 2**20
 
-Send = Callable[[web.StreamResponse, Kube, str, str, "Choice"], Awaitable[None]]
-"""Writes the chosen logs of the HyperJob of a namespace and a name."""
 ShownLine = tuple[str, str, str]
 """Time and source of a line, its text, and its level as a CSS class."""
 
@@ -160,91 +149,3 @@ def errors_told(say: Callable[[str], None]) -> Iterator[None]:
         say(str(error))
     except KubeError as error:
         say(words(error))
-
-
-async def follow(
-    response: web.StreamResponse, kube: Kube, namespace: str, name: str, choice: Choice
-) -> None:
-    """Stream lines as server-sent events until all logs have ended."""
-    said: list[str] = []
-    came = asyncio.Event()
-
-    def say(text: str) -> None:
-        said.append(text)
-        came.set()
-
-    with errors_told(said.append):
-        summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
-        following = Following(
-            kube, summary, choice.wanted, limit=_FOLLOWED, say=say, **choice.reading
-        )
-        await _pump(response, following, choice, said, came)
-    await send_event(response, "end", {"lines": [], "remarks": said})
-
-
-async def download(
-    response: web.StreamResponse, kube: Kube, namespace: str, name: str, choice: Choice
-) -> None:
-    """Send all lines of the chosen logs as text in the order of time, up to 64 MiB."""
-    remarks: list[str] = []
-    left, choice = _DOWNLOADED, replace(choice, progress=True, tail=-1)
-    with errors_told(remarks.append):
-        summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
-        standing = await ChosenLogs.of(
-            kube, summary, choice.wanted, say=remarks.append, **choice.reading
-        )
-        async with aclosing(standing.lines()) as lines:
-            async for source, raw in lines:
-                if (line := choice.line(source, raw)) is None:
-                    continue
-                data = f"{line[0]} {line[1]}\n".encode()
-                left -= len(data)
-                if left < 0:
-                    remarks.append("the rest is left out: choose a sub-job or a time")
-                    break
-                async with asyncio.timeout(WRITE_SECONDS):
-                    await response.write(data)
-    await response.write("".join(f"# {printable(each)}\n" for each in remarks).encode())
-
-
-async def _pump(
-    response: web.StreamResponse,
-    following: Following,
-    choice: Choice,
-    said: list[str],
-    came: asyncio.Event,
-) -> None:
-    """Send collected lines a few times a second; reading the logs waits for a slow viewer.
-
-    `said` are remarks to send with the lines; `came` is set at each new line or remark.
-    """
-    held: list[ShownLine] = []
-    room = asyncio.Event()
-
-    async def read_all() -> None:
-        async with aclosing(following.lines()) as found:
-            async for source, raw in found:
-                if (line := choice.line(source, raw)) is None:
-                    continue
-                held.append(line)
-                came.set()
-                if len(held) >= _BATCH:
-                    room.clear()
-                    await room.wait()
-
-    reading = asyncio.create_task(read_all())
-    reading.add_done_callback(lambda _: came.set())
-    try:
-        while not reading.done() or held:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_BEAT_SECONDS):
-                    await came.wait()
-            await asyncio.sleep(_GATHER_SECONDS)
-            came.clear()
-            lines, held[:] = held[:], []
-            remarks, said[:] = said[:], []
-            room.set()
-            await send_event(response, "lines", {"lines": lines, "remarks": remarks})
-        await reading
-    finally:
-        await cancel([reading])

@@ -1,7 +1,6 @@
 """The routes of a HyperJob: its overview, sections, logs and actions."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -11,7 +10,6 @@ from hyperjob.client.errors import ClientError, words
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_page.access.checks import form_fields
-from hyperjob_page.measures import StreamPlaces
 from hyperjob_page.pages import logs, metrics
 from hyperjob_page.pages.actions import (
     LABELS,
@@ -22,15 +20,12 @@ from hyperjob_page.pages.actions import (
     available,
     confirmation,
 )
-from hyperjob_page.pages.answers import Context, html, job_page, streamed, whole
+from hyperjob_page.pages.answers import Context, html, job_page, marked, streamed, whole
 from hyperjob_page.pages.jobs import TABS, JobPage
-from hyperjob_page.pages.logs import Send
 from hyperjob_page.render import render
 from hyperjob_page.visitor import VISITOR, Visitor
 
 _PATH: Final = "/hyperjobs/{namespace}/{name}"
-_FOLLOWERS: Final = 100
-_FOLLOWERS_PER_USER: Final = 20
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -43,8 +38,6 @@ def about_one(context: Context) -> Sequence[web.RouteDef]:
         *(web.get(f"{_PATH}/{name}", one.section(name, make)) for name, make in SECTIONS.items()),
         web.get(f"{_PATH}/metrics", one.metrics),
         web.get(f"{_PATH}/logs", one.logs),
-        web.get(f"{_PATH}/logs/follow", one.follow),
-        web.get(f"{_PATH}/logs/download", one.download),
         *(web.get(f"{_PATH}/{name}", one.question(name)) for name in LABELS),
         *(web.post(f"{_PATH}/{name}", one.action(name)) for name in LABELS),
     ]
@@ -55,7 +48,6 @@ class _One:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._places = StreamPlaces(limit=_FOLLOWERS, per_user=_FOLLOWERS_PER_USER)
 
     def _page(self, request: web.Request) -> JobPage:
         key = f"{request.match_info['namespace']}/{request.match_info['name']}"
@@ -96,16 +88,15 @@ class _One:
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
         page, visitor = self._page(request), request[VISITOR]
-        return html(
-            await whole(
-                self._context,
-                page,
-                visitor,
-                tabs=TABS,
-                actions=await self._actions(page, visitor),
-                done=LABELS.get(request.query.get("done", ""), ""),
-            )
+        text = await whole(
+            self._context,
+            page,
+            visitor,
+            tabs=TABS,
+            actions=await self._actions(page, visitor),
+            done=LABELS.get(request.query.get("done", ""), ""),
         )
+        return marked(request, text)
 
     def section(self, tab: str, make: Section) -> Handler:
         """Return the handler of a section, which is sent after its frame."""
@@ -121,7 +112,7 @@ class _One:
         choice = metrics.MetricsChoice.of(request)
 
         async def body(kube: Kube, namespace: str, name: str) -> str:
-            async with self._context.reading:  # each request reads several logs
+            async with self._context.reading[request[VISITOR].name]:
                 return await metrics.curves(kube, namespace, name, choice)
 
         return await self._streamed(request, "job_metrics.html", "metrics", body, choice=choice)
@@ -130,10 +121,11 @@ class _One:
         choice = logs.Choice.of(request)
 
         async def body(kube: Kube, namespace: str, name: str) -> str:
-            found, remarks = await logs.last_lines(kube, namespace, name, choice)
+            async with self._context.reading[request[VISITOR].name]:
+                found, remarks = await logs.last_lines(kube, namespace, name, choice)
             return str(render("parts/log_lines.html", lines=found, remarks=remarks))
 
-        more = {"sizes": logs.SIZES, "times": list(logs.SINCE), "query": request.query_string}
+        more = {"sizes": logs.SIZES, "times": list(logs.SINCE)}
         return await self._streamed(request, "job_logs.html", "logs", body, choice=choice, **more)
 
     async def _streamed(
@@ -152,28 +144,6 @@ class _One:
         )
         namespace, _, name = page.name.partition("/")
         return await streamed(request, frame, body(visitor.kube, namespace, name))
-
-    async def follow(self, request: web.Request) -> web.StreamResponse:
-        return await self._sent(request, logs.follow, {"Content-Type": "text/event-stream"})
-
-    async def download(self, request: web.Request) -> web.StreamResponse:
-        headers = {
-            "Content-Type": "text/plain; charset=utf-8",
-            "Content-Disposition": f'attachment; filename="{request.match_info["name"]}.log"',
-        }
-        return await self._sent(request, logs.download, headers)
-
-    async def _sent(
-        self, request: web.Request, send: Send, headers: dict[str, str]
-    ) -> web.StreamResponse:
-        """Let `send` write the chosen logs, while there is a place for the visitor."""
-        page, visitor = self._page(request), request[VISITOR]
-        namespace, _, name = page.name.partition("/")
-        response = web.StreamResponse(headers=headers)
-        with self._places.taken(visitor.name), suppress(ConnectionError, TimeoutError):
-            await response.prepare(request)
-            await send(response, visitor.kube, namespace, name, logs.Choice.of(request))
-        return response  # the visitor may have disconnected, or reads too slowly
 
     def question(self, action: str) -> Handler:
         """Return the handler that asks before an action."""

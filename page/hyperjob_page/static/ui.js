@@ -26,11 +26,16 @@
     ages(part);
   };
 
-  // Fetch the page again and replace all parts: after a pause, or after parts were added or removed.
+  // Ask for the page again with the mark of what is shown, and replace the parts that differ.
+  let mark = "";
   const refresh = async () => {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
-    if (answer.redirected) return location.reload();
-    if (!answer.ok) return;
+    const headers = { Accept: "text/html", ...(mark && { "If-None-Match": mark }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store" }).catch(() => null);
+    if (answer?.redirected || answer?.status === 401) return location.reload();
+    if (!answer || !(answer.ok || answer.status === 304)) return say("off", "not connected");
+    say("on", "live");
+    if (answer.status === 304) return;
+    mark = answer.headers.get("ETag") || "";
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const ids = (doc) => [...doc.querySelectorAll(".part")].map((each) => each.id).join("\n");
     if (ids(fresh) !== ids(document)) {
@@ -42,39 +47,6 @@
       const mine = document.getElementById(part.id);
       if (mine && mine.dataset.mark !== part.dataset.mark) put(mine, part.innerHTML, part.dataset.mark);
     }
-  };
-
-  let stopLive = () => {};
-  const follow = () => {
-    stopLive();
-    if (!document.documentElement.hasAttribute("data-live") || !window.EventSource) return;
-    let source = null, retry = 0;
-    const open = () => {
-      source = new EventSource("/live?page=" + encodeURIComponent(location.pathname + location.search));
-      source.addEventListener("marks", (event) => {
-        say("on", "live");
-        const marks = JSON.parse(event.data);
-        const parts = [...document.querySelectorAll(".part")];
-        const same = parts.length === Object.keys(marks).length
-          && parts.every((part) => marks[part.id] === part.dataset.mark);
-        if (!same) refresh();
-      });
-      source.addEventListener("parts", (event) => {
-        say("on", "live");
-        for (const [id, html] of Object.entries(JSON.parse(event.data))) {
-          const part = document.getElementById(id);
-          if (part) put(part, html, "");
-        }
-      });
-      source.addEventListener("reload", refresh);
-      source.addEventListener("beat", () => say("on", "live"));
-      source.onerror = () => {
-        say("off", "not connected");
-        if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 5000);
-      };
-    };
-    stopLive = () => { clearTimeout(retry); source?.close(); };
-    open();
   };
 
   // Update ages between changes, in the format of kubectl.
@@ -105,8 +77,8 @@
       for (const [name, value] of new FormData(form)) if (value) url.searchParams.append(name, value);
       if (url.href === location.href) return;
       history.replaceState(null, "", url);
+      mark = "";
       refresh();
-      follow();
     };
     form.addEventListener("input", (event) => {
       clearTimeout(timer);
@@ -123,50 +95,34 @@
     });
   };
 
-  // Follow logs: append lines as text, and keep only the last few thousand.
+  // Follow logs: read the last lines of the chosen logs again and again.
   const following = () => {
     const button = document.getElementById("follow"), log = document.getElementById("log");
-    if (!button || !log || !window.EventSource) return;
-    let source = null;
-    const add = (className, from, text) => {
-      const line = document.createElement("div");
-      if (className) line.className = className;
-      if (from) {
-        const label = document.createElement("span");
-        label.className = "from";
-        label.textContent = from;
-        line.append(label, " ");
-      }
-      line.append(text);
-      log.append(line);
-    };
-    const take = (event) => {
+    if (!button || !log) return;
+    let timer = 0;
+    const look = async () => {
+      const address = location.pathname + "?" + new URLSearchParams(new FormData(button.form));
+      const answer = await fetch(address, { cache: "no-store" }).catch(() => null);
+      if (!answer?.ok) return stop();
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("log");
       const end = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-      const found = JSON.parse(event.data);
-      for (const text of found.remarks) add("remark", "", text);
-      for (const [from, text, level] of found.lines) add(level && "l-" + level, from, text);
-      while (log.childElementCount > 5000) log.firstElementChild.remove();
+      if (fresh && fresh.innerHTML !== log.innerHTML) log.innerHTML = fresh.innerHTML;
       if (end) log.scrollTop = log.scrollHeight;
+      if (timer) timer = setTimeout(look, 5000);
     };
-    const stop = (text) => {
-      source?.close();
-      source = null;
+    const stop = () => {
+      clearTimeout(timer);
+      timer = 0;
       button.setAttribute("aria-pressed", "false");
       button.textContent = "Follow";
-      if (text) add("remark", "", text);
     };
     button.hidden = false;
     button.addEventListener("click", () => {
-      if (source) return stop("");
-      log.replaceChildren();
+      if (timer) return stop();
       button.setAttribute("aria-pressed", "true");
       button.textContent = "Stop";
-      source = new EventSource(location.pathname + "/follow?" + new URLSearchParams(new FormData(button.form)));
-      source.addEventListener("lines", take);
-      source.addEventListener("end", (event) => { take(event); stop("The logs have ended."); });
-      source.onerror = () => stop("The connection was lost.");
+      timer = setTimeout(look, 0);
     });
-    addEventListener("pagehide", () => source?.close());
   };
 
   const start = (root) => {
@@ -181,12 +137,9 @@
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     }
   });
-  addEventListener("pagehide", () => stopLive());
-  addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
   start(document);
   setInterval(() => ages(document), 5000);
-  const again = document.querySelector("[data-again]");
-  if (again) setInterval(() => document.hidden || refresh(), 1000 * again.dataset.again);
+  const again = Number(document.documentElement.dataset.again);
+  if (again) setInterval(() => document.hidden || refresh(), 1000 * again);
   following();
-  follow();
 })();

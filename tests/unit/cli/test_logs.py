@@ -1,7 +1,6 @@
 """The logs of a HyperJob's pods: on the command line, on the web page and in the SDK."""
 
 import json
-import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -240,64 +239,6 @@ async def test_the_page_shows_2000_lines_and_says_where_the_rest_is(fleet: Fleet
         2000,
         ["only the first 2000 lines are shown: choose a sub-job"],
     )
-
-
-class Written:
-    """A response that keeps what is written."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    async def write(self, data: bytes) -> None:
-        self.data += data
-
-    @property
-    def events(self) -> list[tuple[str, Any]]:
-        found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", self.data.decode())
-        return [(name, json.loads(value)) for name, value in found]
-
-
-async def downloaded(fleet: Fleet, choice: page.Choice, name: str = "llm") -> list[str]:
-    response: Any = Written()
-    await page.download(response, fleet.kube, ML, name, choice)
-    return str(response.data.decode()).splitlines()
-
-
-async def test_a_download_has_all_lines_and_then_the_remarks(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = await downloaded(fleet, page.Choice())
-    assert found[0] == "00:00:01 east/llm-trainer-0-worker-0 a"
-    assert len(found) == 4
-    assert all("tailLines" not in each for each in fleet.asked)
-    assert await downloaded(fleet, page.Choice(search="error")) == [
-        "00:00:03 east/llm-trainer-0-worker-0 ERROR c"
-    ]
-    (remark,) = await downloaded(fleet, page.Choice(), "none")
-    assert remark.startswith("# Error from server (NotFound): ")
-    monkeypatch.setattr(page, "_DOWNLOADED", 80)
-    assert await downloaded(fleet, page.Choice()) == [
-        *found[:2],
-        "# the rest is left out: choose a sub-job or a time",
-    ]
-
-
-async def test_followed_lines_come_as_events_until_the_logs_have_ended(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page, "_GATHER_SECONDS", 0.0)
-    response: Any = Written()
-    await page.follow(response, fleet.kube, ML, "llm", page.Choice(search="c"))
-    events = response.events
-    assert events[-1] == ("end", {"lines": [], "remarks": []})
-    lines = [each for name, value in events if name == "lines" for each in value["lines"]]
-    assert lines == [["00:00:03 east/llm-trainer-0-worker-0", "ERROR c", "error"]]
-    assert [each.get("follow") for each in fleet.asked if "sinceTime" in each] == ["true"] * 2
-    gone: Any = Written()
-    await page.follow(gone, fleet.kube, ML, "none", page.Choice())
-    ((name, value),) = gone.events
-    assert name == "end"
-    assert value["remarks"][0].startswith("Error from server (NotFound)")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The web page over HTTP, on an API server in memory: pages, actions, and their errors."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from hyperjob.client.errors import ClientError
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob_page.pages import jobs
 from hyperjob_page.pages.actions import _event_rows, act, confirmation
 from hyperjob_page.rows import Row, row_of
 from tests.support.apiserver import ApiServer, refusal
@@ -249,6 +251,34 @@ async def test_an_unknown_action_changes_nothing() -> None:
     with pytest.raises(ClientError, match="there is no action explode"):
         await act(server.kube, row(), "explode", target="", typed="")
     assert server.calls == []
+
+
+async def test_a_browser_gets_a_page_again_only_after_a_change(world: World) -> None:
+    first = await world.ui.get("/hyperjobs")
+    known = first.headers["ETag"]
+    same = await world.ui.get("/hyperjobs", **{"If-None-Match": known})
+    assert (same.status, same.html, same.headers["ETag"]) == (304, "", known)
+    assert (await world.ui.get("/queues", **{"If-None-Match": known})).status == 200
+    world.server.put(HYPERJOBS, hyperjob(0, clusters=3, message="news of it"))
+    assert "news of it" in (await world.ui.until("/hyperjobs", "news of it")).text
+    assert (await world.ui.get("/hyperjobs", **{"If-None-Match": known})).status == 200
+
+
+async def test_viewers_of_a_page_share_one_rendering(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+    whole = jobs.JobsPage.parts
+
+    async def counted(self: jobs.JobsPage) -> Any:
+        nonlocal made
+        made += 1
+        return await whole(self)
+
+    monkeypatch.setattr(jobs.JobsPage, "parts", counted)
+    found = await asyncio.gather(*(world.ui.get("/hyperjobs") for _ in range(50)))
+    assert len({page.headers["ETag"] for page in found}) == 1
+    assert made == 1
 
 
 def test_events_come_latest_first_with_their_number_and_source() -> None:

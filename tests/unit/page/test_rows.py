@@ -5,10 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from hyperjob_page.listing import Listing, Query
-from hyperjob_page.measures import StreamPlaces
 from hyperjob_page.rows import Row, order_of, row_of
 from hyperjob_page.timeline import Span, timeline
 from hyperjob_page.visitor import EVERYTHING
@@ -145,20 +143,3 @@ def test_a_timeline_ends_with_its_hyperjob_and_has_60_lanes() -> None:
     assert (over.begin, over.end) == (NOW, NOW + timedelta(seconds=10))
     short = timeline(ended, [replace(spans[0], end=NOW)], NOW)
     assert short.end == NOW + timedelta(seconds=1)
-
-
-def test_a_user_has_some_places_and_all_users_have_more() -> None:
-    places = StreamPlaces(limit=3, per_user=2)
-    with places.taken("ann"), places.taken("ann"):
-        with pytest.raises(web.HTTPServiceUnavailable) as refused, places.taken("ann"):
-            pass
-        assert "you have 2 streams already: close another tab" in str(refused.value.text)
-        assert refused.value.headers["Retry-After"] == "30"
-        with places.taken("bob"):
-            with pytest.raises(web.HTTPServiceUnavailable) as full, places.taken("eve"):
-                pass
-            assert full.value.text == "the page has too many viewers"
-    with places.taken(""), places.taken(""), places.taken(""):
-        pass
-    with places.taken("ann"):
-        pass
