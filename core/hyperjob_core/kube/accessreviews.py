@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
 from hyperjob_core.api.meta import Object
@@ -142,12 +141,7 @@ class AccessReviews:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._users.close()
         await self._answers.close()
 

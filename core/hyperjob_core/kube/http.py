@@ -21,7 +21,6 @@ from bisect import bisect_left
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 from weakref import WeakSet
@@ -154,12 +153,7 @@ class HttpTransport:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def with_bearer(self, token: str) -> Self:

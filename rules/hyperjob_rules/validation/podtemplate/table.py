@@ -184,15 +184,13 @@ def always(name: str, *makers: Maker, default: object = "") -> Field:
     return field
 
 
-def required(
-    name: str, *makers: Maker, detail: str = "", cause: str = "", remedy: str = ""
-) -> Field:
+def required(name: str, *makers: Maker, detail: str = "", remedy: str = "") -> Field:
     """Report an object without the field, and check the value of the field."""
 
     def field(owner: Type) -> FieldRow:
         cell = Cell(owner.name, owner.noun, name)
-        cause_ = cause or f"{owner.noun} has no {name}"
-        missing = cell.rule("required", REQUIRED, detail, cause_, remedy or f"set {name}")
+        cause = f"{owner.noun} has no {name}"
+        missing = cell.rule("required", REQUIRED, detail, cause, remedy or f"set {name}")
 
         def refuse(_v: object, _o: object, path: Path, _p: object, report: Report) -> None:
             report.add(missing, path.child(name))
@@ -221,7 +219,7 @@ def _value(
     return check
 
 
-def enum(*known: str, cause: str = "") -> Maker:
+def enum(*known: str) -> Maker:
     """Allow a closed set of values."""
     values = frozenset(known)
 
@@ -230,7 +228,7 @@ def enum(*known: str, cause: str = "") -> Maker:
             "enum",
             NOT_SUPPORTED,
             "supported values: {values}",
-            cause or f"{cell.field} of {cell.noun} has a value that Kubernetes does not know",
+            f"{cell.field} of {cell.noun} has a value that Kubernetes does not know",
             ENUM_REMEDY,
         )
         return _value(
