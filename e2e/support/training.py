@@ -38,7 +38,7 @@ ENDLESS = {"STEPS": "1000000", "PAUSE": "0.02"}
 SIZE_STEPS = int(os.environ.get("HYPERJOB_E2E_SIZE_STEPS", "5"))
 """Steps for which a training stays at each size; its rate needs hundreds."""
 _LOOK_SECONDS = 0.2
-_STARTS = re.compile(r"starts after step (\d+)")
+_STARTS = re.compile(r"rank \d+ of (\d+) in \S+ starts after step (\d+)")
 
 
 @contextlib.contextmanager
@@ -222,7 +222,7 @@ async def takes_another_alternative(
         found = await scenario.until(
             HYPERJOBS, name, partial(_runs_without, first), what=f"Running without {first}"
         )
-        begun = await _begun(scenario, r"\d", without=first)
+        begun = await _begun(scenario, *attempts_of(found), without=first)
     assert set(clusters_of(found).values()) == set(others)
     assert alternatives_of(found) == {"trainer": ("a100", "FirstWithRoom")}
     assert begun.start > 0, begun
@@ -242,13 +242,13 @@ async def changes_its_size(scenario: Scenario, documents: list[Object]) -> None:
         await scenario.apply(*made)
         await _saves_again(scenario)
         await scenario.apply(sleeps("urgent", urgent, only_on=places))
-        await until_size(scenario, name, 1)
-        begun = await _begun(scenario, r"\d")
+        found = await until_size(scenario, name, 1)
+        begun = await _begun(scenario, *attempts_of(found))
         assert (begun.twice, begun.lost) == (0, 0), begun
         await heard(scenario, r'"saved": (\d+)')
         await scenario.kubectl("delete", "hyperjob", "urgent")
-        await until_size(scenario, name, 2)
-        begun = await _begun(scenario, r"\d")
+        found = await until_size(scenario, name, 2)
+        begun = await _begun(scenario, *attempts_of(found))
         assert (begun.twice, begun.lost) == (0, 0), begun
     counted = {"Preempted": (1, 0), "Resized": (1, 0)}
     found = await scenario.until(
@@ -365,24 +365,26 @@ class Begun:
         return self.made - self.start
 
 
-async def _begun(scenario: Scenario, attempt: int | str, *, without: str = "") -> Begun:
-    """Wait until all processes of an attempt have started after the same step.
+async def _begun(scenario: Scenario, *attempts: int, without: str = "") -> Begun:
+    """Wait until all processes have started after the same step, and those before are gone.
 
-    `attempt` may be a pattern: rank 0 of torchrun is in any sub-job, also in a new one.
+    Rank 0 may be in a sub-job of any of the attempts.
     """
-    pattern = rf"attempt {attempt}: (\d+) steps made, (\d+) of them twice"
-    line = await heard(scenario, pattern, without=without)
-    world = int((await heard(scenario, r"rank \d+ of (\d+) in", without=without))[1])
+    known = "|".join(map(str, attempts))
+    pattern = re.compile(rf"attempt (?:{known}): (\d+) steps made, (\d+) of them twice")
     deadline = time.monotonic() + scenario.world.settings.timeout
     while True:
         lines = await said(scenario, without=without)
-        starts = [found[1] for each in lines if (found := _STARTS.search(each))]
-        if len(starts) == world:
+        made = [found for each in lines if (found := pattern.search(each))]
+        started = [found.groups() for each in lines if (found := _STARTS.search(each))]
+        worlds, starts = {int(each[0]) for each in started}, {int(each[1]) for each in started}
+        if made and worlds == {len(started)}:
             break
-        assert time.monotonic() < deadline, f"{starts} of {world} started{scenario.logs()}"
+        text = f"{pattern.pattern}, and all of {worlds}:"
+        assert time.monotonic() < deadline, "\n".join([text, *lines]) + scenario.logs()
         await asyncio.sleep(_LOOK_SECONDS)
-    assert len(set(starts)) == 1, f"processes started after different steps: {starts}"
-    return Begun(made=int(line[1]), twice=int(line[2]), start=int(starts[0]))
+    assert len(starts) == 1, f"processes started after different steps: {starts}"
+    return Begun(made=int(made[0][1]), twice=int(made[0][2]), start=starts.pop())
 
 
 async def _saves_again(scenario: Scenario) -> None:
@@ -390,9 +392,8 @@ async def _saves_again(scenario: Scenario) -> None:
     deadline = time.monotonic() + scenario.world.settings.timeout
     while True:
         lines = await said(scenario)
-        starts = [line for line in lines if _STARTS.search(line)]
-        saved = [line for line in lines if '"saved": ' in line]
-        if starts and saved and len(starts) == int(starts[0].split()[3]):
+        worlds = [int(found[1]) for line in lines if (found := _STARTS.search(line))]
+        if set(worlds) == {len(worlds)} and any('"saved": ' in line for line in lines):
             return
         assert time.monotonic() < deadline, "\n".join(lines) + scenario.logs()
         await asyncio.sleep(_LOOK_SECONDS)
