@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 ROOMS = ("core", "engine", "rules", "controller", "webhook", "certs", "trainjobs")
 MOST_OF_A_PASS = 80
 MOST_OF_A_REVIEW = 28
+API_SERVER = f"{ROOT}/core/hyperjob_core/kube/memory.py"
 
 
 @contextmanager
@@ -43,6 +44,7 @@ def walked() -> Iterator[set[str]]:
     finally:
         sys.setprofile(None)
         files &= {name for name in files if name.startswith(tuple(f"{ROOT / r}/" for r in ROOMS))}
+        files.discard(API_SERVER)
 
 
 def test_a_pass_runs_no_more_files_than_one_can_know(monkeypatch: pytest.MonkeyPatch) -> None:
