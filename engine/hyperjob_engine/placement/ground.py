@@ -23,7 +23,14 @@ from hyperjob_engine.model.members import (
 )
 from hyperjob_engine.model.request import Frozen, PodGroup
 from hyperjob_engine.model.wants import clash, keys_of, matches, parted_by, repels, selects
-from hyperjob_engine.resources import Resources, accumulate, is_asked, subtract, total
+from hyperjob_engine.resources import (
+    Resources,
+    accelerator_of,
+    accumulate,
+    is_asked,
+    subtract,
+    total,
+)
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
@@ -241,6 +248,20 @@ class Ground:
             job = _of_job(pod)
             if job in jobs or pod.ending:
                 accumulate(found.setdefault(job if job in jobs else "", {}), pod.request, 1)
+        return found
+
+    def left_by(self, jobs: Collection[str]) -> Mapping[str, int]:
+        """Return what the nodes of these vcjobs have of their accelerator once all have ended.
+
+        Of the nodes of a vcjob that with the most counts.
+        """
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            own = [pod for pod in node.pods if _of_job(pod) in jobs]
+            kind = accelerator_of(node.allocatable) if own else None
+            if kind is not None:
+                left = sum((pod.request.get(kind, 0) for pod in own), node.free.get(kind, 0))
+                found |= {job: max(left, found.get(job, 0)) for job in map(_of_job, own)}
         return found
 
     def _pods(self) -> Iterable[PodHeld]:

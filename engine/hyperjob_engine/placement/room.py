@@ -147,6 +147,13 @@ class Room:
         """Return the nodes of a usable cluster with the pods on them; None if not known."""
         return self._grounds.get(cluster)
 
+    def left_by(self, jobs: Collection[str]) -> Mapping[str, int]:
+        """Return what the nodes of these vcjobs have of their accelerator once all have ended."""
+        found: dict[str, int] = {}
+        for ground in self._grounds.values() if jobs else ():
+            found |= ground.left_by(jobs)
+        return found
+
     def subtract(self, cluster: str, demand: Resources, sign: int = 1) -> None:
         """Subtract `sign` times a demand from the sums of a cluster; an unknown one is ignored."""
         if cluster not in self.free:

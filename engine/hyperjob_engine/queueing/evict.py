@@ -6,9 +6,10 @@ priority in its own queue. A head that has waited long stops HyperJobs of its ow
 more urgent and lose little: each once, and only where all of them together lose little beside what
 the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs,
 and before these all that are beyond `replicas`: for any that waits, whatever its queue, priority
-and place in line; a head waits for too much now and then. All others stop as a whole, for heads
-alone, and only if the head can then start. The choice is tried on copies of the usage and of the
-room.
+and place in line; a head waits for too much now and then. Of these go first those on the nodes on
+which the others hold most: whole nodes are left that can make way for pods as large. All others
+stop as a whole, for heads alone, and only if the head can then start. The choice is tried on copies
+of the usage and of the room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -122,7 +123,8 @@ class _Candidate(NamedTuple):
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
-    Those of `surplus` have more sub-jobs than they would like.
+    Those of `surplus` have more sub-jobs than they would like; `left` has what their nodes have
+    without these.
 
     `room` is that after the end of all pods about to end, `emptiest` that with all that the
     summaries may count too much; None if they do not. `without` is the room without the surplus. A
@@ -132,6 +134,7 @@ class Holders(NamedTuple):
 
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
     surplus: Sequence[Entry]
+    left: Mapping[str, int]
     usage: QueueUsage
     room: Room
     emptiest: Room | None
@@ -150,7 +153,22 @@ def holders_of(state: QueueState) -> Holders:
         without = usage.copy(), room.copy()
         for each in _candidates(beyond, ()):
             _move(each, *without, -1)
-    return Holders(found, beyond, usage, room, without_doubts(room), without)
+    left = _left_by(beyond, room)
+    return Holders(found, beyond, left, usage, room, without_doubts(room), without)
+
+
+def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
+    """Return what a node of the surplus of each HyperJob has without the surplus of all."""
+    jobs = {
+        f"{entry.unit.key.partition('/')[0]}/{name}": entry.unit.key
+        for entry in beyond
+        for _, frees in entry.unit.spare[: entry.unit.surplus]
+        for name in frees
+    }
+    found = {each.unit.key: 0 for each in beyond}
+    for job, left in room.left_by(jobs).items():
+        found[jobs[job]] = max(left, found[jobs[job]])
+    return found
 
 
 def would_start(waiting: Pending, holders: Holders) -> bool:
@@ -224,6 +242,8 @@ def _victims(
         _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
         for some in (holders.surplus, known)
     )
+    left = holders.left
+    beyond.sort(key=lambda e: (e.unit.priority, unsaved(e, now=now) > _LITTLE, left[e.unit.key]))
     for each in _candidates(beyond, ordered):
         if len(taken) == _MOST:
             break

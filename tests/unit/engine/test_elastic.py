@@ -29,6 +29,7 @@ from hyperjob_engine.queueing.state import Settings, new_state, set_queues, upda
 from hyperjob_engine.queueing.verdict import choice_in, verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.steps.settle import scale
+from tests.unit.engine import views
 from tests.unit.engine.builders import (
     GPU,
     NOW,
@@ -408,6 +409,26 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
     assert schedule(made.state, made.clusters(), now=made.now).keys == [], "it goes on"
     made.submit(replace(unit_of(running(3, least=1, wish=2)) or rigid, key="default/hj"))
     assert schedule(made.state, made.clusters(), now=made.now).admitted == ("ns/small",)
+
+
+@pytest.mark.parametrize("beside", ["a", "z"])
+def test_surplus_goes_first_from_nodes_that_others_use_too(beside: str) -> None:
+    """`k` and `m` have a node alone."""
+    made, held = world([unit("waits", 1)], a=16), {}
+    for name in (beside, "other", "k", "m"):
+        names = frozenset({f"{name}-0"})
+        held[name] = views.held(f"{name}-0", 4, job=f"{name}-0")
+        known = replace(unit(name, 4), held=names, made=names, clusters={f"{name}-0": "a"})
+        if name != "other":
+            spare = (((("t", "0"),), dict.fromkeys(names)),)
+            known = replace(known, elastic=True, spare=spare, surplus=1)
+        made.submit(replace(known, since=rfc3339(NOW)))
+    nodes = [
+        views.node("1", 8, held[beside], held["other"]),
+        views.node("2", 8, held["k"], held["m"]),
+    ]
+    schedule(made.state, [views.seen(views.view(nodes))], now=made.now)
+    assert made.state.eviction.victims == {f"ns/{beside}": (("t", "0"),)}
 
 
 def test_surplus_goes_before_what_others_can_spare() -> None:
