@@ -11,7 +11,7 @@ _UNUSUAL = re.compile(r"[^a-z0-9-]+")
 _NAME_LIMIT = 40
 _ACCELERATOR = "nvidia.com/gpu"
 _PER_POD = 8
-_PARTS = 4
+PARTS = 4
 """An elastic job can train with one of so many sub-jobs, and use so many times more."""
 
 
@@ -94,8 +94,8 @@ def _spread(spec: Object, job: JobNumbers, pods: int, max_domains: int) -> None:
     if job.elastic:
         template = group["templateSpec"]
         template["minAvailable"] = template["tasks"][0]["replicas"] = 1
-        group |= {"minReplicas": max(1, pods // _PARTS), "replicas": pods}
-        group["maxReplicas"] = _PARTS * pods
+        group |= {"minReplicas": max(1, pods // PARTS), "replicas": pods}
+        group["maxReplicas"] = PARTS * pods
         spec["quorum"] = group["minReplicas"]
     elif pods > 1:
         group["splitPolicy"] = {
