@@ -5,10 +5,9 @@ The page reads the logs with the visitor's own rights at each request, and keeps
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Final, Literal
 
@@ -22,7 +21,7 @@ from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import human_duration
-from hyperjob_engine.model.training import OUT_OF_ORDER, parse
+from hyperjob_engine.model.training import OUT_OF_ORDER, ProgressLine, parse
 from hyperjob_page.pages.logs import errors_told, ranks_of
 from hyperjob_page.render import mark, render
 from hyperjob_page.timeline import ROUND_SECONDS, Tick
@@ -32,30 +31,19 @@ HEIGHT: Final = 100
 _METRICS: Final = 24
 _TICKS: Final = 6
 
-_COLUMNS: Final = 60
 
 Axis = Literal["step", "time"]
-Scale = Literal["linear", "log"]
 
 Places = list[tuple[float, float]]
 """Places on the axis with their values."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressPoint:
-    """The step of a program and its metrics; `at` is None where the log has no times."""
-
-    step: int
-    at: datetime | None
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressLine:
-    """The progress of one rank in one attempt."""
+class Progress:
+    """The progress lines of one rank in one attempt."""
 
     name: str
-    points: Sequence[ProgressPoint]
+    points: Sequence[ProgressLine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,63 +58,47 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveChart:
-    """The curves of a metric; `top` and `bottom` are the values at the edges of the box.
-
-    `columns` has what to show at equal parts of the box, `marks` where an attempt or a run of the
-    program begins after others.
-    """
+    """The curves of a metric; `top` and `bottom` are the values at the edges of the box."""
 
     metric: str
     top: str
     bottom: str
     ticks: Sequence[Tick]
     curves: Sequence[Curve]
-    columns: Sequence[Tick]
-    marks: Sequence[Tick]
 
 
-def charts(lines: Sequence[ProgressLine], axis: Axis, scale: Scale = "linear") -> list[CurveChart]:
+def charts(lines: Sequence[Progress], axis: Axis) -> list[CurveChart]:
     """Return a chart for each metric of the lines, in alphabetical order.
 
-    Time counts from the first point of all lines. A logarithmic scale leaves out what is not above
-    zero.
+    Time counts from the first point of all lines.
     """
     points = [point for line in lines for point in line.points]
-    begin = min((point.at for point in points if point.at is not None), default=None)
+    begin = min((point.time for point in points), default=None)
 
-    def place(point: ProgressPoint) -> float | None:
-        if axis == "step":
+    def place(point: ProgressLine) -> float:
+        if axis == "step" or begin is None:
             return point.step
-        if begin is None or point.at is None:
-            return None
-        return (point.at - begin).total_seconds()
+        return (point.time - begin).total_seconds()
 
     names = sorted({name for point in points for name in point.metrics})
-    drawn = (_chart(name, lines, axis, place, scale) for name in names[:_METRICS])
+    drawn = (_chart(name, lines, axis, place) for name in names[:_METRICS])
     return [chart for chart in drawn if chart is not None]
 
 
 def _chart(
     metric: str,
-    lines: Sequence[ProgressLine],
+    lines: Sequence[Progress],
     axis: Axis,
-    place: Callable[[ProgressPoint], float | None],
-    scale: Scale,
+    place: Callable[[ProgressLine], float],
 ) -> CurveChart | None:
     """Return the chart of a metric; None where it has no finite value."""
-    drawn = [
-        (number, line, _pieces(line, metric, place, least=0.0 if scale == "log" else -math.inf))
-        for number, line in enumerate(lines)
-    ]
-    height: Callable[[float], float] = math.log10 if scale == "log" else float
+    drawn = [(number, line, _pieces(line, metric, place)) for number, line in enumerate(lines)]
     known = [each for _, _, pieces in drawn for piece in pieces for each in piece]
     if not known:
         return None
     left, right = min(x for x, _ in known), max(x for x, _ in known)
     low, high = min(y for _, y in known), max(y for _, y in known)
-    across = _scale(left, right, WIDTH)
-    up = _scale(height(low), height(high), HEIGHT)
-    begins = [(x[0][0], line.name) for _, line, pieces in drawn for x in pieces]
+    across, up = _scale(left, right, WIDTH), _scale(low, high, HEIGHT)
     return CurveChart(
         metric=metric,
         top=number_text(high),
@@ -137,62 +109,30 @@ def _chart(
                 name=line.name,
                 colour=number,
                 path="".join(
-                    _path((across(x), HEIGHT - up(height(y))) for x, y in piece) for piece in pieces
+                    _path((across(x), HEIGHT - up(y)) for x, y in piece) for piece in pieces
                 ),
                 last=number_text(pieces[-1][-1][1]),
             )
             for number, line, pieces in drawn
             if pieces
         ],
-        columns=_columns([(line.name, pieces) for _, line, pieces in drawn], left, right, axis),
-        marks=[
-            Tick(at=across(x), text=f"{name} begins at {_tick_text(x, axis)}")
-            for x, name in begins
-            if x > left
-        ],
     )
 
 
-def _columns(
-    drawn: Sequence[tuple[str, list[Places]]], left: float, right: float, axis: Axis
-) -> list[Tick]:
-    """Return the values of all lines near the middle of each of _COLUMNS equal parts."""
-    found = []
-    for number in range(_COLUMNS):
-        middle = left + (right - left) * (number + 0.5) / _COLUMNS
-        texts = [_tick_text(middle, axis)]
-        for name, pieces in drawn:
-            near = min(
-                (each for piece in pieces for each in piece),
-                key=lambda each: abs(each[0] - middle),
-                default=None,
-            )
-            if near:
-                texts.append(f"{name}: {number_text(near[1])}")
-        found.append(Tick(at=number * WIDTH / _COLUMNS, text="\n".join(texts)))
-    return found
-
-
-def _pieces(
-    line: ProgressLine,
-    metric: str,
-    place: Callable[[ProgressPoint], float | None],
-    *,
-    least: float,
-) -> list[Places]:
-    """Return the finite values of a metric above `least` in pieces.
+def _pieces(line: Progress, metric: str, place: Callable[[ProgressLine], float]) -> list[Places]:
+    """Return the finite values of a metric in pieces.
 
     A program that begins again at an earlier step begins a new piece: no line runs backwards.
     """
     pieces: list[Places] = []
     last = math.inf
     for point in line.points:
-        value, where = point.metrics.get(metric), place(point)
-        if value is None or where is None or not least < value < math.inf:
+        value = float(point.metrics.get(metric, "nan"))
+        if not math.isfinite(value):
             continue
         if point.step < last:
             pieces.append([])
-        pieces[-1].append((where, value))
+        pieces[-1].append((place(point), value))
         last = point.step
     return pieces
 
@@ -250,11 +190,10 @@ _LINES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsChoice:
-    """The ranks whose logs to read, the first ones if there are none, the axis and the scale."""
+    """The ranks whose logs to read, the first ones if there are none, and the axis."""
 
     ranks: tuple[int, ...] = ()
     axis: Axis = "step"
-    scale: Scale = "linear"
 
     @classmethod
     def of(cls, request: web.Request) -> "MetricsChoice":
@@ -262,7 +201,6 @@ class MetricsChoice:
         return cls(
             ranks=tuple(ranks_of(request.query.get("rank", ""))),
             axis="time" if request.query.get("axis") == "time" else "step",
-            scale="log" if request.query.get("scale") == "log" else "linear",
         )
 
 
@@ -273,7 +211,7 @@ async def curves(kube: Kube, namespace: str, name: str, choice: MetricsChoice) -
     text = str(
         render(
             "parts/curves.html",
-            charts=charts(lines, choice.axis, choice.scale),
+            charts=charts(lines, choice.axis),
             lines=lines,
             axis=choice.axis,
             remarks=remarks,
@@ -284,7 +222,7 @@ async def curves(kube: Kube, namespace: str, name: str, choice: MetricsChoice) -
 
 async def progress_of(
     kube: Kube, summary: Summary, ranks: Sequence[int]
-) -> tuple[list[ProgressLine], list[str]]:
+) -> tuple[list[Progress], list[str]]:
     """Return the progress of each rank and attempt that has a log, and remarks about the others.
 
     At most 8 logs are read, each from its last 5,000 lines on, for 10 s and 32 MiB together.
@@ -299,8 +237,8 @@ class _Lines:
     """Lines by name, each with a bounded number of points; points come in the order of a log."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Thinned[ProgressPoint]] = {}
-        self._last: dict[str, ProgressPoint] = {}
+        self._kept: dict[str, Thinned[ProgressLine]] = {}
+        self._last: dict[str, ProgressLine] = {}
 
     def add(self, who: str, attempt: int, line: LogLine) -> None:
         """Add a line of a log; without a progress line in it nothing."""
@@ -308,20 +246,21 @@ class _Lines:
         if found is None:
             return
         name = f"{who}, attempt {attempt}"
-        metrics = {metric: float(text) for metric, text in found.metrics.items()}
-        point = ProgressPoint(found.step, found.time, metrics)
         before = self._last.get(name)
         # Several processes of a pod print into one log: their lines may change places.
-        if before is not None and before.at and point.at and point.step < before.step:  # noqa: SIM102
-            if point.at - before.at < OUT_OF_ORDER:
-                return
-        self._last[name] = point
-        self._kept.setdefault(name, Thinned(_POINTS)).add(point)
+        if (
+            before is not None
+            and found.step < before.step
+            and found.time - before.time < OUT_OF_ORDER
+        ):
+            return
+        self._last[name] = found
+        self._kept.setdefault(name, Thinned(_POINTS)).add(found)
 
     @property
-    def found(self) -> list[ProgressLine]:
+    def found(self) -> list[Progress]:
         """Return the first lines, each rank and attempt once."""
-        return [ProgressLine(name, each.kept) for name, each in islice(self._kept.items(), _LINES)]
+        return [Progress(name, each.kept) for name, each in islice(self._kept.items(), _LINES)]
 
 
 async def _read_present(

@@ -8,27 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_engine.model.training import ProgressLine
 from hyperjob_page.pages.metrics import (
     HEIGHT,
     WIDTH,
     Axis,
     CurveChart,
-    ProgressLine,
-    ProgressPoint,
+    Progress,
     charts,
 )
-from hyperjob_page.timeline import Tick
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def point(step: int, seconds: float | None = None, **metrics: float) -> ProgressPoint:
+def point(step: int, seconds: float | None = None, **metrics: float) -> ProgressLine:
     at = T0 + timedelta(seconds=step if seconds is None else seconds)
-    return ProgressPoint(step, at, metrics)
+    texts = {name: str(value) for name, value in metrics.items()}
+    return ProgressLine(step=step, time=at, metrics=texts)
 
 
-def line(*points: ProgressPoint, name: str = "rank 0, attempt 1") -> ProgressLine:
-    return ProgressLine(name, points)
+def line(*points: ProgressLine, name: str = "rank 0, attempt 1") -> Progress:
+    return Progress(name, points)
 
 
 def places(chart: CurveChart, number: int = 0) -> list[list[tuple[float, float]]]:
@@ -62,27 +62,6 @@ def test_a_program_that_begins_again_at_an_earlier_step_begins_a_new_piece(axis:
     assert chart.curves[0].last == "3"
 
 
-def test_a_pointer_shows_the_values_of_all_lines_and_a_mark_where_one_begins() -> None:
-    first = line(point(0, loss=4), point(30, loss=0), point(60, loss=2))
-    again = line(point(20, 70, loss=3), point(60, 90, loss=1), name="rank 0, attempt 2")
-    (chart,) = charts([first, again], "step")
-    assert [each.text for each in chart.columns[::59]] == [
-        "0\nrank 0, attempt 1: 4\nrank 0, attempt 2: 3",
-        "60\nrank 0, attempt 1: 2\nrank 0, attempt 2: 1",
-    ]
-    assert [each.at for each in chart.columns[:3]] == [0, WIDTH / 60, WIDTH / 30]
-    assert chart.marks == [Tick(at=WIDTH / 3, text="rank 0, attempt 2 begins at 20")]
-
-
-def test_a_logarithmic_scale_has_equal_heights_for_equal_factors() -> None:
-    values = (100, 10, 0, -1, 1)
-    points = [point(step, loss=value) for step, value in enumerate(values)]
-    (chart,) = charts([line(*points)], "step", "log")
-    assert (chart.top, chart.bottom) == ("100", "1")
-    assert [y for _, y in places(chart)[0]] == pytest.approx([0, HEIGHT / 2, HEIGHT])
-    assert charts([line(point(0, loss=0))], "step", "log") == []
-
-
 VALUES = st.floats() | st.floats(-10, 10)
 LINE = st.lists(st.tuples(st.integers(0, 10**9), VALUES), max_size=30).map(
     lambda found: line(*(point(step, 10 * n, loss=value) for n, (step, value) in enumerate(found)))
@@ -91,10 +70,10 @@ LINE = st.lists(st.tuples(st.integers(0, 10**9), VALUES), max_size=30).map(
 
 @given(st.lists(LINE, max_size=4), st.sampled_from(["step", "time"]))
 def test_curves_of_any_values_stay_in_their_box_and_never_run_backwards(
-    lines: list[ProgressLine], axis: Axis
+    lines: list[Progress], axis: Axis
 ) -> None:
     drawn = charts(lines, axis)
-    finite = [p for each in lines for p in each.points if math.isfinite(p.metrics["loss"])]
+    finite = [p for each in lines for p in each.points if math.isfinite(float(p.metrics["loss"]))]
     assert bool(drawn) == bool(finite)
     for chart in drawn:
         assert all(0 <= tick.at <= 100 for tick in chart.ticks)

@@ -13,7 +13,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call, MemoryServer
 from hyperjob_page.pages import metrics
-from hyperjob_page.pages.metrics import MetricsChoice, ProgressLine, progress_of
+from hyperjob_page.pages.metrics import MetricsChoice, Progress, progress_of
 from tests.unit.cli.objects import hyperjob, sub_job
 
 UID = "u1"
@@ -81,7 +81,7 @@ async def progress(
     return {line.name: steps(line) for line in lines}, remarks
 
 
-def steps(line: ProgressLine) -> list[int]:
+def steps(line: Progress) -> list[int]:
     return [point.step for point in line.points]
 
 
