@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Final
 
-from hyperjob_core.api.meta import Object
+from hyperjob_core.api.training import Straggler
 from hyperjob_engine.reasons.stacks import Pod, Survey
 
 LEAST_RESTART: Final = timedelta(minutes=2)
@@ -54,28 +54,6 @@ class WaitShare:
     rank: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Straggler:
-    """The pod for which the others wait: which part of a step, and for how many seconds."""
-
-    pod: Pod
-    part: float
-    seconds: float | None = None
-    rank: int | None = None
-
-    def to_object(self) -> Object:
-        """Return the field of the status."""
-        entry: Object = {
-            "cluster": self.pod.cluster,
-            "pod": self.pod.name,
-            "job": self.pod.job,
-            "part": f"{self.part:.2f}",
-        }
-        if self.rank is not None:
-            entry["rank"] = self.rank
-        return entry if self.seconds is None else entry | {"seconds": f"{self.seconds:.3g}"}
-
-
 def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> Straggler | None:
     """Return the process for which the others wait; None where no single one is slow."""
     if len(waits) < 2:
@@ -85,4 +63,11 @@ def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> 
     if part < LEAST or others[0].part - least.part < part / 2:
         return None
     seconds = part / steps_per_second if steps_per_second else None
-    return Straggler(pod=least.pod, part=part, seconds=seconds, rank=least.rank)
+    return Straggler(
+        cluster=least.pod.cluster,
+        pod=least.pod.name,
+        job=least.pod.job,
+        rank=least.rank,
+        part=f"{part:.2f}",
+        seconds="" if seconds is None else f"{seconds:.3g}",
+    )

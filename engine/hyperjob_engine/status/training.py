@@ -134,7 +134,7 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
         entry["usualStepsPerSecond"] = together.usual
     last = straggler(observed.waits, steps_per_second=speed)
     if last is not None:
-        entry["straggler"] = last.to_object()
+        entry["straggler"] = table.write(last)
     if together.phase:
         entry["phase"] = together.phase
     return entry

@@ -43,7 +43,7 @@ EAST, WEST, NORTH = (Pod(name, f"{name}-pod", name) for name in ("east", "west",
 def test_the_slow_one_waits_least_and_the_others_for_long(parts: list[float], slow: str) -> None:
     waits = [WaitShare(*each) for each in zip((EAST, WEST, NORTH), parts, strict=False)]
     found = straggler(waits, steps_per_second=2.0)
-    assert (found.pod.cluster if found else "") == slow
+    assert (found.cluster if found else "") == slow
 
 
 def test_the_status_has_the_pod_and_how_long_the_others_wait_in_each_step() -> None:
@@ -82,7 +82,7 @@ async def test_where_one_that_is_read_waits_all_others_are_read_too() -> None:
 
         def slow() -> str:
             found = straggler(bench.reader.waits("default/hj"), steps_per_second=None)
-            return found.pod.name if found else ""
+            return found.pod if found else ""
 
         bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
         await bench.until(slow)
@@ -107,7 +107,7 @@ async def test_of_several_processes_in_a_pod_the_slow_one_is_named_by_its_rank()
         await bench.until(lambda: len(bench.reader.waits(KEY)) == 4)
         found = straggler(bench.reader.waits(KEY), steps_per_second=None)
         assert found is not None
-        assert (found.pod.name, found.rank) == ("hj-trainer-1-worker-0", 3)
+        assert (found.pod, found.rank) == ("hj-trainer-1-worker-0", 3)
 
 
 async def test_three_slow_lines_name_the_process_for_which_the_others_wait() -> None:
@@ -120,7 +120,7 @@ async def test_three_slow_lines_name_the_process_for_which_the_others_wait() -> 
         await bench.until(lambda: bench.reader.waits(KEY))
         found = straggler(bench.reader.waits(KEY), steps_per_second=None)
         assert found is not None
-        assert found.pod.name == "hj-trainer-1-worker-0"
+        assert found.pod == "hj-trainer-1-worker-0"
 
 
 @pytest.mark.parametrize(("least", "learns"), [(0.6, True), (0.02, False)])
