@@ -30,7 +30,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.expansion.expand import demand_of, pod_groups
+from hyperjob_engine.expansion.expand import demand_of, items_of
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
@@ -293,7 +293,7 @@ def _place(reader: Members) -> float:
     template: Object = {"tasks": [_task("master", 1, 1), _task("worker", 8, 4)]}
     wanted = [
         PlacementRequest(
-            name=f"j{number}", group="g", demand=demand_of(template), pods=pod_groups(template)
+            name=f"j{number}", group="g", demand=demand_of(template), pods=items_of(template)
         )
         for number in range(4)
     ]

@@ -39,7 +39,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_engine.expansion.expand import demand_of, pod_groups
+from hyperjob_engine.expansion.expand import demand_of, items_of
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
@@ -185,7 +185,7 @@ def _judged(case: Case, view: MemberView) -> str:
     )
     spec = case.job["spec"]
     wanted = PlacementRequest(
-        name=case.name, group="g", demand=demand_of(spec), pods=pod_groups(spec)
+        name=case.name, group="g", demand=demand_of(spec), pods=items_of(spec)
     )
     found = place([wanted], Room([cluster]))
     return "" if found.assigned else found.unplaced[case.name].text

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
@@ -33,8 +33,8 @@ from hyperjob_core.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
-from hyperjob_engine.expansion.expand import pod_groups
-from hyperjob_engine.model.members import MemberView, NodeWants
+from hyperjob_engine.expansion.expand import items_of
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import Binding, Cluster, ReportedStatus, grace_of
 from hyperjob_engine.model.parse import (
@@ -44,7 +44,7 @@ from hyperjob_engine.model.parse import (
     pinned_clusters,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
-from hyperjob_engine.model.request import Domain, Frozen, PlacementRequest, PodGroup
+from hyperjob_engine.model.request import Item, Items, PlacementRequest, request_of_all
 from hyperjob_engine.placement.capacity import (
     Reservation,
     is_complete,
@@ -55,12 +55,11 @@ from hyperjob_engine.placement.capacity import (
     seen_by_nodes,
     summarise,
 )
-from hyperjob_engine.placement.ground import Ground, among, ground_of
-from hyperjob_engine.resources import PODS, Resources, accumulate, scale, subtract, total, whole
+from hyperjob_engine.placement.ground import Ground, ground_of, unshown
+from hyperjob_engine.resources import PODS, Resources, accumulate, subtract, total, whole
 
 Lookup = Callable[[str], Object | None]
 _UNKNOWN: Final = "of the leader before"
-_PodKind: TypeAlias = tuple[Frozen, NodeWants, tuple[Domain, ...]]
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class _Known:
     uid: str
     generation: object
     demand: Resources
-    pods: tuple[PodGroup, ...]
+    pods: Items
     grace: timedelta
     complete_since: datetime | None = None
     shown_on: str = ""  # the cluster whose nodes have shown all of its pods
@@ -122,14 +121,14 @@ class Reservations:
         # the room of others out of it as well, which is mostly that of the pass before.
         self._left: dict[str, tuple[MemberView | None, Cluster]] = {}
         self._lessened: dict[str, tuple[Cluster, list[PlacementRequest], Cluster]] = {}
-        self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources, timedelta]] = Memo()
+        self._sizes: Memo[object, tuple[Items, Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}  # every vcjob that counts
         # Those of `_known` that hold room; `_replace` alone changes them and their sums by cluster.
         self._entries: dict[str, Reservation] = {}
         self._by_cluster: dict[str, dict[str, None]] = {}
         self._sums: dict[str, dict[str, int]] = {}
-        self._pods: dict[str, Counter[_PodKind]] = {}
+        self._pods: dict[str, Counter[Item]] = {}
         self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
         # A heap of ends; an item counts while it is the present one of its key.
         self._due: list[tuple[datetime, int, str, Reservation | _Ended]] = []
@@ -282,16 +281,18 @@ class Reservations:
             )
         ground = ground_of(name, view)
         pods = self._pods_on(name, ground)
-        demand = total(scale(each.request, each.number) for each in pods)
+        demand = request_of_all(pods)
         return promised_on(seen_by_nodes(shown, view), demand, pods, ending=ground.leaving(ended))
 
-    def _pods_on(self, cluster: str, beyond: Ground | None = None) -> tuple[PodGroup, ...]:
+    def _pods_on(self, cluster: str, beyond: Ground | None = None) -> Items:
         """Return the pods of the reservations of a cluster, without those that its nodes show."""
-        kinds = Counter(self._pods.get(cluster, {}))
+        items = Counter(self._pods.get(cluster, {}))
         if beyond is not None:
             for key in self._by_cluster.get(cluster, ()):
-                _count_pods(kinds, among(self._entries[key].pods, beyond.pods_of(key)), -1)
-        return tuple(PodGroup(dict(kind[0]), n, kind[1], kind[2]) for kind, n in kinds.items())
+                pods = self._entries[key].pods
+                _count(items, pods, -1)
+                _count(items, unshown(pods, beyond.pods_of(key)), 1)
+        return tuple(items.items())
 
     def _less(self, cluster: Cluster, requests: list[PlacementRequest]) -> Cluster:
         """Subtract the requests; mostly the last call has subtracted the same."""
@@ -401,14 +402,13 @@ class Reservations:
             known = self._known[key] = made
         return known
 
-    def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources, timedelta]:
+    def _size_of(self, spec: Object) -> tuple[Items, Resources, timedelta]:
         """Return the pods of a vcjob, their sum and grace period; the caches share equal tasks."""
         tasks = spec.get("tasks")
 
-        def size(_tasks: object) -> tuple[tuple[PodGroup, ...], Resources, timedelta]:
-            pods = pod_groups(spec)
-            demand = total(scale(group.request, group.number) for group in pods)
-            return pods, demand, seconds(grace_of(spec))
+        def size(_tasks: object) -> tuple[Items, Resources, timedelta]:
+            pods = items_of(spec)
+            return pods, request_of_all(pods), seconds(grace_of(spec))
 
         return self._sizes.of(id(tasks), tasks, size)
 
@@ -484,17 +484,16 @@ class Reservations:
         known = self._ended.get(what.cluster, {}) if isinstance(what, _Ended) else self._entries
         return known.get(key) is what
 
-    def _hold(self, cluster: str, demand: Resources, pods: tuple[PodGroup, ...], sign: int) -> None:
+    def _hold(self, cluster: str, demand: Resources, pods: Items, sign: int) -> None:
         """Take room of a cluster, or return it with sign -1."""
         self._recompute(cluster)
         accumulate(self._sums.setdefault(cluster, {}), demand, sign)
-        _count_pods(self._pods.setdefault(cluster, Counter()), pods, sign)
+        _count(self._pods.setdefault(cluster, Counter()), pods, sign)
 
 
-def _count_pods(sums: Counter[_PodKind], pods: Iterable[PodGroup], sign: int) -> None:
-    """Add pods to the numbers of each kind, or subtract them with sign -1."""
-    for group in pods:
-        kind = group.frozen, group.wants, group.domains
-        sums[kind] += sign * group.number
-        if not sums[kind]:
-            del sums[kind]
+def _count(sums: Counter[Item], items: Items, sign: int) -> None:
+    """Add items to the numbers of each, or subtract them with sign -1."""
+    for item, number in items:
+        sums[item] += sign * number
+        if not sums[item]:
+            del sums[item]

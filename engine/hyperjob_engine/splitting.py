@@ -15,6 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded, integer, mapping, rfc3339, string
 from hyperjob_engine.model.observed import HyperJob, Observed, SplitAnswer
 from hyperjob_engine.model.planned import SplitQuestion
+from hyperjob_engine.model.request import kinds_of
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities
 from hyperjob_engine.resources import Resources, quantities
@@ -53,7 +54,8 @@ def question(
         "acceleratorsPerPod": wish.per_pod,
         "pod": quantities(wish.pod),
         "otherPods": [
-            {"number": group.number, "requests": quantities(group.request)} for group in wish.others
+            {"number": number, "requests": quantities(dict(kind.request))}
+            for kind, number in kinds_of(wish.others).items()
         ],
         "clusterNames": list(wish.preferred),
         "clusterPolicy": "Required" if wish.required else "Preferred",

@@ -13,16 +13,20 @@ split is undecided again.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
 from typing import Final
 
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.wire import objects
 from hyperjob_engine.expansion.expand import (
     SpecError,
     check_size,
     expand_group,
-    pod_groups,
+    fewest_of,
+    items_of_task,
+    kind_of_task,
     sub_jobs,
 )
 from hyperjob_engine.expansion.members import members_of, present_indices
@@ -36,7 +40,7 @@ from hyperjob_engine.model.observed import (
     SplitPolicy,
 )
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import PlacementRequest, PodGroup, tier_of
+from hyperjob_engine.model.request import PlacementRequest, kind_of, tier_of
 from hyperjob_engine.model.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.assign import assign
@@ -144,7 +148,7 @@ def _piece(wish: Wish, share: int, *, first: bool) -> PlacementRequest:
     piece = wish.request(share)
     if first:
         return piece
-    pods = (PodGroup(wish.pod, share, wish.wants),)
+    pods = ((kind_of(wish.pod, wish.wants), share),)
     return replace(piece, demand=multiply(wish.pod, share), pods=pods)
 
 
@@ -176,26 +180,22 @@ def _accelerators(scale: Scale, pods: Mapping[int, int]) -> int:
 def wish_of(
     observed: Observed, group: ReplicatedJob, *, excluded: frozenset[str] = frozenset()
 ) -> Wish:
-    """Return what an automatic split wants of the clusters in all; raises SpecError.
-
-    The tier of the whole vcjob is a field of the wish. `pod_groups` puts it first in the domains of
-    all pods, from which it is left out here: it would count twice.
-    """
+    """Return what an automatic split wants of the clusters in all; raises SpecError."""
     split, scale = _scale_of(group)
-    groups, closed = pod_groups(group.template), closed_queue_of(observed, group.template)
-    others = tuple(
-        replace(each, domains=each.domains[1:] if tier_of(group.template) else each.domains)
-        for each in (*groups[: scale.task], *groups[scale.task + 1 :])
-    )
+    closed = closed_queue_of(observed, group.template)
+    tasks = objects(group.template.get("tasks"))
+    scaled = kind_of_task(tasks[scale.task])
+    pairs = enumerate(zip(tasks, fewest_of(group.template), strict=True))
+    others = (items_of_task(*each) for index, each in pairs if index != scale.task)
     return Wish(
         group=group.name,
         accelerators=split.accelerators or 0,
         kind=split.accelerator_type or "",
         fixed=scale.fixed,
         per_pod=scale.per_pod,
-        others=others,
-        pod=groups[scale.task].request,
-        wants=groups[scale.task].wants,
+        others=tuple(chain.from_iterable(others)),
+        pod=dict(scaled.request),
+        wants=scaled.wants,
         tier=tier_of(group.template),
         preferred=group.cluster_names,
         required=group.required,

@@ -15,7 +15,15 @@ from hyperjob_core.api.wire import count, integer, mapping, objects
 from hyperjob_engine.devices import is_part
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
-from hyperjob_engine.model.request import PodGroup, in_one_domain, partitioned, tier_of
+from hyperjob_engine.model.request import (
+    Items,
+    Kind,
+    in_one_bundle,
+    in_partitions,
+    kind_of,
+    request_of_all,
+    tier_of,
+)
 from hyperjob_engine.model.split import (
     Scale,
     SplitError,
@@ -174,20 +182,27 @@ def _filled(most: Sequence[int], start: Sequence[int], more: int) -> Iterator[in
 
 def _with_pod(task: Object) -> Resources:
     """Return the request of one pod of a task, `pods` among the resources."""
-    return {**request_of(task), PODS: whole(1)}
+    asked = {name: amount for name, amount in request_of(task).items() if amount > 0}
+    return {**asked, PODS: whole(1)}
 
 
-def pod_groups(template: Object, *, all_pods: bool = False) -> tuple[PodGroup, ...]:
-    """Return the pods of each task that start together, or all, with their demands on nodes."""
+def items_of(template: Object, *, all_pods: bool = False) -> Items:
+    """Return the pods of a vcjob that start together, or all, with their demands on nodes."""
     tasks = objects(template.get("tasks"))
     numbers = [count(task.get("replicas")) for task in tasks]
-    groups = [
-        partitioned(
-            PodGroup(_with_pod(task), number, wants_of(mapping(task.get("template")))), task
-        )
-        for task, number in zip(tasks, numbers if all_pods else fewest_of(template), strict=True)
-    ]
-    return in_one_domain(groups, tier_of(template))
+    pairs = zip(tasks, numbers if all_pods else fewest_of(template), strict=True)
+    pods = (each for task, number in pairs for each in items_of_task(task, number))
+    return in_one_bundle(pods, tier_of(template))
+
+
+def items_of_task(task: Object, number: int) -> Items:
+    """Return pods of a task, with the HyperNodes that its partitions want."""
+    return in_partitions(kind_of_task(task), number, task)
+
+
+def kind_of_task(task: Object) -> Kind:
+    """Return the kind of the pods of a task."""
+    return kind_of(_with_pod(task), wants_of(mapping(task.get("template"))))
 
 
 def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:
@@ -245,9 +260,9 @@ def _number(tasks: list[Object], sums: Resources, measure: str, counted: str | N
 
 def _measured(template: Object, accelerator: str | None) -> Size:
     # The accelerators of a split are a whole: each sub-job has its exact share of them.
-    groups = pod_groups(template, all_pods=accelerator is not None)
+    items = items_of(template, all_pods=accelerator is not None)
     tasks = objects(template.get("tasks"))
-    demand = total(scale(group.request, group.number) for group in groups)
+    demand = request_of_all(items)
     everything = demand_of_all(template)
     measure = accelerator or accelerator_of(everything)
     return Size(
@@ -256,5 +271,5 @@ def _measured(template: Object, accelerator: str | None) -> Size:
         everything=demand if everything == demand else everything,
         accelerators=None if measure is None else _number(tasks, everything, measure, accelerator),
         pods=sum(count(task.get("replicas")) for task in tasks),
-        pod_groups=groups,
+        items=items,
     )

@@ -27,7 +27,7 @@ from hyperjob_engine.expansion.expand import (
     demand_of,
     demand_of_all,
     expand_group,
-    pod_groups,
+    kind_of_task,
 )
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership, ReplicatedJob
@@ -148,7 +148,7 @@ def _smaller_splits(group: ReplicatedJob, children: Sequence[Child]) -> Iterator
     if group.split is None:
         return
     scale = split_scale(group.split, group.template)
-    pod = pod_groups(group.template)[scale.task].request
+    pod = dict(kind_of_task(objects(group.template.get("tasks"))[scale.task]).request)
     tasks = [(each.name, each.job.tasks) for each in children if each.job is not None]
     left = [(name, known[scale.task].replicas) for name, known in tasks if scale.task < len(known)]
     size = group.size

@@ -38,7 +38,6 @@ from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import Child, SubJob, closed_queue_of
 from hyperjob_engine.placement.ground import ground_of
-from hyperjob_engine.placement.items import items_of
 from hyperjob_engine.placement.packing import unfit
 from hyperjob_engine.reasons.pods import (
     PATIENCE,
@@ -267,7 +266,7 @@ def _is_kept_by_others(observed: Observed, sub_job: SubJob, child: Child, cluste
     if cluster.view is None:
         return False
     namespace, ground = observed.hyperjob.namespace, ground_of(cluster.name, cluster.view)
-    own, pods = f"{namespace}/{child.name}", items_of(sub_job.size.pod_groups)
+    own, pods = f"{namespace}/{child.name}", dict(sub_job.size.items)
     if unfit(ground.without({own}), pods, {}) is None:
         return False
     mates = {f"{namespace}/{name}" for name in observed.jobs} - {own}

@@ -26,7 +26,7 @@ from hyperjob_core.api.wire import integer, mapping, objects
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import Chosen, MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.request import ClosedQueue, PodGroup
+from hyperjob_engine.model.request import ClosedQueue, Items
 from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 from hyperjob_engine.reasons.reason import Trouble
@@ -373,7 +373,7 @@ class Cluster:
     region: str = ""
     zone: str = ""
     not_ready_since: datetime | None = None
-    reserved_pods: tuple[PodGroup, ...] = ()  # pods that the summary or `view` may not count yet
+    reserved_pods: Items = ()  # pods that the summary or `view` may not count yet
     unscheduled: Resources | None = None
     view: MemberView | None = None
 

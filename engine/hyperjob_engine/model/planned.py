@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import Items
 from hyperjob_engine.resources import Resources
 
 
@@ -26,7 +26,7 @@ class CreateChild:
     job: Object | None
     cluster: str
     demand: Resources
-    pods: tuple[PodGroup, ...] = ()
+    pods: Items = ()
     overflow: str = ""
     export: Object | None = None
 
@@ -40,7 +40,7 @@ class Repin:
     cluster: str
     demand: Resources
     placement: Object
-    pods: tuple[PodGroup, ...] = ()
+    pods: Items = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

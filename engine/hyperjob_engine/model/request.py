@@ -1,50 +1,55 @@
-"""The placement request of one sub-job: its resources, its clusters, its pods and their domains."""
+"""The placement request of one sub-job: its resources, its clusters and its pods.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+Pods count by kind, and in bundles that one HyperNode must hold.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, string
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
-from hyperjob_engine.resources import Resources, measure_of
+from hyperjob_engine.model.wants import clash, parted_by
+from hyperjob_engine.resources import Resources, measure_of, total
 
 Frozen: TypeAlias = tuple[tuple[str, int], ...]
 """A request as sorted pairs of resource and amount, which can be a key."""
+HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
-    """Pods that must be inside one HyperNode of a tier of at most `tier`, or of this tier's name.
+class Kind:
+    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node.
 
-    `each` is how many of a group's pods one domain has. The groups that share domains have an equal
-    `key`.
+    A request includes 1 of the resource `pods`.
     """
 
-    tier: int
-    tier_name: str
-    each: int
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class PodGroup:
-    """`number` pods with equal requests; a request includes 1 of the resource `pods`.
-
-    `domains` are from outside inwards: that of the whole job, that of a partition.
-    """
-
-    request: Resources
-    number: int
+    request: Frozen
     wants: NodeWants = ANY_NODE
-    domains: tuple[Domain, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute the hash once: a kind is the key of many counts."""
+        object.__setattr__(self, "_hash", hash((self.request, self.wants)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def conflicts(self, other: "Kind") -> frozenset[str]:
+        """Return the topology keys by which a pod of each must be apart."""
+        one, two = self.wants, other.wants
+        found = frozenset({HOSTNAME}) if clash(one.ports, two.ports) else frozenset()
+        if not one.apart and not two.apart:
+            return found
+        return found | parted_by((one.labels, one.apart), (two.labels, two.apart))
 
     @property
-    def frozen(self) -> Frozen:
-        """Return the request as a key."""
-        return tuple(sorted(self.request.items()))
+    def alone(self) -> bool:
+        """Return whether no node may have two pods of the kind."""
+        return HOSTNAME in self.conflicts(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,77 @@ class Tier:
 
     number: int
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Items that one HyperNode of at most a tier must hold."""
+
+    tier: Tier
+    items: "Items" = ()
+
+
+Item: TypeAlias = Kind | Bundle
+"""A pod of a kind, or the pods of a bundle."""
+Items: TypeAlias = tuple[tuple[Item, int], ...]
+
+
+def kind_of(request: Resources, wants: NodeWants = ANY_NODE) -> Kind:
+    """Return the kind of pods with a request; equal ones are one value."""
+    return _kind(tuple(sorted(pair for pair in request.items() if pair[1] > 0)), wants)
+
+
+@lru_cache(maxsize=4096)
+def _kind(request: Frozen, wants: NodeWants) -> Kind:
+    return Kind(request, wants)
+
+
+def counted(items: Iterable[tuple[Item, int]]) -> Counter[Item]:
+    """Return the number of each item."""
+    found: Counter[Item] = Counter()
+    for item, number in items:
+        found[item] += number
+    return found
+
+
+def kinds_of(items: Iterable[tuple[Item, int]]) -> Counter[Kind]:
+    """Return the numbers of the pods of all items by kind."""
+    found: Counter[Kind] = Counter()
+    for item, number in items:
+        for kind, each in kinds_in(item).items():
+            found[kind] += number * each
+    return found
+
+
+@lru_cache(maxsize=4096)
+def kinds_in(item: Item) -> Counter[Kind]:
+    """Return the numbers of the pods of one item by kind."""
+    if isinstance(item, Kind):
+        return Counter({item: 1})
+    return kinds_of(item.items)
+
+
+def request_of_all(items: Iterable[tuple[Item, int]]) -> dict[str, int]:
+    """Return the sum of the requests of all pods."""
+    pairs = kinds_of(items).items()
+    return total({name: amount * number for name, amount in kind.request} for kind, number in pairs)
+
+
+def in_partitions(kind: Kind, number: int, task: Object) -> Items:
+    """Return the pods of a task, in bundles where its partitions want a HyperNode each."""
+    policy = mapping(task.get("partitionPolicy"))
+    tier, size = parse_tier(policy.get("networkTopology")), count(policy.get("partitionSize"))
+    if tier is None or not size:
+        return ((kind, number),) if number > 0 else ()
+    parts, rest = divmod(number, size)
+    bundles: Items = ((Bundle(tier, ((kind, size),)), parts), (kind, rest))
+    return tuple(pair for pair in bundles if pair[1] > 0)
+
+
+def in_one_bundle(items: Iterable[tuple[Item, int]], tier: Tier | None) -> Items:
+    """Return the pods of a vcjob in one HyperNode of `tier`; None: each of them for itself."""
+    found = tuple(counted(items).items())
+    return found if tier is None or not found else ((Bundle(tier, found), 1),)
 
 
 def parse_tier(topology: object) -> Tier | None:
@@ -65,40 +141,9 @@ def parse_tier(topology: object) -> Tier | None:
     return Tier(number or 0, name)
 
 
-def partitioned(group: PodGroup, task: Object) -> PodGroup:
-    """Return the pods of a task with the domains of its partitions."""
-    policy = mapping(task.get("partitionPolicy"))
-    tier, size = parse_tier(policy.get("networkTopology")), count(policy.get("partitionSize"))
-    if tier is None or not size:
-        return group
-    key = _key(tier, (group.frozen, group.wants, size))
-    return replace(group, domains=(Domain(tier.number, tier.name, size, key),))
-
-
-def in_one_domain(groups: Sequence[PodGroup], tier: Tier | None) -> tuple[PodGroup, ...]:
-    """Return the pods of a vcjob, all in one domain of `tier`; None: without such a domain.
-
-    The new domain is the outermost: domains of partitions stay inside it. Its key is equal for two
-    vcjobs with the same pods, which placement then tries once.
-    """
-    if tier is None:
-        return tuple(groups)
-    mates = ((each.frozen, each.wants, each.domains, each.number) for each in groups)
-    key = _key(tier, tuple(mates))
-    return tuple(
-        replace(each, domains=(Domain(tier.number, tier.name, each.number, key), *each.domains))
-        for each in groups
-    )
-
-
 def tier_of(template: Object) -> Tier | None:
     """Return the tier within which a vcjob spec wants all of its pods."""
     return parse_tier(at(template, "networkTopology"))
-
-
-def _key(tier: Tier, pods: tuple[object, ...]) -> str:
-    """Return a short text, equal for domains that want the same pods."""
-    return blake2b(repr((tier, pods)).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +172,7 @@ class PlacementRequest:
     last: str = ""
     excluded: frozenset[str] = frozenset()
     closed: ClosedQueue | None = None
-    pods: tuple[PodGroup, ...] = ()
+    pods: Items = ()
     kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
     """Equal for two requests that placement treats alike, whatever their names are."""
     measure: str = field(init=False, repr=False, compare=False)
@@ -137,11 +182,8 @@ class PlacementRequest:
         """Exclude the clusters of `closed`, and compute what each round of a queue compares."""
         if self.closed is not None:
             object.__setattr__(self, "excluded", self.excluded | self.closed.clusters)
-        pods = tuple(
-            (group.frozen, group.number, group.wants, group.domains) for group in self.pods
-        )
         where = self.preferred, self.required, self.last, self.excluded, self.closed
-        kind: tuple[object, ...] = self.group, *where, tuple(sorted(self.demand.items())), pods
+        kind: tuple[object, ...] = self.group, *where, tuple(sorted(self.demand.items())), self.pods
         if self.everything:
             kind += (tuple(sorted(self.everything.items())),)
         object.__setattr__(self, "kind", _shared(kind))

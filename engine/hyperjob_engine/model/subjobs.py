@@ -35,7 +35,7 @@ from hyperjob_engine.model.observed import (
     ReplicatedJob,
     ReportedStatus,
 )
-from hyperjob_engine.model.request import ClosedQueue, PlacementRequest, PodGroup
+from hyperjob_engine.model.request import ClosedQueue, Items, PlacementRequest
 from hyperjob_engine.resources import PODS, Resources
 
 Choice: TypeAlias = tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ Step: TypeAlias = tuple[Choice, Mapping[str, Resources | None]]
 class Size:
     """One size of a vcjob template.
 
-    `demand` and `pod_groups` are the pods without which Volcano starts none; `everything`, `pods`
+    `demand` and `items` are the pods without which Volcano starts none; `everything`, `pods`
     and `accelerators` are those of all of them.
     """
 
@@ -57,7 +57,7 @@ class Size:
     everything: Resources
     accelerators: int | None
     pods: int
-    pod_groups: tuple[PodGroup, ...] = ()
+    items: Items = ()
 
     @property
     def fewest(self) -> int:
@@ -110,7 +110,7 @@ class SubJob:
                 last=last,
                 excluded=excluded,
                 closed=closed,
-                pods=size.pod_groups,
+                pods=size.items,
             )
 
         found = _REQUESTS.of((id(self.size), *kind), self.size, made)

@@ -24,7 +24,7 @@ from hyperjob_core.api.wire import (
 )
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
-from hyperjob_engine.model.request import PlacementRequest, PodGroup
+from hyperjob_engine.model.request import Items, PlacementRequest
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.resources import (
@@ -50,7 +50,7 @@ class Reservation:
     cluster: str
     demand: Resources
     shown_at: datetime | None
-    pods: tuple[PodGroup, ...] = ()
+    pods: Items = ()
 
     def holds(self, now: datetime) -> bool:
         """Return whether the summary may still lack this sub-job."""
@@ -64,7 +64,7 @@ def reservation(
     report: ReportedStatus | None,
     complete_since: datetime | None,
     lag: timedelta,
-    pods: tuple[PodGroup, ...] = (),
+    pods: Items = (),
     summarised: datetime | None = None,
 ) -> Reservation | None:
     """Return the reservation of a sub-job; None after its end, or if the summary counts its pods.
@@ -132,7 +132,7 @@ def seen_by_nodes(cluster: Cluster, view: MemberView) -> Cluster:
 def promised_on(
     cluster: Cluster,
     demand: Resources,
-    pods: tuple[PodGroup, ...] = (),
+    pods: Items = (),
     *,
     settling: Resources | None = None,
     ending: Mapping[str, Resources] | None = None,
@@ -160,7 +160,7 @@ def promised_on(
 def less(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
     """Return a cluster with the requests subtracted."""
     requests = list(requests)
-    pods = (group for request in requests for group in request.pods)
+    pods = (item for request in requests for item in request.pods)
     return replace(
         cluster,
         free=subtract(cluster.free, total(each.demand for each in requests)),

@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob_core.text import alike, listed, nearest
 from hyperjob_engine.devices import is_device
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import PlacementRequest, kinds_of
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, capacities, largest_clusters
@@ -234,7 +234,8 @@ def _absent(
             others = f"; the clusters have {listed(there)}" if there else ""
             hint = f"; did you mean {near}?" if near else others
             return f"no cluster has {name}{hint}"
-        most = max((pods.request.get(name, 0) for pods in request.pods), default=0)
+        pods = kinds_of(request.pods)
+        most = max((dict(kind.request).get(name, 0) for kind in pods), default=0)
         large = [each for each in known if each.allocatable.get(name, 0) >= most]
         if large and not any(_may_have_node(each, name, most) for each in large):
             wanted = amount_text(name, most)

@@ -6,7 +6,7 @@ nodes that have not changed.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -18,11 +18,10 @@ from hyperjob_engine.model.members import (
     MemberNode,
     MemberView,
     NodeState,
-    NodeWants,
     PodHeld,
 )
-from hyperjob_engine.model.request import Frozen, PodGroup
-from hyperjob_engine.model.wants import clash, keys_of, matches, parted_by, repels, selects
+from hyperjob_engine.model.request import HOSTNAME, Frozen, Items, Kind, kinds_of
+from hyperjob_engine.model.wants import clash, keys_of, matches, repels, selects
 from hyperjob_engine.resources import (
     Resources,
     accelerator_of,
@@ -32,39 +31,9 @@ from hyperjob_engine.resources import (
     total,
 )
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
 _MOST_INSIDE: Final = 4096  # kinds times HyperNodes
 _UNBOUNDED: Final = 1 << 40
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Pods that the nodes of a cluster hold alike: one request, and one demand on a node."""
-
-    request: Frozen
-    wants: NodeWants
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Compute the hash once: a kind is the key of many counts."""
-        object.__setattr__(self, "_hash", hash((self.request, self.wants)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def conflicts(self, other: "Kind") -> frozenset[str]:
-        """Return the topology keys by which a pod of each must be apart."""
-        one, two = self.wants, other.wants
-        found = frozenset({HOSTNAME}) if clash(one.ports, two.ports) else frozenset()
-        if not one.apart and not two.apart:
-            return found
-        return found | parted_by((one.labels, one.apart), (two.labels, two.apart))
-
-    @property
-    def alone(self) -> bool:
-        """Return whether no node may have two pods of the kind."""
-        return HOSTNAME in self.conflicts(self)
 
 
 @lru_cache(maxsize=4096)
@@ -422,22 +391,24 @@ def room(free: Resources, request: Frozen) -> int:
     return most
 
 
-def among(groups: Iterable[PodGroup], shown: Mapping[Frozen, int]) -> list[PodGroup]:
-    """Return the part of these pods that is among those shown, by request.
+def unshown(items: Items, shown: Mapping[Frozen, int]) -> Items:
+    """Return the part of these pods that is not among those shown, by request.
 
     A shown pod of another request, which a member has changed, counts as any of the others.
     """
-    groups, left = list(groups), Counter(shown)
-    found = [0] * len(groups)
-    for i, group in enumerate(groups):
-        found[i] = min(group.number, left[group.frozen])
-        left[group.frozen] -= found[i]
-    others = left.total()
-    for i, group in enumerate(groups):
-        more = min(group.number - found[i], others)
-        found[i] += more
+    if not shown:
+        return items
+    left, seen = kinds_of(items), Counter(shown)
+    for kind, number in left.items():
+        known = min(number, seen[kind.request])
+        left[kind] -= known
+        seen[kind.request] -= known
+    others = seen.total()
+    for kind, number in left.items():
+        more = min(number, others)
+        left[kind] -= more
         others -= more
-    return [replace(group, number=n) for group, n in zip(groups, found, strict=True) if n]
+    return tuple((+left).items())
 
 
 def waiting_kind(pod: PodHeld) -> Kind:

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from hyperjob_core.text import listed, nearest
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, NodeWants
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import Items, Kind, kinds_of
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
-from hyperjob_engine.placement.items import Unfit
+from hyperjob_engine.placement.packing import Unfit
 from hyperjob_engine.resources import PODS, amount_only, amount_text, fits, measure_of
 
 _OF_NODES: Final = "node.kubernetes.io/"
@@ -62,23 +62,24 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     return "; ".join(texts)
 
 
-def mismatch(ground: Ground, pods: Iterable[PodGroup]) -> str:
+def mismatch(ground: Ground, pods: Items) -> str:
     """Return why the nodes keep pods away whatever is free on them; empty if they may not."""
-    for group in pods:
-        key = ("mismatch", group.wants, group.frozen)
+    for kind in kinds_of(pods):
+        key = ("mismatch", kind)
         if key not in ground.answers:
-            ground.answers[key] = _mismatch(ground.nodes, group)
+            ground.answers[key] = _mismatch(ground.nodes, kind)
         if text := str(ground.answers[key]):
             return text
     return ""
 
 
-def _mismatch(nodes: Sequence[MemberNode], group: PodGroup) -> str:
+def _mismatch(nodes: Sequence[MemberNode], kind: Kind) -> str:
     """Return the label or taint that keeps pods from all nodes, or from all large enough ones."""
-    resource = measure_of(dict(group.request))
-    amount = amount_text(resource, group.request.get(resource, 0))
-    large = [node for node in nodes if fits(group.request, node.allocatable)]
-    return _kept_away(nodes, group.wants, "") or _kept_away(large, group.wants, f" with {amount}")
+    request = dict(kind.request)
+    resource = measure_of(request)
+    amount = amount_text(resource, request.get(resource, 0))
+    large = [node for node in nodes if fits(request, node.allocatable)]
+    return _kept_away(nodes, kind.wants, "") or _kept_away(large, kind.wants, f" with {amount}")
 
 
 def _kept_away(nodes: Sequence[MemberNode], wants: NodeWants, size: str) -> str:
@@ -99,14 +100,15 @@ def _kept_away(nodes: Sequence[MemberNode], wants: NodeWants, size: str) -> str:
     return ""
 
 
-def label_hint(grounds: Iterable[Ground], pods: Iterable[PodGroup]) -> str:
+def label_hint(grounds: Iterable[Ground], pods: Items) -> str:
     """Return what may be meant by a label of a nodeSelector that no node has; empty if unknown."""
     known: dict[str, set[str]] = {}
     for ground in grounds:
         for node in ground.nodes:
             for key, value in node.labels:
                 known.setdefault(key, set()).add(value)
-    for key, value in dict.fromkeys(pair for group in pods for pair in group.wants.selector):
+    wanted = (pair for kind in kinds_of(pods) for pair in kind.wants.selector)
+    for key, value in dict.fromkeys(wanted):
         values = sorted(known.get(key, ()))
         if key in known and value not in values:
             near = nearest(value, values)
@@ -127,8 +129,8 @@ def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum, short: str) ->
     each = amount_only(resource, amount)
     pods = f"1 pod with {each}" if found.wanted == 1 else f"{found.wanted} pods with {each} each"
     block = found.block
-    if block is not None and (block.tier or block.tier_name):
-        tier = block.tier_name or block.tier
+    if block is not None and (block.tier.number or block.tier.name):
+        tier = block.tier.name or block.tier.number
         return f"but no HyperNode of tier {tier} with room for {pods}"
     if usable.largest < amount:
         if free.largest >= amount:

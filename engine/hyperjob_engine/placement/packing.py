@@ -1,59 +1,58 @@
 """Whether pods find room on the nodes of a cluster: counted by kind, and by HyperNode.
 
 Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
-of them gets which node, in an order that no vcjob says: here the kinds take turns. The pods have
-room only if all of them find nodes where each takes the emptiest node, whether the largest kind has
-the first turn or the smallest, and in one of these orders also where each takes the fullest. Blocks
-take the emptiest HyperNode, or the fullest, in the same tries, before all other pods. A gang
-that finds room by another of these choices waits, unless the cluster has no such room without any
-other pod either: then Volcano decides. Pods that are promised to others take the fullest nodes that
-hold them.
+of them gets which node, in an order that no vcjob says: here the kinds take turns, the smallest
+first, once with the emptiest node for each pod, and once with the fullest. Blocks take a HyperNode
+in the same way, before all other pods. A gang has room if it has it both times. If only once, it
+waits, unless the cluster without any other pod is no better: then Volcano decides. Pods that are
+promised to others take the fullest nodes that hold them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from itertools import chain, product
+from itertools import chain
 from typing import Final, TypeAlias
 
-from hyperjob_engine.model.request import Frozen
-from hyperjob_engine.model.wants import keys_of
-from hyperjob_engine.placement.ground import (
+from hyperjob_engine.model.request import (
     HOSTNAME,
-    Ground,
-    Kind,
-    NetworkDomain,
-    Vacating,
-    room,
-)
-from hyperjob_engine.placement.items import (
     Bundle,
+    Frozen,
     Item,
-    Unfit,
-    all_labelled,
-    all_loose,
+    Kind,
+    counted,
     kinds_in,
     kinds_of,
 )
+from hyperjob_engine.model.wants import keys_of
+from hyperjob_engine.placement.ground import Ground, NetworkDomain, Vacating, labelled, room
 from hyperjob_engine.resources import Resources, accelerator_of, subtract
 
 _ANSWERS: Final = 256  # that a ground remembers
 
 _EMPTIEST: Final = -1
 _FULLEST: Final = 1
-_CHOICES: Final = (_EMPTIEST, _FULLEST)
-_ORDERS: Final = (True, False)
-"""Whether the largest kind of pods has the first turn."""
 
 _Candidate: TypeAlias = tuple[int, int]
 """A node for a kind: the pods of the kind that it has room for, times the choice; its position."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The nodes hold at most `most` of `wanted` pods of a kind, of those in one block if given."""
+
+    kind: Kind
+    wanted: int
+    most: int
+    block: Bundle | None = None
+
+
 def overfull(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
     """Return which pods all nodes together cannot hold, each kind alone; None: they may fit."""
     wanted, held, _ = _comparable(ground, wanted, held)
-    return _overfull(ground, kinds_of(wanted), kinds_of(held))
+    return _overfull(ground, kinds_of(wanted.items()), kinds_of(held.items()))
 
 
 def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) -> Unfit | None:
@@ -81,10 +80,34 @@ def _comparable(
     away, blocks only if there are HyperNodes.
     """
     if not ground.view.hypernodes:
-        wanted, held = all_loose(wanted), all_loose(held)
-    terms = (each.wants.apart for each in kinds_of({**held, **wanted}))
+        wanted, held = _loose(wanted), _loose(held)
+    terms = (each.wants.apart for each in (*kinds_of(wanted.items()), *kinds_of(held.items())))
     keys = ground.selected | keys_of(chain.from_iterable(terms))
-    return all_labelled(wanted, keys), all_labelled(held, keys), keys
+    return _labelled(wanted, keys), _labelled(held, keys), keys
+
+
+def _loose(items: Mapping[Item, int]) -> Counter[Item]:
+    """Return the items without blocks, except those that want a HyperNode of a name."""
+    found: Counter[Item] = Counter()
+    for item, number in items.items():
+        if isinstance(item, Kind) or item.tier.name or item.tier.number < 1:
+            found[item] += number
+        else:
+            found.update({kind: each * number for kind, each in kinds_in(item).items()})
+    return found
+
+
+def _labelled(items: Mapping[Item, int], keys: frozenset[str]) -> Counter[Item]:
+    """Return the items with those labels of their pods alone that have one of these keys."""
+    return counted((_told(item, keys), number) for item, number in items.items())
+
+
+@lru_cache(maxsize=4096)
+def _told(item: Item, keys: frozenset[str]) -> Item:
+    if isinstance(item, Kind):
+        return labelled(item, keys)
+    told = counted((_told(each, keys), number) for each, number in item.items)
+    return Bundle(item.tier, tuple(told.items()))
 
 
 def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> Unfit | None:
@@ -99,49 +122,35 @@ def _unfit(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
 ) -> Unfit | None:
     """Answer `unfit` by the cheapest way that is certain: sums, then counts, then filled nodes."""
-    numbers, others = kinds_of(wanted), kinds_of(held)
+    numbers, others = kinds_of(wanted.items()), kinds_of(held.items())
     if (found := _overfull(ground, numbers, others)) is not None:
         return found
     everything = numbers + others + ground.waiting(keys)
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
 
-    fill = _filling(ground, wanted, held, keys)
-    if _is_safe(fill):
+    tries = _tries(ground, wanted, held, keys)
+    lacking = [each for each in tries if each is not None]
+    # With room once the gang waits for the end of others, unless it would wait in vain, because
+    # nodes without any other pod have no room both times either.
+    if len(lacking) == 1 and any(_tries(ground.vacated(Vacating.ALL), wanted, {}, keys)):
         return None
-    tries = [fill(*each) for each in product(_CHOICES, _ORDERS)]
-    # Some order of pods has no room, and another may have: the gang waits for the end of others,
-    # unless it would wait in vain, because nodes without any other pod have no safe room either.
-    if all(tries) or _is_safe(_filling(ground.vacated(Vacating.ALL), wanted, {}, keys)):
-        return next(filter(None, tries))
-    return None
+    return next(iter(lacking), None)
 
 
-def _filling(
+def _tries(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
-) -> Callable[[int, bool], Unfit | None]:
-    """Return a function of the choice of nodes, and whether the largest kind comes first.
-
-    It returns what finds no node then; each answer is computed once.
-    """
+) -> list[Unfit | None]:
+    """Return what finds no node with each of the two choices of nodes."""
     waiting = ground.waiting(keys)
-    kinds = _Kinds(ground, kinds_of(wanted) + kinds_of(held) + waiting)
-
-    @cache
-    def fill(choice: int, largest_first: bool) -> Unfit | None:
-        made = _Fill(ground, kinds, choice, largest_first=largest_first)
-        made.settle(Counter[Item](waiting))
-        made.settle(held)
-        return made.place(wanted)
-
-    return fill
-
-
-def _is_safe(fill: Callable[[int, bool], Unfit | None]) -> bool:
-    """Return whether no order in which Volcano may take the pods leaves some without a node."""
-    return not any(fill(_EMPTIEST, each) for each in _ORDERS) and not all(
-        fill(_FULLEST, each) for each in _ORDERS
-    )
+    fill = _Fill(ground, kinds_of((*wanted.items(), *held.items())) + waiting)
+    found = []
+    for choice in (_EMPTIEST, _FULLEST):
+        fill.begin(choice)
+        fill.settle(Counter[Item](waiting))
+        fill.settle(held)
+        found.append(fill.place(wanted))
+    return found
 
 
 def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:
@@ -169,6 +178,7 @@ def _loss(kind: Kind, other: Kind) -> int:
     return max((-(-taken.get(name, 0) // amount) for name, amount in asked), default=0)
 
 
+@lru_cache(maxsize=4096)
 def _size(kind: Kind) -> tuple[int, Frozen]:
     request = dict(kind.request)
     return request.get(accelerator_of(request) or "", 0), kind.request
@@ -178,29 +188,21 @@ def _kinds_among(items: Mapping[Item, int]) -> Mapping[Kind, int]:
     return {item: number for item, number in items.items() if isinstance(item, Kind)}
 
 
-class _Kinds:
-    """What all fills of a ground know of the kinds that they place, computed once for them."""
+class _Fill:
+    """Nodes that are filled pod by pod, with pods of the kinds of `everything`."""
 
     def __init__(self, ground: Ground, everything: Iterable[Kind]) -> None:
-        self.sizes = {kind: _size(kind) for kind in everything}
-        self.counts = {kind: ground.counts(kind) for kind in self.sizes}
-        self.apart = {
-            kind: {other: keys for other in self.sizes if (keys := kind.conflicts(other))}
-            for kind in self.sizes
+        self._ground = ground
+        self._counts = {kind: ground.counts(kind) for kind in everything}
+        self._apart = {
+            kind: {other: keys for other in self._counts if (keys := kind.conflicts(other))}
+            for kind in self._counts
         }
 
-
-class _Fill:
-    """Nodes that are filled pod by pod; `kinds` has all kinds that will be placed."""
-
-    def __init__(self, ground: Ground, kinds: _Kinds, choice: int, *, largest_first: bool) -> None:
-        self._ground = ground
+    def begin(self, choice: int) -> None:
+        """Begin with the nodes as they are; each pod takes the node of this choice."""
         self._choice = choice
-        order = sorted(kinds.sizes, key=kinds.sizes.__getitem__, reverse=largest_first)
-        self._order = {kind: number for number, kind in enumerate(order)}
-        self._left: list[Resources] = [node.free for node in ground.nodes]
-        self._counts = kinds.counts
-        self._apart = kinds.apart
+        self._left: list[Resources] = [node.free for node in self._ground.nodes]
         self._barred: dict[Kind, frozenset[tuple[str, str | None]]] = {}
         """The topology domains that a kind must not use, since pods placed here are there."""
 
@@ -226,7 +228,7 @@ class _Fill:
 
     def _put_block(self, block: Bundle, within: NetworkDomain | None, choice: int) -> bool:
         """Place a block in the best HyperNode of the lowest tier that holds it, if any does."""
-        items: dict[Item, int] = {**dict(block.parts), **dict(block.pods)}
+        items = dict(block.items)
         for domain in self._domains(block, within, choice):
             left, barred = list(self._left), dict(self._barred)
             if self.place(items, domain) is None:
@@ -239,9 +241,9 @@ class _Fill:
     ) -> Iterator[NetworkDomain]:
         """Yield the HyperNodes that may hold a block, lower tiers first, then by the choice."""
         ground, kinds, domains = self._ground, kinds_in(block), self._ground.domains
-        highest = block.tier
-        if block.tier_name:
-            named = [each.tier for each in domains if each.tier_name == block.tier_name]
+        highest = block.tier.number
+        if block.tier.name:
+            named = [each.tier for each in domains if each.tier_name == block.tier.name]
             highest = max(named, default=-1)
         found: list[tuple[int, float, int]] = []
         for number, each in enumerate(domains):
@@ -264,7 +266,7 @@ class _Fill:
         self, pods: Mapping[Kind, int], within: NetworkDomain | None, choice: int
     ) -> Unfit | None:
         """Place the pods of all kinds in turn, and return the first kind without enough nodes."""
-        order = sorted(pods, key=self._order.__getitem__)
+        order = sorted(pods, key=_size)
         queues = {kind: self._queue(kind, within, choice) for kind in order}
         lacking: dict[Kind, Unfit] = {}
         for turn in range(max(pods.values(), default=0)):

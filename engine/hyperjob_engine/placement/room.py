@@ -11,14 +11,13 @@ from typing import Final, NamedTuple
 
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest, PodGroup
+from hyperjob_engine.model.request import Item, Items, PlacementRequest, counted
 from hyperjob_engine.placement.ground import Ground, Vacating, ground_of
-from hyperjob_engine.placement.items import Item, Unfit, items_of
-from hyperjob_engine.placement.packing import overfull, unfit
+from hyperjob_engine.placement.packing import Unfit, overfull, unfit
 from hyperjob_engine.resources import Resources, fits
 
 _FAR: Final = 3
-_ITEMS: Final[Memo[Collection[PodGroup], Mapping[Item, int]]] = Memo()
+_ITEMS: Final[Memo[Items, Mapping[Item, int]]] = Memo()
 
 
 class Cost(NamedTuple):
@@ -132,11 +131,11 @@ class Room:
         held = self._held.get(name, {})
         return ground is None or overfull(ground, _items(request.pods), held) is None
 
-    def nodes_hold(self, cluster: str, pods: Collection[PodGroup]) -> bool:
+    def nodes_hold(self, cluster: str, pods: Items) -> bool:
         """Return whether pods fit on the nodes beside those placed before, or may fit."""
         return self.unfit(cluster, pods) is None
 
-    def unfit(self, cluster: str, pods: Collection[PodGroup]) -> Unfit | None:
+    def unfit(self, cluster: str, pods: Items) -> Unfit | None:
         """Return which pods the nodes do not hold beside those placed before; None: they may."""
         ground = self._ground(cluster)
         if ground is None:
@@ -276,8 +275,8 @@ def whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
     return [steps[: number + 1] for number in range(depth)]
 
 
-def _items(pods: Collection[PodGroup]) -> Mapping[Item, int]:
-    return _ITEMS.of(id(pods), pods, items_of)
+def _items(pods: Items) -> Mapping[Item, int]:
+    return _ITEMS.of(id(pods), pods, counted)
 
 
 def _summed(free: Mapping[str, Resources]) -> dict[str, int]:

@@ -17,13 +17,15 @@ from typing import Final, NamedTuple
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.request import (
     ClosedQueue,
+    Items,
     PlacementRequest,
-    PodGroup,
     Tier,
-    in_one_domain,
+    in_one_bundle,
+    kind_of,
+    request_of_all,
 )
 from hyperjob_engine.placement.room import Room, whereabouts
-from hyperjob_engine.resources import Resources, scale, subtract, times, total
+from hyperjob_engine.resources import Resources, subtract, times
 
 _COMBINATIONS: Final = 5000
 
@@ -61,7 +63,7 @@ class Wish:
     pod: Resources
     wants: NodeWants = ANY_NODE
     tier: Tier | None = None
-    others: tuple[PodGroup, ...] = ()
+    others: Items = ()
     preferred: tuple[str, ...] = ()
     required: bool = False
     excluded: frozenset[str] = frozenset()
@@ -69,16 +71,16 @@ class Wish:
 
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
-        groups = in_one_domain((*self.others, PodGroup(self.pod, pods, self.wants)), self.tier)
+        items = (*self.others, (kind_of(self.pod, self.wants), pods))
         return PlacementRequest(
             name=name,
             group=self.group,
-            demand=total(scale(group.request, group.number) for group in groups),
+            demand=request_of_all(items),
             preferred=self.preferred,
             required=self.required,
             excluded=self.excluded,
             closed=self.closed,
-            pods=groups,
+            pods=in_one_bundle(items, self.tier),
         )
 
     def pods_of(self, parts: int) -> int | None:
@@ -264,8 +266,7 @@ def _slots(room: Room, max_domains: int | None) -> int | None:
 
 def _most(wish: Wish, room: Room, name: str) -> int:
     """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
-    others = total(scale(group.request, group.number) for group in wish.others)
-    free = subtract(room.free[name], others)
+    free = subtract(room.free[name], request_of_all(wish.others))
     most = times(free, wish.pod, default=0)
 
     def crowded(pods: int) -> bool:

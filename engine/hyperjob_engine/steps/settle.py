@@ -263,7 +263,7 @@ def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) ->
         uid=policy.uid,
         cluster=cluster,
         demand=sub_job.size.demand,
-        pods=sub_job.size.pod_groups,
+        pods=sub_job.size.items,
         placement=placement_object(cluster, observed.admission, gated=policy.suspended),
     )
 
@@ -304,7 +304,7 @@ def _creation(
         else vcjob(observed.hyperjob, sub_job, attempt=attempt, uncounted=parts),
         cluster=cluster,
         demand=sub_job.size.demand,
-        pods=sub_job.size.pod_groups,
+        pods=sub_job.size.items,
         overflow=overflow,
     )
 

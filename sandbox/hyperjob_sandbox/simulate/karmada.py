@@ -21,9 +21,10 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     key_of,
 )
-from hyperjob_engine.expansion.expand import pod_groups
+from hyperjob_engine.expansion.expand import items_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.parse import controller_of, pinned_clusters
+from hyperjob_engine.model.request import kinds_of
 from hyperjob_engine.resources import quantities
 from hyperjob_sandbox.simulate.member import Member, Pods
 
@@ -199,7 +200,7 @@ class Karmada:
             return
         uid = job["metadata"]["uid"]
         self._sent[key] = _Sent(uid, name)
-        pods = Pods(key, uid, pod_groups(job["spec"]))
+        pods = Pods(key, uid, kinds_of(items_of(job["spec"])))
         self.report(key, "Pending", pods=pods.number, state="pending")
         self._tell_sent(key, uid, name)
         member.take(pods)

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from hyperjob_engine.members.facts import shared_resources
 from hyperjob_engine.model.members import MemberNode, MemberView, NodeState, PodHeld
-from hyperjob_engine.model.request import PodGroup
-from hyperjob_engine.resources import accumulate, scale
+from hyperjob_engine.model.request import Kind, request_of_all
+from hyperjob_engine.resources import accumulate
 from hyperjob_sandbox.simulate.nodes import BoundPods, Node, Nodes, devices
 
 
@@ -20,18 +20,18 @@ class Pods:
 
     key: str
     uid: str
-    groups: tuple[PodGroup, ...]
+    kinds: Mapping[Kind, int]
     spots: list[BoundPods] = field(default_factory=list)
 
     @property
     def shape(self) -> object:
         """Return a key that all have who need equal nodes."""
-        return tuple((group.frozen, group.wants, group.number) for group in self.groups)
+        return tuple(self.kinds.items())
 
     @property
     def number(self) -> int:
         """Return the number of pods."""
-        return sum(group.number for group in self.groups)
+        return sum(self.kinds.values())
 
     @property
     def speed(self) -> float:
@@ -41,7 +41,7 @@ class Pods:
     @property
     def devices(self) -> int:
         """Return the number of their accelerators."""
-        return sum(devices(group.request) * group.number for group in self.groups)
+        return sum(devices(dict(each.request)) * n for each, n in self.kinds.items())
 
 
 class Member:
@@ -92,7 +92,7 @@ class Member:
             key = pods.key
             if pods.shape in failed:
                 continue
-            spots = self.nodes.place(key, pods.groups)
+            spots = self.nodes.place(key, pods.kinds)
             if spots is None:
                 failed.add(pods.shape)
                 continue
@@ -109,8 +109,8 @@ class Member:
             for spot in pods.spots:
                 known = held.setdefault(id(spot.node), [])
                 known += _held(pods.key, spot.node.idle.name, spot.request, spot.number)
-            for group in () if pods.spots else pods.groups:
-                waiting += _held(pods.key, "", group.request, group.number)
+            for kind, number in () if pods.spots else pods.kinds.items():
+                waiting += _held(pods.key, "", dict(kind.request), number)
         before = {node.name: node for node in self._shown}
         self._shown = tuple(
             _shown(node, tuple(held.get(id(node), ())), before.get(node.idle.name))
@@ -140,8 +140,7 @@ class Member:
         allocating: dict[str, int] = {}
         for pods in self.jobs.values():
             sums = allocated if pods.spots else allocating
-            for group in pods.groups:
-                accumulate(sums, scale(group.request, group.number), 1)
+            accumulate(sums, request_of_all(pods.kinds.items()), 1)
         return self.nodes.allocatable(), allocated, allocating
 
 

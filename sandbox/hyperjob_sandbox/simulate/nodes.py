@@ -4,11 +4,11 @@ The module places all pods of a gang or none, as Volcano's gang plugin does. Amo
 fit a pod it prefers the node with the least free resources, as Volcano's binpack plugin does.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hyperjob_engine.model.members import MemberNode, NodeState
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import Kind
 from hyperjob_engine.model.wants import matches
 from hyperjob_engine.resources import accelerator_of, accumulate, measure_of, parse_resources, whole
 from hyperjob_sandbox.simulate.workload import NodeGroup
@@ -38,14 +38,11 @@ class Node:
         kind = accelerator_of(self.size)
         return self.free.get(kind, 0) // whole(1) if kind is not None else 0
 
-    def room(self, pods: PodGroup) -> int:
+    def room(self, pods: Kind) -> int:
         """Return the number of these pods that fit."""
         if self.out or not matches(self.idle, pods.wants):
             return 0
-        fitting = (
-            self.free.get(name, 0) // need for name, need in pods.request.items() if need > 0
-        )
-        return max(0, min(fitting))
+        return max(0, min(self.free.get(name, 0) // need for name, need in pods.request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +70,17 @@ class Nodes:
         sizes = [node.size for node in self.all]
         self.accelerators = sum(devices(size) for size in sizes)
 
-    def place(self, key: str, groups: Sequence[PodGroup]) -> list[BoundPods] | None:
+    def place(self, key: str, kinds: Mapping[Kind, int]) -> list[BoundPods] | None:
         """Place all pods of a vcjob; None if not all of them fit."""
         taken: list[BoundPods] = []
-        for group in sorted(groups, key=lambda each: -devices(each.request)):
-            left = group.number
-            measure = measure_of(group.request)
+        for kind in sorted(kinds, key=lambda each: -devices(dict(each.request))):
+            left, request = kinds[kind], dict(kind.request)
+            measure = measure_of(request)
             for node in sorted(self.all, key=lambda each: each.free.get(measure, 0)):
-                number = min(left, node.room(group))
+                number = min(left, node.room(kind))
                 if number:
-                    taken.append(BoundPods(node, group.request, number))
-                    accumulate(node.free, group.request, -number)
+                    taken.append(BoundPods(node, request, number))
+                    accumulate(node.free, request, -number)
                     left -= number
                 if not left:
                     break

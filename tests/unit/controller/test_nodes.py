@@ -3,14 +3,14 @@ from datetime import timedelta
 
 from hyperjob_engine.gang.gang import PinnedPlace, review
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PlacementRequest, PodGroup
+from hyperjob_engine.model.request import PlacementRequest, kind_of, request_of_all
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.reserve import reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
-from hyperjob_engine.resources import parse_resources, scale
+from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, NOW, place
 from tests.unit.engine.queueworld import queue
 from tests.unit.engine.views import held, node, seen, view
@@ -23,10 +23,8 @@ def half(free: int = 16) -> Cluster:
 
 
 def sized(number: int, gpus: int, name: str = "j") -> PlacementRequest:
-    group = PodGroup(parse_resources({GPU: str(gpus), "pods": "1"}), number)
-    return PlacementRequest(
-        name=name, group="g", demand=scale(group.request, group.number), pods=(group,)
-    )
+    pods = ((kind_of(parse_resources({GPU: str(gpus), "pods": "1"})), number),)
+    return PlacementRequest(name=name, group="g", demand=request_of_all(pods), pods=pods)
 
 
 def test_sub_jobs_of_one_pass_share_the_nodes() -> None:

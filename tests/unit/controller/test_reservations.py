@@ -7,7 +7,7 @@ from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import kind_of, kinds_of
 from hyperjob_engine.resources import parse_resources
 from tests.unit.controller.test_pass import member
 from tests.unit.engine.builders import (
@@ -144,14 +144,16 @@ def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
         found = {name: books.on(name, now).reserved_pods for name in "ab"}
         return {
-            name: sorted((group.request[GPU] // 10**9, group.number) for group in groups)
+            name: sorted(
+                (dict(kind.request)[GPU] // 10**9, n) for kind, n in kinds_of(groups).items()
+            )
             for name, groups in found.items()
             if groups
         }
 
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
     assert pods() == {"a": [(1, 8)]}
-    two = tuple(PodGroup(parse_resources({GPU: str(each)}), 2) for each in (4, 1))
+    two = tuple((kind_of(parse_resources({GPU: str(each)})), 2) for each in (4, 1))
     making = CreateChild(name="x", policy=None, job=None, cluster="b", demand={}, pods=two)
     with books.reservations.assumed([making]):
         assert pods() == {"a": [(1, 8)], "b": [(1, 2), (4, 2)]}

@@ -21,7 +21,7 @@ from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold, view_of
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.model.request import PlacementRequest, PodGroup
+from hyperjob_engine.model.request import PlacementRequest, kind_of
 from hyperjob_engine.placement.capacity import promised_on, seen_by_nodes
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.room import Room
@@ -145,7 +145,7 @@ def test_of_a_slice_that_is_made_to_fill_the_memory_a_bounded_part_is_kept() -> 
 
 def of_one_pod(demand: Mapping[str, int]) -> PlacementRequest:
     demand = {"pods": NANO, **{name: number * NANO for name, number in demand.items()}}
-    return PlacementRequest(name="a", group="g", demand=demand, pods=(PodGroup(demand, 1),))
+    return PlacementRequest(name="a", group="g", demand=demand, pods=((kind_of(demand), 1),))
 
 
 def placed(view: MemberView, demand: Mapping[str, int], *, promised: int = 0) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import ClosedQueue, PodGroup
+from hyperjob_engine.model.request import Bundle, ClosedQueue, Tier, kind_of, kinds_of
 from hyperjob_engine.placement.explain import (
     alternatives,
     explain,
@@ -19,8 +19,8 @@ from hyperjob_engine.placement.explain import (
     why_not,
 )
 from hyperjob_engine.placement.ground import Ground
-from hyperjob_engine.placement.items import Bundle, Unfit, kind_of
 from hyperjob_engine.placement.nodeshortage import node_shortage
+from hyperjob_engine.placement.packing import Unfit
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish
 from tests.unit.engine.builders import GPU, cluster, request
@@ -43,7 +43,7 @@ ZONED = view(
 
 
 def shortage(ground: Ground, block: Bundle | None = None, cpu: int = 0, **spec: Any) -> str:
-    kind = kind_of(job(task(1, 7, cpu=cpu, **spec)).pods[0])
+    (kind,) = kinds_of(job(task(1, 7, cpu=cpu, **spec)).pods)
     return node_shortage(ground, Unfit(kind, 3, 1, block))
 
 
@@ -58,8 +58,8 @@ def test_a_shortage_counts_nodes_that_are_ready_of_these_those_that_match_and_th
 @pytest.mark.parametrize(
     ("block", "cause"),
     [
-        (Bundle(1, ""), "but no HyperNode of tier 1 with room for 3 pods with 7 each"),
-        (Bundle(2, "rack"), "but no HyperNode of tier rack with room for 3 pods with 7 each"),
+        (Bundle(Tier(1)), "but no HyperNode of tier 1 with room for 3 pods with 7 each"),
+        (Bundle(Tier(2, "rack")), "but no HyperNode of tier rack with room for 3 pods with 7 each"),
         (None, "which hold 1 of 3 pods with 7 each"),
     ],
 )
@@ -110,7 +110,7 @@ REQUIREMENTS = {
 
 @pytest.mark.parametrize("text", REQUIREMENTS)
 def test_a_required_label_reads_as_in_a_selector(text: str) -> None:
-    kind = kind_of(job(task(1, 7)).pods[0])
+    (kind,) = kinds_of(job(task(1, 7)).pods)
     wants = replace(kind.wants, terms=((REQUIREMENTS[text],),))
     found = node_shortage(Ground(ZONED), Unfit(replace(kind, wants=wants), 3, 1, None))
     assert re.search(rf"nodes? match(es)? {re.escape(text)}, ", found)
@@ -146,7 +146,7 @@ OBSTACLES: dict[str, tuple[Cluster, dict[str, Any], str]] = {
     "it is too small": (cluster("a", 0), {}, f"lacks 8 {GPU} (has none)"),
     "its nodes are too small": (
         seen(view([node("n0", 8, held("p", 4)), node("n1", 8, held("q", 4))])),
-        {"pods": (PodGroup({GPU: 8 * NANO}, 1),)},
+        {"pods": ((kind_of({GPU: 8 * NANO}), 1),)},
         f"has 8 {GPU} free on 2 nodes, but no node with 8 free (largest 4)",
     ),
 }

@@ -14,10 +14,9 @@ from hyperjob_engine.model.members import (
     NodeState,
     Taint,
 )
-from hyperjob_engine.model.request import Domain, PlacementRequest, PodGroup
+from hyperjob_engine.model.request import Kind, PlacementRequest
 from hyperjob_engine.model.wants import parse_apart, parse_ports
-from hyperjob_engine.placement.ground import Ground, Kind
-from hyperjob_engine.placement.items import items_of
+from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.room import Room, after_ends
 from tests.unit.engine.builders import GPU, Object, place
 from tests.unit.engine.views import held, job, node, seen, task, view
@@ -530,11 +529,3 @@ def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended(
     after.hold(wanted, "a")
     after.subtract("a", wanted.demand, -1)
     assert after.options(wanted) == [], "the sums are enough, and no node is"
-
-
-def test_groups_are_in_one_block_only_by_one_domain_of_one_tier() -> None:
-    def pods(number: int, tier: int, key: str) -> PodGroup:
-        return PodGroup({"pods": 1}, number, domains=(Domain(tier, "", number, key),))
-
-    for other, blocks in ((pods(4, 1, "a"), 1), (pods(4, 1, "b"), 2), (pods(4, 2, "a"), 2)):
-        assert items_of([pods(2, 1, "a"), other]).total() == blocks

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import kind_of
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
@@ -29,7 +29,7 @@ def wish(
         fixed=fixed,
         per_pod=per_pod,
         pod=parse_resources({GPU: str(per_pod), "pods": "1"}),
-        others=(PodGroup(parse_resources({GPU: str(fixed), "pods": "1"}), 1),) if fixed else (),
+        others=((kind_of(parse_resources({GPU: str(fixed), "pods": "1"})), 1),) if fixed else (),
         preferred=preferred,
         required=required,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import PodGroup
+from hyperjob_engine.model.request import kind_of
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
@@ -34,7 +34,7 @@ A, B = cluster("a", 100), cluster("b", 60)
 
 def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **fields: object) -> Wish:
     pod = parse_resources({GPU: str(per_pod), "cpu": "1500m", "memory": "2Gi", "pods": "1"})
-    other = PodGroup(parse_resources({GPU: str(fixed), "pods": "1"}), 1)
+    other = kind_of(parse_resources({GPU: str(fixed), "pods": "1"})), 1
     made = Wish(
         group="trainer",
         accelerators=accelerators,
@@ -63,7 +63,7 @@ def test_a_question_has_all_that_the_built_in_splitter_goes_by() -> None:
         "fixedAccelerators": 0,
         "acceleratorsPerPod": 8,
         "pod": {"cpu": "1500m", "memory": "2Gi", GPU: "8", "pods": "1"},
-        "otherPods": [{"number": 1, "requests": {GPU: "0", "pods": "1"}}],
+        "otherPods": [{"number": 1, "requests": {"pods": "1"}}],
         "clusterNames": ["b"],
         "clusterPolicy": "Preferred",
         "clustersInUse": [],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from hyperjob_engine.expansion.expand import demand_of, pod_groups
+from hyperjob_engine.expansion.expand import demand_of, items_of
 from hyperjob_engine.model.members import (
     Apart,
     HyperNode,
@@ -114,5 +114,5 @@ def job(*tasks: Object, name: str = "j", **fields: object) -> PlacementRequest:
     """The request of a sub-job with these tasks."""
     template: Object = {"tasks": list(tasks), **fields}
     return PlacementRequest(
-        name=name, group="g", demand=demand_of(template), pods=pod_groups(template)
+        name=name, group="g", demand=demand_of(template), pods=items_of(template)
     )

@@ -212,7 +212,7 @@ def test_the_status_of_a_cluster_is_collected_at_the_next_turn(elapsed: float) -
     async def act() -> None:
         world = World()
         await asyncio.sleep(elapsed)
-        world.members["east"].take(Pods("ml/x", "1", ()))
+        world.members["east"].take(Pods("ml/x", "1", {}))
         world.members["east"].down = True
         world.karmada.touch("east")
         world.karmada.touch("east")
