@@ -43,8 +43,8 @@ from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.model.request import PlacementRequest, kind_of, tier_of
 from hyperjob_engine.model.split import Scale, SplitError, split_scale
 from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
-from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
+from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
 from hyperjob_engine.reasons.reason import Blocked, Reason

@@ -1,19 +1,32 @@
 """Placement of the sub-jobs of a HyperJob: the clusters, or the exact shortage.
 
-A gang is placed as a whole or not at all. Calls are independent of each other.
+A gang is placed as a whole or not at all. The assignment by preference, spread, nearness and best
+fit is greedy, which is good while there is room. Where room is short it tries alternatives: exact
+on small cases, and within a number of steps, not of seconds: equal inputs give equal outputs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from itertools import combinations, islice
+from math import comb
+from typing import Final, TypeAlias
 
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import assign
 from hyperjob_engine.placement.explain import Shortage, explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.reasons.reason import ClusterTrouble
+from hyperjob_engine.resources import times
 
+_STEPS: Final = 4000
+_DOMAIN_SETS: Final = 400
+_FEWEST_SETS: Final = 4
+_PLACINGS: Final = 5_000  # sub-jobs times domain sets
+_SEARCHED: Final = 200  # sub-jobs; for more of them the greedy assignment is the result
+
+RequestKind: TypeAlias = tuple[object, ...]
+"""Equal for requests that placement treats alike."""
 NEVER: Final = " and too little even on empty clusters"
 TOO_LARGE: Final = "too large for all usable clusters, even empty: "
 _MAY_PASS: Final = frozenset(
@@ -115,3 +128,183 @@ def _unhindered(request: PlacementRequest) -> PlacementRequest:
     if not request.excluded:
         return request
     return replace(request, excluded=frozenset(), closed=None)
+
+
+def assign(
+    requests: Sequence[PlacementRequest], room: Room, *, max_domains: int | None, least: int = 0
+) -> Room:
+    """Return the room after an assignment of as many requests as possible, preferences first.
+
+    It may assign none if fewer than `least` fit. `room` stays as it is.
+    """
+    if max_domains is None:
+        return _assign_freely(requests, room)
+    best: Mapping[str, str] = {}
+    best_score: tuple[int, int] | None = None
+    for allowed, most in _domain_sets(requests, room, max_domains):
+        if most < least:
+            break
+        found = _assign_freely(requests, room.within(allowed)).assigned
+        score = len(requests) - len(found), _preference_cost(requests, found)
+        if best_score is None or score < best_score:
+            best, best_score = found, score
+        if best_score <= (len(requests) - most, 0):
+            break  # the sets are sorted: no later one holds more
+    made, named = room.copy(), {request.name: request for request in requests}
+    for name, cluster in best.items():
+        made.put(named[name], cluster)
+    return made
+
+
+def _assign_freely(requests: Sequence[PlacementRequest], room: Room) -> Room:
+    """Return the room after an assignment to any of its clusters: greedy, then by search."""
+    trial = room.copy()
+    _greedy(requests, trial)
+    if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
+        return trial
+    if len({request.kind for request in requests}) == 1:
+        return trial  # requests of one kind: no order of them is better
+    return _Search(requests, room, trial).run()
+
+
+class _Search:
+    """Depth-first search for an assignment of more requests than the one found so far."""
+
+    def __init__(self, requests: Sequence[PlacementRequest], room: Room, found: Room) -> None:
+        self._room = room.copy()
+        self._requests = [
+            request for request in _ordered(requests, room) if any(room.ranked(request))
+        ]
+        self._best = found
+        self._steps = _STEPS
+
+    def run(self) -> Room:
+        """Return the best assignment found within the steps."""
+        self._descend(0)
+        return self._best
+
+    def _descend(self, depth: int) -> None:
+        """Try all clusters for the request at a depth, then leave it out; keep the best assignment.
+
+        A branch ends where it cannot assign more requests than the best, and with the last step.
+        """
+        left = len(self._requests) - depth
+        if len(self._room.assigned) + left <= len(self._best.assigned) or self._steps <= 0:
+            return
+        if not left:
+            self._best = self._room.copy()
+            return
+        request = self._requests[depth]
+        for cluster in list(self._room.ranked(request)):
+            self._steps -= 1
+            self._room.put(request, cluster)
+            self._descend(depth + 1)
+            self._room.take(request)
+            if len(self._best.assigned) == len(self._requests) or self._steps <= 0:
+                return
+        self._descend(depth + 1)
+
+
+def _domain_sets(
+    requests: Sequence[PlacementRequest], room: Room, max_domains: int
+) -> Iterator[tuple[frozenset[str], int]]:
+    """Yield the sets of clusters to try, with a bound of the requests of each; the largest first.
+
+    Clusters in use are in every set. The generator is lazy: mostly the first set is enough.
+    """
+    used = frozenset(room.domains)
+    slots = max_domains - len(used)
+    kinds = list({request.kind: request for request in requests}.values())
+    counted = Counter(request.kind for request in requests)
+    counts = [counted[request.kind] for request in kinds]
+    holds = {name: _holds(kinds, room, name) for name in room.free}
+    pool = sorted(
+        (name for name in room.free if name not in used),
+        key=lambda name: (
+            -_bound(counts, [holds[name]]),
+            sum(request.tier(name) for request in kinds),
+            name,
+        ),
+    )
+    if slots <= 0 or not pool:
+        yield used, len(requests)
+        return
+    size = min(slots, len(pool))
+    while comb(len(pool), size) > _DOMAIN_SETS and len(pool) > size + 1:
+        pool.pop()
+    always = [holds[name] for name in used if name in holds]
+    first = tuple(pool[:size])
+    most = _bound(counts, [*always, *(holds[name] for name in first)])
+    alike = len(kinds) == 1  # then no set holds more than the first
+    if alike:
+        yield used.union(first), most
+    sets = [
+        (chosen, _bound(counts, [*always, *(holds[name] for name in chosen)]))
+        for chosen in islice(combinations(pool, size), _DOMAIN_SETS)
+    ]
+    # Stable: among sets that could hold as many, those of the most promising clusters come first.
+    sets.sort(key=lambda each: -each[1])
+    tried = sets[: max(_FEWEST_SETS, _PLACINGS // len(requests))]
+    for chosen, most in tried[1:] if alike else tried:
+        yield used.union(chosen), most
+
+
+def _holds(kinds: Sequence[PlacementRequest], room: Room, name: str) -> list[int]:
+    """Return how many requests of each kind, alone, a cluster has room for."""
+    free = room.free[name]
+    return [
+        times(free, kind.demand, default=_PLACINGS) if kind.allows(name) else 0 for kind in kinds
+    ]
+
+
+def _bound(counts: Sequence[int], holds: Sequence[Sequence[int]]) -> int:
+    """Return an upper bound of the requests that a set of clusters can take, kind by kind."""
+    return sum(
+        min(count, sum(held[position] for held in holds)) for position, count in enumerate(counts)
+    )
+
+
+def _greedy(requests: Sequence[PlacementRequest], room: Room) -> None:
+    """Put every request on the cluster of least cost now; requests without room stay unassigned."""
+    kinds = {request.kind: request for request in requests}
+    costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
+    for kind, request in _in_order(requests, {kind: len(each) for kind, each in costs.items()}):
+        best = room.best(request, costs[kind])
+        if best is None:
+            continue
+        room.put(request, best.name)
+        if room.near != near:
+            near = room.near
+            costs = {each: room.costs(like) for each, like in kinds.items()}
+            continue
+        for each, like in kinds.items():  # the costs of other clusters are unchanged
+            if best.name in costs[each] and room.may_hold(like, best.name):
+                costs[each][best.name] = room.cost(like, best.name)
+            else:
+                costs[each].pop(best.name, None)
+
+
+def _ordered(requests: Sequence[PlacementRequest], room: Room) -> list[PlacementRequest]:
+    """Sort requests: fewest choices first, then the largest, then as the spec has them."""
+    kinds = {request.kind: request for request in requests}
+    choices = {kind: len(room.costs(request)) for kind, request in kinds.items()}
+    return [request for _, request in _in_order(requests, choices)]
+
+
+def _in_order(
+    requests: Sequence[PlacementRequest], choices: Mapping[RequestKind, int]
+) -> list[tuple[RequestKind, PlacementRequest]]:
+    """Pair requests with their kinds, in the order in which they are placed."""
+
+    def key(pair: tuple[RequestKind, PlacementRequest]) -> tuple[int, int]:
+        kind, request = pair
+        return choices[kind], -request.demand.get(request.measure, 0)
+
+    return sorted(((request.kind, request) for request in requests), key=key)
+
+
+def _preference_cost(requests: Iterable[PlacementRequest], assigned: Mapping[str, str]) -> int:
+    """Return the sum of the ranks of the assigned clusters among each request's preferences."""
+    return sum(
+        request.tier(assigned[request.name]) for request in requests if request.name in assigned
+    )

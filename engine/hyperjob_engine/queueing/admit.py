@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hyperjob_engine.model.line import WaitCode
-from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.queues import QueueTrouble
 from hyperjob_engine.queueing.usage import Limit, QueueUsage, Shares

@@ -14,7 +14,7 @@ from hyperjob_core.api.duration import later
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.workload import LONGEST_WAIT, Pending
 from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtract, times, total

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.headroom import eventual_of, keep, wants
 from hyperjob_engine.queueing.state import (

@@ -42,8 +42,7 @@ from hyperjob_engine.model.subjobs import (
     choices,
     closed_queue_of,
 )
-from hyperjob_engine.placement.assign import assign
-from hyperjob_engine.placement.place import fits_never, place, when_empty
+from hyperjob_engine.placement.place import assign, fits_never, place, when_empty
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.placement.share import share
 from hyperjob_engine.plugins.hook import set_up

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.placement.assign import assign
-from hyperjob_engine.placement.place import Placement
+from hyperjob_engine.placement.place import Placement, assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import fits, parse_resources, subtract
 from tests.unit.engine.builders import GPU, cluster, place, request

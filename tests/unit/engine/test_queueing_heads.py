@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.placement.assign import assign
+from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing import headroom
 from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
