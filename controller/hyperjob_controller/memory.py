@@ -22,8 +22,7 @@ from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Refusal
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.queueing.priority import missing_from, preempts, priority_of
-from hyperjob_engine.queueing.queues import closed_queue
+from hyperjob_engine.queueing.queues import closed_queue, missing_from, preempts, priority_of
 from hyperjob_engine.resources import Resources, fits
 
 _FIRST: Final = 5.0

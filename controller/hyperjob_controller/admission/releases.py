@@ -24,8 +24,7 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.queueing.evict import preempted_since
-from hyperjob_engine.queueing.priority import value_of
-from hyperjob_engine.queueing.queues import Queue
+from hyperjob_engine.queueing.queues import Queue, value_of
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.workload import QueuedHyperJob, Rank

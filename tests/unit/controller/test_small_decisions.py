@@ -11,7 +11,7 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.priority import preempts
+from hyperjob_engine.queueing.queues import preempts
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,

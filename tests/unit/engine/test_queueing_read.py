@@ -7,7 +7,7 @@ import pytest
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.queueing.priority import priority_of, value_of
+from hyperjob_engine.queueing.queues import priority_of, value_of
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import (
