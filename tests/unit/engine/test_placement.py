@@ -243,7 +243,7 @@ def test_many_sub_jobs_on_many_clusters_are_placed(max_domains: int | None) -> N
     [
         ({"cpu": "8", "memory": "16Gi", "pods": "2"}, "needs 8 cpu and 16Gi memory: "),
         ({"pods": "2"}, "needs 2 pods: "),
-        ({"rdma/hca": "4", "cpu": "1"}, "needs 4 rdma/hca: "),
+        ({"rdma/hca": "4", "cpu": "1"}, "needs 4 rdma/hca and 1 cpu: "),
     ],
 )
 def test_the_size_of_a_sub_job_is_told_by_what_it_has(demand: dict[str, str], text: str) -> None:
