@@ -214,13 +214,15 @@ async def changes(
     namespace: str | None = None,
     name: str | None = None,
     selector: str | None = None,
+    persistent: bool = False,
 ) -> AsyncGenerator[WatchEvent, None]:
     """Yield every object as ADDED and then each change, without end; resume broken watches.
 
     A BOOKMARK without an object follows each list: the first, and one after each broken watch whose
     version is too old. Objects deleted between two watches are yielded as
     DELETED. Raises KubeError when the API server refuses, cannot be reached at first, or fails five
-    times in a row without a list. The caller must close it with `aclosing`.
+    times in a row without a list; `persistent` tries on after every failure. The caller must close
+    it with `aclosing`.
     """
     patience = _Patience()
     base, cap = _PAUSES
@@ -231,7 +233,7 @@ async def changes(
         label_selector=selector,
         field_selector=f"metadata.name={name}" if name else None,
         backoff=Backoff(base=base, cap=cap),
-        report=patience.report,
+        report=silent if persistent else patience.report,
     )
     known: dict[tuple[str, str], Object] = {}
     async with aclosing(reflector.steps()) as steps:
@@ -257,13 +259,14 @@ async def states(
     name: str,
     *,
     namespace: str | None = None,
+    persistent: bool = False,
 ) -> AsyncGenerator[Object | None, None]:
     """Yield one object, then the object after each change, without end; None where it is absent.
 
     Raises KubeError as `changes` does. The caller must close it with `aclosing`.
     """
     present = False
-    stream = changes(kube, resource, namespace=namespace, name=name)
+    stream = changes(kube, resource, namespace=namespace, name=name, persistent=persistent)
     async with aclosing(stream) as events:
         async for event in events:
             match event.type:

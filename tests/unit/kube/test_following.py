@@ -137,6 +137,12 @@ def test_it_gives_up(virtual, case):
     assert len(server.asked) == asked
 
 
+def test_a_persistent_one_does_not_give_up(virtual):
+    server = Server([BROKEN] * 20 + [ObjectList([node("a", "1")], "5")], [[None, 1e6]])
+    (found,) = virtual(told(states(server, NODES, "a", persistent=True), 1))
+    assert found == node("a", "1")
+
+
 def test_the_states_of_one_object_begin_with_the_present_one(virtual):
     server = Server(
         [EMPTY],
