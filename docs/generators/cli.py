@@ -23,8 +23,7 @@ accept kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`)
 after the name of the plugin; the default namespace is that of the
 kubeconfig's context. Name a HyperJob as `llm`, `hj/llm`, or as `kubectl get hj -o name` prints it.
 Commands print colours on a terminal only, and no colours with `NO_COLOR` set. With `-o json`
-standard output carries only JSON; remarks and errors go to standard error. A command has it where
-its answer is in no object: the JSON, YAML or name of a HyperJob is that of `kubectl get hj`.
+standard output carries only JSON; remarks and errors go to standard error.
 """
 _COMPLETION = """## Completion
 

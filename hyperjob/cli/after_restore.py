@@ -1,5 +1,7 @@
 """`hyperjob after-restore`: compare a restored Karmada API server with its members."""
 
+from dataclasses import asdict
+
 import click
 from rich.text import Text
 
@@ -15,7 +17,8 @@ from hyperjob_core.text import listed
 @click.command("after-restore")
 @access(namespaced=False)
 @click.option("--apply", is_flag=True, help="Write the changes; without it the command only reads.")
-def after_restore(access: Access, apply: bool) -> None:
+@out.output(out.JSON, out.YAML)
+def after_restore(access: Access, apply: bool, form: str) -> None:
     """Compare the vcjobs of the members with a Karmada that was put back from a backup.
 
     Run it before Karmada's controller manager and scheduler and HyperJob's controller start: they
@@ -34,7 +37,10 @@ def after_restore(access: Access, apply: bool) -> None:
             if apply:
                 await restored.correct(kube, found.differences, said=out.remark)
                 found = await restored.report(kube)
-        if found.differences:
+        if form:
+            differences = [asdict(each) for each in found.differences]
+            out.dump({"differences": differences, "unread": dict(found.unread)}, form)
+        elif found.differences:
             rows = [
                 (
                     each.namespace,

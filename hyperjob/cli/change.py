@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import (
     CLUSTER,
     JOB,
@@ -29,7 +30,8 @@ _WAIT: Final = (
 @click.command()
 @names_argument(required=True)
 @access()
-def suspend(names: Sequence[str], access: Access) -> None:
+@out.output(out.JSON, out.YAML, out.NAME)
+def suspend(names: Sequence[str], access: Access, form: str) -> None:
     """Remove the sub-jobs of HyperJobs from the clusters and release their quota.
 
     `hyperjob resume` starts the HyperJobs again; `hyperjob wait NAME --for phase=Suspended` waits
@@ -37,20 +39,21 @@ def suspend(names: Sequence[str], access: Access) -> None:
 
     Example: kubectl hyperjob suspend llm-training
     """
-    run(_set_suspend(access, names, on=True))
+    run(_set_suspend(access, names, on=True, form=form))
 
 
 @click.command()
 @names_argument(required=True)
 @access()
-def resume(names: Sequence[str], access: Access) -> None:
+@out.output(out.JSON, out.YAML, out.NAME)
+def resume(names: Sequence[str], access: Access, form: str) -> None:
     """Resume suspended HyperJobs: the controller creates their sub-jobs again.
 
     `hyperjob wait NAME --for phase=Running,Completed` waits until the HyperJob runs.
 
     Example: kubectl hyperjob resume llm-training
     """
-    run(_set_suspend(access, names, on=False))
+    run(_set_suspend(access, names, on=False, form=form))
 
 
 @click.command()
@@ -58,19 +61,21 @@ def resume(names: Sequence[str], access: Access) -> None:
 @access()
 @jobs_option
 @wait_options(_WAIT)
+@out.output(out.JSON, out.YAML, out.NAME)
 def restart(
     names: Sequence[str],
     access: Access,
     jobs: Sequence[str],
     wait: bool | None,
     timeout: float,
+    form: str,
 ) -> None:
     """Restart HyperJobs, or some of their sub-jobs, without counting against maxRestarts.
 
     Example: kubectl hyperjob restart llm-training --job trainer-0 --wait
     """
     wanted = requests.restart(jobs)
-    run(_request(access, names, wanted, wait=wait, timeout=timeout))
+    run(_request(access, names, wanted, wait=wait, timeout=timeout, form=form))
 
 
 @click.command()
@@ -81,6 +86,7 @@ def restart(
     "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs on this cluster."
 )
 @wait_options(_WAIT)
+@out.output(out.JSON, out.YAML, out.NAME)
 def migrate(
     name: str,
     jobs: Sequence[str],
@@ -88,6 +94,7 @@ def migrate(
     cluster: str | None,
     wait: bool | None,
     timeout: float,
+    form: str,
 ) -> None:
     """Move sub-jobs to other clusters. A moved sub-job restarts and avoids its former cluster.
 
@@ -98,10 +105,10 @@ def migrate(
             "give the sub-jobs to move, or --from CLUSTER for all sub-jobs on a cluster"
         )
     wanted = requests.migrate(jobs, cluster=cluster)
-    run(_request(access, [name], wanted, wait=wait, timeout=timeout))
+    run(_request(access, [name], wanted, wait=wait, timeout=timeout, form=form))
 
 
-async def _set_suspend(access: Access, names: Sequence[str], *, on: bool) -> None:
+async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: str) -> None:
     """Suspend or resume every named HyperJob."""
 
     async def change(kube: Kube, namespace: str, name: str, _progress: Progress) -> Done:
@@ -110,7 +117,7 @@ async def _set_suspend(access: Access, names: Sequence[str], *, on: bool) -> Non
             return found, "suspended" if on else "resumed"
         return found, "already suspended" if on else "not suspended"
 
-    await each(access, names, change)
+    await each(access, names, change, form=form)
 
 
 async def _request(
@@ -120,6 +127,7 @@ async def _request(
     *,
     wait: bool | None,
     timeout: float,
+    form: str,
 ) -> None:
     """Request `wanted` for every named HyperJob, and wait as `--wait` says."""
 
@@ -134,4 +142,4 @@ async def _request(
             )
         return found or asked.hyperjob, wanted.word
 
-    await each(access, names, change)
+    await each(access, names, change, form=form)

@@ -11,6 +11,7 @@ from hyperjob.cli.kubectl.access import Choice, end, hyperjobs_argument
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.output import phase
 from hyperjob.client.durations import age
+from hyperjob.client.reading import Found
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.training import goodput_of
 from hyperjob.table import Layout, Row
@@ -27,22 +28,20 @@ from hyperjob_core.text import shortened
     "-w", "--watch", is_flag=True, help="After listing, watch for changes and print them."
 )
 @click.option("--no-headers", is_flag=True, help="Print no column headers.")
-@out.output(out.WIDE)
+@out.output(out.JSON, out.YAML, out.WIDE, out.NAME)
 def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
     """List HyperJobs: status, sub-jobs, progress, clusters, restarts.
 
     Wide output adds the goodput (the productive share of the time in which the HyperJob was not
     suspended), the queue, the arguments of the program, the page of the run in a tracker, and the
-    message of the status, which names the reason of a wait. JSON, YAML, names, jsonpath and
+    message of the status, which names the reason of a wait. Other forms, such as jsonpath, and
     --sort-by are of `kubectl get hj`.
 
     Example: kubectl hyperjob get -A -o wide
     """
     if watch and len(choice.names) > 1:
         raise click.UsageError("give one name, or none, to watch")
-    printer = _Printer(
-        wide=form == out.WIDE, namespaces=choice.access.all_namespaces, titles=not no_headers
-    )
+    printer = _Printer(form, namespaces=choice.access.all_namespaces, titles=not no_headers)
 
     async def show() -> None:
         async with choice.access.connect() as kube:
@@ -51,9 +50,7 @@ def get(choice: Choice, watch: bool, no_headers: bool, form: str) -> None:
                 return
             namespace = choice.access.scope(kube)
             found = await choice.read(kube)
-        printer.rows(found.items)
-        if not found.items and not found.errors:
-            out.remark(_none_found(namespace))
+        printer.all(found, single=choice.single, nowhere=_none_found(namespace))
         end(found)
 
     run(show())
@@ -79,30 +76,54 @@ async def _follow(kube: Kube, printer: "_Printer", choice: Choice) -> None:
         async for event in events:
             if first is None:
                 if event.type is not EventType.BOOKMARK:
-                    printer.rows([event.object])
+                    printer.change(event.object)
             elif event.type is EventType.BOOKMARK:
-                printer.rows(first)
+                printer.some(first)
                 first = None
             else:
                 first.append(event.object)
 
 
 class _Printer:
-    """Prints HyperJobs as rows under one header."""
+    """Prints HyperJobs in one form, a table under one header."""
 
-    def __init__(self, *, wide: bool, namespaces: bool, titles: bool) -> None:
-        self._wide = wide
+    def __init__(self, form: str, *, namespaces: bool, titles: bool) -> None:
+        self._form = form
         self._namespaces = namespaces
         self._titles = titles
-        self._layout = Layout(header(wide=wide, namespaces=namespaces))
+        self._layout = Layout(header(wide=form == out.WIDE, namespaces=namespaces))
         self._console = out.console()
 
-    def rows(self, items: Sequence[Object]) -> None:
-        """Print HyperJobs, sorted by namespace and name."""
+    def all(self, found: Found, *, single: bool, nowhere: str) -> None:
+        """Print the HyperJobs found."""
+        if self._form not in (out.TABLE, out.WIDE):
+            if found.items or not found.errors:
+                out.objects(found.items, self._form, single=single)
+        elif found.items:
+            self.some(found.items)
+        elif not found.errors:
+            out.remark(nowhere)
+
+    def some(self, items: Sequence[Object]) -> None:
+        """Print several HyperJobs, sorted by namespace and name."""
+        if self._form in (out.TABLE, out.WIDE):
+            self._rows(sorted(items, key=key_of))
+        else:
+            for item in sorted(items, key=key_of):
+                self.change(item)
+
+    def change(self, item: Object) -> None:
+        """Print one HyperJob."""
+        if self._form in (out.TABLE, out.WIDE):
+            self._rows([item])
+        else:
+            out.objects([item], self._form, single=True)
+
+    def _rows(self, items: Sequence[Object]) -> None:
         now = datetime.now(UTC)
         rows = [
-            row(read(item), now, wide=self._wide, namespaces=self._namespaces)
-            for item in sorted(items, key=key_of)
+            row(read(item), now, wide=self._form == out.WIDE, namespaces=self._namespaces)
+            for item in items
         ]
         lines = self._layout.rows(rows)
         if self._titles and items:

@@ -97,7 +97,7 @@ def _options(command: Any) -> Any:  # noqa: ANN401 - click's own functions
 @_options
 @access()
 @click.option("-f", "--follow", is_flag=True, help="Print the logs until the HyperJob ends.")
-@out.output(out.YAML)
+@out.output(out.JSON, out.YAML, out.NAME)
 def run(
     words: tuple[str, ...],
     module: str | None,
@@ -109,7 +109,7 @@ def run(
 ) -> None:
     """Submit a Python script or a module as a HyperJob, with the files of its folder.
 
-    The options are the parameters of the SDK's `train`. With -o yaml the command prints the
+    The options are the parameters of the SDK's `train`. With -o yaml or json the command prints the
     HyperJob and sends nothing.
 
     Exit code with -f: 0 if the HyperJob completes, 4 if it fails.
@@ -132,8 +132,8 @@ def run(
         hyperjob = trainer(program, args=list(args), clusters=where, **chosen)
     except (SourceError, ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from None
-    if form:
-        out.dump(hyperjob, form)
+    if form in (out.JSON, out.YAML):
+        out.objects([hyperjob], form, single=True)
         return
 
     async def submit() -> None:
@@ -142,7 +142,7 @@ def run(
             made = await kube.create(HYPERJOBS, hyperjob, namespace=home)
             name = made["metadata"]["name"]
             title = f"hyperjob.training.volcano.sh/{name}"
-            out.say([f"{title} created"])
+            out.say([title if form == out.NAME else f"{title} created"])
             if not follow:
                 return
             found = Following(kube, read(made), Wanted(), tail=None, say=out.remark, hides=True)

@@ -16,10 +16,12 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Choice, end, hyperjobs_argument
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.output import dim, phase
+from hyperjob.client import training
 from hyperjob.client.errors import title, words
 from hyperjob.client.members import pod_counts, pod_trouble, pods_of_all, task_of, tasks_of
 from hyperjob.client.reading import Reading, items, listed
-from hyperjob.client.summary import Summary, pods_text, read
+from hyperjob.client.summary import Group, Summary, pods_text, read
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.status import JobStatus
@@ -64,13 +66,14 @@ def _plain(line: Text) -> Text:
     is_flag=True,
     help="After printing, watch the HyperJob and print the tree at every change.",
 )
-def tree(choice: Choice, pods: bool, watch: bool) -> None:
+@out.output(out.JSON, out.YAML)
+def tree(choice: Choice, pods: bool, watch: bool, form: str) -> None:
     """Show the replicated jobs, sub-jobs and clusters of a HyperJob, and its pods by state.
 
     Example: kubectl hyperjob tree llm-training --pods
     """
-    if watch and not choice.single:
-        raise click.UsageError("--watch needs one name")
+    if watch and (not choice.single or form):
+        raise click.UsageError("--watch needs one name, and cannot print JSON or YAML")
 
     async def show() -> None:
         async with choice.access.connect() as kube:
@@ -83,9 +86,13 @@ def tree(choice: Choice, pods: bool, watch: bool) -> None:
             trees = await asyncio.gather(
                 *(_branches(kube, each, pods=pods, vcjobs=vcjobs) for each in summaries)
             )
-        if not trees and not found.errors:
+        if form:
+            values = [tree_value(*each) for each in trees]
+            if values or not found.errors:
+                out.dump(values[0] if choice.single else {"items": values}, form)
+        elif not trees and not found.errors:
             out.remark("No resources found.")
-        for each in trees:
+        for each in trees if not form else ():
             out.say(tree_lines(*each))
         end(found)
 
@@ -164,6 +171,36 @@ def tree_lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> li
     )
 
 
+def tree_value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
+    """Return the tree as JSON values."""
+    return {
+        "namespace": summary.namespace,
+        "name": summary.name,
+        "phase": summary.phase,
+        "reason": summary.reason,
+        "message": summary.message,
+        "training": training.value(summary.training),
+        "replicatedJobs": [
+            {
+                "name": name,
+                **_choice(summary.group(name)),
+                "jobs": [
+                    _job_value(summary, job, vcjobs.get(job.name), pods.get(job.name))
+                    for job in summary.jobs
+                    if job.replicated_job == name
+                ],
+            }
+            for name in summary.group_names
+        ],
+    }
+
+
+def _choice(group: Group | None) -> Object:
+    """Return the alternative of a replicated job as the status has it; nothing without one."""
+    chosen = group.alternative if group is not None else None
+    return {} if chosen is None else {"alternative": table.write(chosen)}
+
+
 def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> TreeLine:
     jobs = [job for job in summary.jobs if job.replicated_job == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
@@ -231,3 +268,36 @@ def _pod(pod: Object) -> TreeLine:
     if why := pod_trouble(pod):
         line.append(f"  {why}", style="red")
     return TreeLine(line)
+
+
+def _job_value(
+    summary: Summary, job: JobStatus, vcjob: Object | None, pods: Sequence[Object] | None
+) -> Object:
+    """Return a sub-job as JSON values; `pods` None where they were not read."""
+    accelerator, number = summary.accelerators(job)
+    entry: Object = {
+        "name": job.name,
+        "phase": job.phase,
+        "reason": job.reason,
+        "message": job.message,
+        "cluster": job.cluster,
+        "accelerator": accelerator,
+        "accelerators": number,
+        "attempt": job.number,
+        "startTime": job.start_time,
+        "failure": None if job.failure is None else table.write(job.failure),
+        "history": [table.write(run) for run in job.history],
+        "pods": pod_counts(job, vcjob),
+        "tasks": tasks_of(vcjob),
+    }
+    if pods is not None:
+        entry["podList"] = [
+            {
+                "name": string(at(pod, "metadata", "name")),
+                "phase": string(at(pod, "status", "phase")),
+                "node": string(at(pod, "spec", "nodeName")),
+                "trouble": pod_trouble(pod),
+            }
+            for pod in pods
+        ]
+    return entry

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
+from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access, names_argument
 from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.errors import title
 from hyperjob.client.waiting import Goal, parse_goal, reach
+from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 
 _TIMEOUT = 30.0
@@ -58,7 +60,8 @@ class _GoalType(click.ParamType[Goal]):
     metavar="DURATION",
     help="Time limit, such as 10m; 0 is no limit.",
 )
-def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float) -> None:
+@out.output(out.JSON, out.NAME)
+def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form: str) -> None:
     """Wait for a phase, a condition, a step of the training or deletion of HyperJobs.
 
     Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
@@ -69,7 +72,7 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float) -> No
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """
 
-    async def show() -> None:
+    async def show() -> list[Object | None]:
         async with access.connect() as kube:
             namespace = access.home(kube)
             with progress(shown=len(names) == 1) as tell:
@@ -77,8 +80,12 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float) -> No
                     reach(kube, namespace, name, goal, seconds=timeout, progress=tell)
                     for name in names
                 )
-                await asyncio.gather(*waits)
+                return list(await asyncio.gather(*waits))
 
-    run(show())
+    found = run(show())
+    if form:
+        there = [item for item in found if item is not None]
+        out.objects(there, form, single=len(names) == 1) if there or form == out.JSON else None
+        return
     for name in names:
         click.echo(f"{title(name)} {'deleted' if goal.is_deletion else 'condition met'}")

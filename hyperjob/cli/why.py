@@ -29,7 +29,7 @@ _CODES = {
 @click.command()
 @name_argument(trainjobs=True)
 @access()
-@out.output(out.JSON)
+@out.output(out.JSON, out.YAML)
 def why(name: str, access: Access, form: str) -> None:
     """Explain why a HyperJob is not running, and print the command to type next.
 

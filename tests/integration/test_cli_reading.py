@@ -132,7 +132,7 @@ async def test_top_says_that_no_controller_leads_without_a_lease_and_with_an_old
     assert "queueAdmission" not in json.loads((await world.run("top", "-o", "json")).stdout)
 
 
-FORMS = [["get"], ["logs", "llm"]]
+FORMS = [["get", "-o", "json"], ["logs", "llm"]]
 
 
 @pytest.mark.parametrize("words", [*FORMS, ["get", "-w"], ["--help"]], ids=" ".join)

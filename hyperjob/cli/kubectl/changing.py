@@ -48,7 +48,13 @@ Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
 """Changes the HyperJob of a namespace and a name."""
 
 
-async def each(access: Access, names: Sequence[str], change: Change) -> None:
+async def each(
+    access: Access,
+    names: Sequence[str],
+    change: Change,
+    *,
+    form: str,
+) -> None:
     """Change several HyperJobs concurrently and print the result of each.
 
     An error for one HyperJob does not stop the change of the others; it sets the exit code.
@@ -65,8 +71,11 @@ async def each(access: Access, names: Sequence[str], change: Change) -> None:
 
             results = await asyncio.gather(*map(one, names), return_exceptions=True)
     done = [result for result in results if not isinstance(result, BaseException)]
-    for item, word in done:
-        click.echo(f"{title(item['metadata']['name'])} {word}")
+    if form:
+        out.objects([item for item, _ in done], form, single=len(names) == 1)
+    else:
+        for item, word in done:
+            click.echo(f"{title(item['metadata']['name'])} {word}")
     code = Code.OK
     for result in results:
         if isinstance(result, KubeError):

@@ -4,7 +4,7 @@ Only the requested objects go to standard output; remarks go to standard error.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, Final, TextIO, TypeVar, cast
 
 import click
@@ -13,13 +13,14 @@ from rich.segment import Segment
 from rich.text import Text
 
 from hyperjob.cli.kubectl.terminal import untouched
+from hyperjob.client.errors import title
+from hyperjob_core.api.meta import Object
 from hyperjob_core.text import printable
 from hyperjob_core.yamltext import to_yaml
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-TABLE, WIDE, JSON, YAML = "", "wide", "json", "yaml"
-_OF_KUBECTL: Final = ("json", "yaml", "name", "custom-columns", "go-template")
+TABLE, WIDE, NAME, JSON, YAML = "", "wide", "name", "json", "yaml"
 
 
 class _Form(click.Choice[str]):
@@ -27,7 +28,7 @@ class _Form(click.Choice[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the form."""
-        if value not in self.choices and value.startswith(_OF_KUBECTL):
+        if value.startswith(("jsonpath", "custom-columns", "go-template")):
             self.fail(f"{value!r} is of kubectl alone: kubectl get hj -o {value!r}", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -106,6 +107,26 @@ def dump(value: object, form: str) -> None:
         click.echo(text, nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def objects(items: Sequence[Object], form: str, *, single: bool) -> None:
+    """Print objects as name, JSON or YAML; `single` prints the object, else a List."""
+    if form == NAME:
+        for item in items:
+            click.echo(title(item["metadata"]["name"]))
+        return
+    shown = [clean(item) for item in items]
+    if single and len(shown) == 1:
+        dump(shown[0], form)
+    else:
+        document = {"apiVersion": "v1", "items": shown, "kind": "List", "metadata": {}}
+        dump(document, form)
+
+
+def clean(obj: Object) -> Object:
+    """Return the object without managedFields, as kubectl prints it."""
+    metadata = {key: part for key, part in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": metadata}
 
 
 _STYLES: Final[Mapping[str, str]] = {

@@ -4,8 +4,11 @@ The command checks the CRD's schema as the API server does, then runs the webhoo
 validation. It makes no request, and cannot check whether clusters and queues exist.
 """
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -20,10 +23,11 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
 @click.argument(
     "files", type=click.Path(allow_dash=True), metavar="FILE...", nargs=-1, required=True
 )
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option(
     "--allow-none", is_flag=True, help="Accept files and folders that contain no HyperJob."
 )
-def lint(files: tuple[str, ...], allow_none: bool) -> None:
+def lint(files: tuple[str, ...], output: str, allow_none: bool) -> None:
     """Validate HyperJobs in files as admission does; `-` is standard input.
 
     A TrainJob is validated if its runtime is in one of the files too.
@@ -41,7 +45,7 @@ def lint(files: tuple[str, ...], allow_none: bool) -> None:
     checked = [
         check(each, runtimes) if isinstance(each, ManifestFile) else each for each in sources
     ]
-    print_text(checked)
+    (print_json if output == "json" else print_text)(checked)
     code = _exit_code(checked)
     empty = [] if allow_none else _without_any(given, checked)
     for text in (text for each in checked for text in each.jobs):
@@ -106,3 +110,43 @@ def _counts(document: CheckedDocument) -> str:
         if findings
     ]
     return f", {', '.join(counts)}" if counts else ""
+
+
+def print_json(results: Sequence[Checked]) -> None:
+    """Print the results as one JSON object."""
+    documents = [document for result in results for document in result.documents]
+    answer = {
+        "errors": sum(len(document.errors) for document in documents),
+        "warnings": sum(len(document.warnings) for document in documents),
+        "files": [_file(result) for result in results],
+    }
+    click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+
+
+def _file(result: Checked) -> dict[str, Any]:
+    """Return the findings of a file as JSON values."""
+    made: dict[str, Any] = {"file": result.name}
+    if result.problem:
+        made["problem"] = result.problem
+    made["hyperJobs"] = [
+        {
+            "kind": document.kind,
+            "name": document.name,
+            "line": document.line,
+            "errors": [
+                {key: value for key, value in asdict(found).items() if key != "text"}
+                for found in document.errors
+            ],
+            "warnings": [
+                {
+                    "rule": found.rule,
+                    "line": found.line,
+                    "message": found.text,
+                    "remedy": found.remedy,
+                }
+                for found in document.warnings
+            ],
+        }
+        for document in result.documents
+    ]
+    return made

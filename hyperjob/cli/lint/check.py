@@ -7,7 +7,7 @@ from typing import Final
 
 from hyperjob.cli.lint.documents import Document, ManifestFile
 from hyperjob.client.foreign import form_of
-from hyperjob_core.api.field import METADATA, FieldError
+from hyperjob_core.api.field import METADATA, ErrorType, FieldError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import API_VERSION, GROUP, KIND
 from hyperjob_core.api.trainer import (
@@ -60,6 +60,9 @@ class LintFinding:
     rule: str
     line: int
     text: str
+    field: str = ""
+    reason: str = ""
+    message: str = ""
     remedy: str = ""
 
 
@@ -209,11 +212,12 @@ def head_errors(document: Document) -> list[LintFinding]:
         given = content.get(field)
         if given == wanted or (not given and any(is_typo(key, field) for key in content)):
             continue  # a misspelt name has an error of its own
-        message = "Required value"
+        reason, message = ErrorType.REQUIRED, "Required value"
         if given:
+            reason = ErrorType.NOT_SUPPORTED
             message = f'Unsupported value: "{given}": supported values: "{wanted}"'
         line = document.line_of(field)
-        found.append(LintFinding("T4", line, f"{field}: {message}"))
+        found.append(LintFinding("T4", line, f"{field}: {message}", field, reason.value, message))
     metadata = content.get("metadata")
     for name in metadata if isinstance(metadata, dict) else ():
         if name not in _METADATA:
@@ -254,7 +258,7 @@ def _applied_bytes(content: Object) -> int:
 
 def _error(document: Document, rule: str, error: FieldError, remedy: str) -> LintFinding:
     line = document.line_of(error.field)
-    return LintFinding(rule, line, str(error), remedy)
+    return LintFinding(rule, line, str(error), error.field, error.type.value, error.body, remedy)
 
 
 def _full_name(content: Object) -> str:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from time import thread_time
 
@@ -152,22 +153,40 @@ def test_what_the_api_server_checks_first_is_checked_too(
 
 
 @pytest.mark.parametrize(
-    ("change", "line"),
+    ("change", "reason"),
     [
-        (("kind: HyperJob\n", ""), "kind: Required value"),
-        (("kind: HyperJob", "kind: Hyperjob"), 'kind: Unsupported value: "Hyperjob": supported'),
+        (("kind: HyperJob\n", ""), "FieldValueRequired"),
+        (("kind: HyperJob", "kind: Hyperjob"), "FieldValueNotSupported"),
     ],
 )
-def test_a_wrong_head_is_an_error_of_its_field(tmp_path: Path, change: tuple[str, str], line: str):
-    assert f": error: {line}" in run(file(tmp_path, GOOD.replace(*change))).stdout
+def test_a_wrong_head_has_the_reason_of_a_status(
+    tmp_path: Path, change: tuple[str, str], reason: str
+):
+    result = run(file(tmp_path, GOOD.replace(*change)), "-o", "json")
+    (found,) = json.loads(result.stdout)["files"][0]["hyperJobs"][0]["errors"]
+    assert (found["field"], found["reason"]) == ("kind", reason)
 
 
-def test_a_file_that_cannot_be_read_fails_all(tmp_path: Path):
-    result = run(file(tmp_path, BAD), file(tmp_path, WARNED, "warned.yaml"), str(tmp_path / "gone"))
+def test_json_tells_everything(tmp_path: Path):
+    bad, warned = file(tmp_path, BAD), file(tmp_path, WARNED, "warned.yaml")
+    result = run("-o", "json", bad, warned, str(tmp_path / "gone"))
     assert result.exit_code == 2
-    assert "would be refused, 1 error" in result.stdout
-    assert "would be accepted, 1 warning" in result.stdout
-    assert "gone: No such file or directory" in result.stderr
+    answer = json.loads(result.output)
+    assert (answer["errors"], answer["warnings"]) == (1, 1)
+    assert answer["files"][0]["hyperJobs"][0]["errors"] == [
+        {
+            "rule": "V4.min-available",
+            "line": 12,
+            "field": "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable",
+            "reason": "FieldValueInvalid",
+            "message": "Invalid value: 5: must be less than or equal to `replicas` (4)",
+            "remedy": REMEDY,
+        }
+    ]
+    assert answer["files"][1]["hyperJobs"][0]["warnings"][0]["rule"] == (
+        "V8.ResourceList.name.unqualified"
+    )
+    assert answer["files"][2]["problem"] == "No such file or directory"
 
 
 @pytest.mark.parametrize(

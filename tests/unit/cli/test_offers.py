@@ -119,7 +119,7 @@ def test_a_name_may_have_its_kind_as_kubectl_prints_it(text: str, name: str | No
 
 
 def test_a_name_may_follow_its_kind_as_for_kubectl(run: Run) -> None:
-    alone, after = run("get", "llm"), run("get", "hj", "llm")
+    alone, after = run("get", "llm", "-o", "name"), run("get", "hj", "llm", "-o", "name")
     assert (after.exit_code, after.stdout) == (0, alone.stdout)
     assert '"hj" not found' in run("get", "hj").stderr, "a HyperJob may be called so"
 
@@ -143,6 +143,8 @@ WAITS = {
         "llm condition met\nhyperjob.training.volcano.sh/done condition met\n",
     ),
     "a deletion": (["none", "--for", "delete"], 0, "none deleted\n"),
+    "a deletion as JSON": (["none", "--for", "delete", "-o", "json"], 0, None),
+    "a name": (["llm", "--for", "phase=Running", "-o", "name"], 0, "llm\n"),
     "no deletion": (["llm", "--for", "delete", "--timeout", "10ms"], 3, ""),
     "a phase that can never be": (["done", "--for", "phase=Running"], 4, ""),
     "no HyperJob": (["none", "--for", "phase=Running"], 1, ""),
@@ -152,14 +154,20 @@ WAITS = {
 
 
 @pytest.mark.parametrize(("words", "code", "out"), WAITS.values(), ids=WAITS.keys())
-def test_a_wait_ends_with_a_line_or_a_code(run: Run, words: list[str], code: int, out: str) -> None:
+def test_a_wait_ends_with_a_line_or_a_code(
+    run: Run, words: list[str], code: int, out: str | None
+) -> None:
     found = run("wait", *words)
     assert found.exit_code == code, found.output
-    assert found.stdout == (f"hyperjob.training.volcano.sh/{out}" if out else "")
+    if out is None:
+        assert '"items": []' in found.stdout or found.stdout == ""
+    else:
+        assert found.stdout == (f"hyperjob.training.volcano.sh/{out}" if out else "")
 
 
+@pytest.mark.parametrize("form", ["table", "name"])
 def test_a_watch_prints_the_list_and_then_each_change(
-    run: Run, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    run: Run, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     from hyperjob.cli import get
     from hyperjob.cli.get import changes
@@ -177,9 +185,12 @@ def test_a_watch_prints_the_list_and_then_each_change(
                 return
 
     monkeypatch.setattr(get, "changes", some)
-    found = run("get", "-w")
+    words = [] if form == "table" else ["-o", "name"]
+    found = run("get", "-w", *words)
     assert found.exit_code == 0, found.output
-    names = [line.split()[0] for line in found.stdout.splitlines()]
-    assert names == ["NAME", "done", "llm", "llm"]
-    assert "Failed" in found.stdout.splitlines()[-1]
+    names = [line.split()[0].rpartition("/")[2] for line in found.stdout.splitlines()]
+    head = ["NAME"] if form == "table" else []
+    assert names == [*head, "done", "llm", "llm"]
+    if form == "table":
+        assert "Failed" in found.stdout.splitlines()[-1]
     assert run("get", "none", "-w").exit_code == 1

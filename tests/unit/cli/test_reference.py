@@ -69,6 +69,11 @@ def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
 def test_every_such_command_takes_the_flags_of_kubectl(name: str) -> None:
     options = {option for param in LEAVES[name].params for option in param.opts}
     assert {"--kubeconfig", "--context", "-n", "--namespace"} <= options
+    if name in ("exec", "port-forward"):
+        return  # their output is that of kubectl
+    form = next(param for param in command(name).params if param.name == "form")
+    assert isinstance(form.type, click.Choice)
+    assert "json" in form.type.choices
 
 
 def test_help_shows_every_command_under_a_heading_and_imports_none() -> None:

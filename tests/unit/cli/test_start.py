@@ -1,11 +1,10 @@
 """What a command imports before it does anything: people wait for it at every Tab."""
 
+import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-
-import yaml
 
 VERBS = ("get", "tree", "why", "logs", "top", "wait", "suspend", "restart", "migrate")
 DEAR = {"aiohttp", "kubernetes", "pydantic", "cryptography"}
@@ -49,12 +48,12 @@ def imported(program: str, *words: str) -> set[str]:
 
 def test_run_prints_the_hyperjob_of_the_sdk(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
-    options = "--gpus 8 --clusters east,west --env A=b=c -o yaml"
+    options = "--gpus 8 --clusters east,west --env A=b=c -o json"
     words = ["run", "train.py", *shlex.split(options), "--", "--lr", "0.1"]
     done = subprocess.run(
         [sys.executable, "-m", "hyperjob", *words], cwd=tmp_path, capture_output=True, text=True
     )
-    made = yaml.safe_load(done.stdout)
+    made = json.loads(done.stdout)
     (group,) = made["spec"]["replicatedJobs"]
     (task,) = group["templateSpec"]["tasks"]
     (container,) = task["template"]["spec"]["containers"]

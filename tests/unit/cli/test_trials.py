@@ -1,5 +1,6 @@
 """`after-restore` on an API server in memory with members behind its proxy."""
 
+import json
 from typing import Any
 
 import pytest
@@ -38,6 +39,10 @@ def test_without_differences_a_restore_needs_nothing(run: Run, fleet: Fleet) -> 
         fleet.members[name] = ApiServer()
     found = run("after-restore")
     assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
+    assert json.loads(run("after-restore", "-o", "json").stdout) == {
+        "differences": [],
+        "unread": {},
+    }
 
 
 def test_differences_and_unread_clusters_fail_the_command(run: Run, fleet: Fleet) -> None:
@@ -52,8 +57,10 @@ def test_differences_and_unread_clusters_fail_the_command(run: Run, fleet: Fleet
     assert header.split() == ["NAMESPACE", "VCJOB", "MEMBER", "KARMADA", "MESSAGE"]
     assert row.split(maxsplit=4)[:4] == ["ml", "llm-0", "c", "-"]
     fleet.members["d"] = ApiServer()
-    again = run("after-restore")
+    again = run("after-restore", "-o", "json")
     assert again.stderr == "error: 1 vcjobs differ between Karmada and the members\n"
+    (difference,) = json.loads(again.stdout)["differences"]
+    assert (difference["kind"], difference["found"]) == ("Unknown", "c")
     fleet.members["c"].change(VCJOBS, "ml/llm-0", {"status": {"state": {"phase": "Completed"}}})
     assert run("after-restore").exit_code == 0, "a vcjob that has ended starts nothing"
 

@@ -129,6 +129,8 @@ def test_the_tree_counts_the_accelerators_of_the_alternative_and_names_it() -> N
     (group,) = read(obj).groups
     assert (group.accelerator, group.size, group.whole) == ("example.com/npu", 16, 16)
     assert group.choice == "npu: it had room"
+    (value,) = tree.tree_value(read(obj), {}, {})["replicatedJobs"]
+    assert value["alternative"]["message"] == "it had room"
 
 
 def test_the_tree_has_the_size_beside_its_bounds() -> None:
@@ -152,6 +154,14 @@ def test_the_tree_has_the_size_beside_its_bounds() -> None:
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
     job = read(hyperjob("Running", sub_job(phase="Running", cluster="east", running=1))).jobs[0]
     assert pod_counts(job, None) == {"running": 1, "pending": 1}
+
+
+def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
+    found = tree.tree_value(read(RUNNING), {"llm-trainer-0": VCJOB}, {"llm-trainer-0": [pod("w")]})
+    first, second = found["replicatedJobs"][0]["jobs"]
+    assert first["tasks"] == {"worker": {"running": 1, "pending": 1}}
+    assert [each["name"] for each in first["podList"]] == ["w"]
+    assert "podList" not in second
 
 
 def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
