@@ -20,6 +20,7 @@ _TASK: Final = "volcano.sh/task-spec"
 _INDEX: Final = "volcano.sh/task-index"
 _OFFSET: Final = "HYPERJOB_RANK_OFFSET"
 _SIGKILL: Final = 137
+_SIGTERM: Final = 143
 _LAST: Final = "~"  # sorts after every time
 _WORD: Final = 253
 _MESSAGE: Final = 4096
@@ -70,6 +71,9 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
     ended = False
     for container in containers:
         state = mapping(at(container, "state", "terminated"))
+        before = mapping(at(container, "lastState", "terminated"))
+        if integer(state.get("exitCode")) == _SIGTERM and integer(before.get("exitCode")):
+            state = before  # it was stopped after it had failed and was started again
         code = integer(state.get("exitCode"))
         if code:
             ended = True

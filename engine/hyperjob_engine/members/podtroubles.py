@@ -210,6 +210,10 @@ def _unscheduled(pod: Object) -> PodTrouble | None:
         words = f"scheduling gate {listed(gates, shown=3)} is not removed"
         return PodTrouble(TroubleKind.BLOCKED, words=words)
     said = condition(mapping(pod.get("status")), "PodScheduled")
+    scheduler = string(spec.get("schedulerName"))[:_NAME]
+    if not said and scheduler not in ("", "volcano"):
+        words = f"scheduler {scheduler} says nothing of the pod"
+        return PodTrouble(TroubleKind.WAITING, words=words)
     message = shortened(" ".join(string(said.get("message")).split()), _DETAIL)
     if said.get("status") != "False" or not message:
         return None

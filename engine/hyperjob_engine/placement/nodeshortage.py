@@ -10,7 +10,14 @@ from hyperjob_engine.model.request import Items, Kind, kinds_of
 from hyperjob_engine.model.wants import matches, repels
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.packing import Unfit
-from hyperjob_engine.resources import PODS, amount_only, amount_text, fits, measure_of
+from hyperjob_engine.resources import (
+    PODS,
+    Resources,
+    amount_only,
+    amount_text,
+    fits,
+    measure_of,
+)
 
 _OF_NODES: Final = "node.kubernetes.io/"
 _SYMBOLS: Final = {"In": "=", "NotIn": "!=", "Gt": ">", "Lt": "<"}
@@ -32,7 +39,7 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     labels that the pods require, and those without a taint that keeps the pods away.
     """
     request, wants = dict(found.kind.request), found.kind.wants
-    resource = measure_of(request)
+    resource = _measure(request)
     ready = [node for node in ground.nodes if node.state is NodeState.READY]
     matching = [node for node in ready if matches(node, wants)]
     usable = [node for node in matching if repels(node, wants) is None]
@@ -62,6 +69,13 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     return "; ".join(texts)
 
 
+def _measure(request: Resources) -> str:
+    """Return what a pod is measured by: what it has of devices and CPUs, else what it asks for."""
+    usual = measure_of(request)
+    asked = sorted(name for name, amount in request.items() if amount > 0 and name != PODS)
+    return usual if usual in asked or not asked else asked[0]
+
+
 def mismatch(ground: Ground, pods: Items) -> str:
     """Return why the nodes keep pods away whatever is free on them; empty if they may not."""
     for kind in kinds_of(pods):
@@ -76,7 +90,7 @@ def mismatch(ground: Ground, pods: Items) -> str:
 def _mismatch(nodes: Sequence[MemberNode], kind: Kind) -> str:
     """Return the label or taint that keeps pods from all nodes, or from all large enough ones."""
     request = dict(kind.request)
-    resource = measure_of(request)
+    resource = _measure(request)
     amount = amount_text(resource, request.get(resource, 0))
     large = [node for node in nodes if fits(request, node.allocatable)]
     return _kept_away(nodes, kind.wants, "") or _kept_away(large, kind.wants, f" with {amount}")

@@ -252,7 +252,8 @@ def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room
         case WaitCode.LIMIT | WaitCode.LIMIT_OF_GANG:
             limit = block.limit if block is not None else None
             beyond = any(part.request.everything for part in waiting.parts)
-            return _limit_text(limit, of_gang=code is WaitCode.LIMIT_OF_GANG, beyond=beyond)
+            gang = _least(state, waiting, limit) if code is WaitCode.LIMIT_OF_GANG else None
+            return _limit_text(limit, gang=gang, beyond=beyond)
         case WaitCode.GUARANTEE:
             resource = block.resource if block is not None else ""
             return f"the {resource} that is free is guaranteed to other queues"
@@ -270,11 +271,18 @@ def _why(state: QueueState, entry: Entry, waiting: Pending, code: WaitCode, room
             assert_never(code)
 
 
-def _limit_text(limit: Limit | None, *, of_gang: bool, beyond: bool) -> str:
+def _least(state: QueueState, waiting: Pending, limit: Limit | None) -> int:
+    """Return the least that the sub-jobs that must start together need of what is limited."""
+    resource = limit.resource if limit is not None else ""
+    amounts = sorted(state.usage.charge(part).get(resource, 0) for part in waiting.parts)
+    return sum(amounts[: waiting.shape.needs.needed])
+
+
+def _limit_text(limit: Limit | None, *, gang: int | None, beyond: bool) -> str:
     """Return which capability of a queue is too small.
 
-    `of_gang`: for the sub-jobs that must start together, also with an unused queue. `beyond`: there
-    are pods beyond the `minAvailable` of a vcjob, which count too.
+    `gang`: what the sub-jobs that must start together need, which an unused queue has not either.
+    `beyond`: there are pods beyond the `minAvailable` of a vcjob, which count too.
     """
     if limit is None:
         return "its queue's capability is used up"
@@ -283,8 +291,9 @@ def _limit_text(limit: Limit | None, *, of_gang: bool, beyond: bool) -> str:
     if not limit.ever:
         counts = ", and pods beyond minAvailable count" if beyond else ""
         return f"needs {amount_text(limit.resource, limit.asked)}, {than}{counts}"
-    if of_gang:
-        return f"the sub-jobs that must start together need {than}"
+    if gang is not None:
+        needed = amount_text(limit.resource, gang)
+        return f"the sub-jobs that must start together need {needed}, {than}"
     used = amount_only(limit.resource, limit.used)
     missing = amount_text(limit.resource, limit.missing)
     text = f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"

@@ -126,14 +126,19 @@ def needed_by(template: Object, path: Path) -> Iterator[Reference]:
         if volume.get("volumeClaimName") and not volume.get("volumeClaim"):
             at = path.child("volumes").index(index).child("volumeClaimName")
             yield "PersistentVolumeClaim", volume["volumeClaimName"], at
-    for index, task in enumerate(template.get("tasks") or ()):
-        spec = (task.get("template") or {}).get("spec") or {}
-        at = path.child("tasks").index(index).child("template", "spec")
+    for spec, at in pods_of(template, path):
         yield from _of_account(spec, at)
         yield from _of_volumes(spec, at)
         for kind in ("initContainers", "containers"):
             for position, container in enumerate(spec.get(kind) or ()):
                 yield from _of_container(container, at.child(kind).index(position))
+
+
+def pods_of(template: Object, path: Path) -> Iterator[tuple[Object, Path]]:
+    """Yield the specs of the pods of a template, each with its path."""
+    for index, task in enumerate(template.get("tasks") or ()):
+        spec = (task.get("template") or {}).get("spec") or {}
+        yield spec, path.child("tasks").index(index).child("template", "spec")
 
 
 def _of_account(spec: Object, path: Path) -> Iterator[Reference]:

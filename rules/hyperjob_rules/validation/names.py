@@ -15,7 +15,7 @@ from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
-from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by
+from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by, pods_of
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
 from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
@@ -216,9 +216,9 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         _warn_clusters(job, path, report, context)
         template, at = job.get("templateSpec") or {}, path.child("templateSpec")
         _warn_queue(template.get("queue") or "default", at.child("queue"), report, context)
-        priority = template.get("priorityClassName")
-        if priority:
-            _warn_priority(priority, at.child("priorityClassName"), report, context)
+        for owner, place in ((template, at), *pods_of(template, at)):
+            if priority := owner.get("priorityClassName"):
+                _warn_priority(priority, place.child("priorityClassName"), report, context)
         _warn_objects(template, at, report, context)
 
 

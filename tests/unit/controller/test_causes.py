@@ -86,6 +86,10 @@ FIRST = {
             " (killed by the kernel for its memory), OOMKilled: memory limit 32Gi"
         ),
     ),
+    "a container that was stopped while it was started again after a failure": (
+        [pod(0, ended(143, "2026-01-02T03:00:09Z") | {"lastState": ended(7)["state"]})],
+        f"pod {NAME}-worker-0, container main: exit code 7, Error",
+    ),
     "an init container": (
         [pod(0, initContainerStatuses=[ended(5, name="setup")])],
         f"pod {NAME}-worker-0, container setup: exit code 5, Error",

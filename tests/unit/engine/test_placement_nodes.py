@@ -18,6 +18,7 @@ from hyperjob_engine.model.request import Kind, PlacementRequest
 from hyperjob_engine.model.wants import parse_apart, parse_ports
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.room import Room, after_ends
+from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, Object, place
 from tests.unit.engine.views import held, job, node, seen, task, view
 
@@ -401,6 +402,7 @@ def test_pods_of_two_kinds_fit_only_if_some_choice_of_nodes_holds_them(
         assert max(held_beside, default=-1) >= number
 
 
+MEMORY = parse_resources({"cpu": 8, "memory": "512Gi", "pods": 9})
 SHORT = [
     (
         view([node(f"n{i}", 8, held("p", 2)) for i in range(3)]),
@@ -461,6 +463,14 @@ SHORT = [
         (
             f"needs 8 {GPU}: a has 8 {GPU} free on 1 node, but no node with 8 free also has 8"
             " cpu (largest 4)"
+        ),
+    ),
+    (
+        view([replace(node(name), allocatable=MEMORY, free=MEMORY) for name in ("n0", "n1")]),
+        task(1, 0, overhead={"memory": "1Ti"}),
+        (
+            "needs 1Ti memory: a has 1Ti memory free on 2 nodes, but no node with 1Ti free"
+            " (largest 512Gi)"
         ),
     ),
 ]

@@ -243,6 +243,11 @@ TROUBLES: dict[str, tuple[Object, Any, str]] = {
         BLOCKED,
         "scheduling gate example.com/wait is not removed: pod p-0 waits",
     ),
+    "a scheduler that is not there": (
+        pod(spec={"nodeName": "", "schedulerName": "koord-scheduler"}),
+        Reason.PODS_PENDING,
+        "scheduler koord-scheduler says nothing of the pod: pod p-0 waits",
+    ),
     "no node": (
         unscheduled("0/3 nodes are available"),
         Reason.PODS_PENDING,

@@ -62,7 +62,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "a gang that asks for more than the capability waits for ever, and says so": (
         world([unit("gang", 8, 8), unit("small", 8, age=1)], queue("default", gpus=12)),
         {"small"},
-        {"gang": "must start together need more than queue default may ever use: its cap"},
+        {"gang": "together need 16 nvidia.com/gpu, more than queue default may ever use: its cap"},
     ),
     "all pods count under a capability, also those beyond minAvailable of the vcjob": (
         world(

@@ -1,4 +1,4 @@
-"""What admission plugins of the API server decide about a new pod: its PriorityClass, and quotas.
+"""What admission plugins of the API server decide about a new pod: what it names, and quotas.
 
 A ResourceQuota counts pods alone.
 """
@@ -11,15 +11,34 @@ from hyperjob_sandbox.apiserver.transport.call import Call
 
 _QUOTAS = ("", "resourcequotas")
 _PRIORITY_CLASSES = ("scheduling.k8s.io", "priorityclasses")
+_RUNTIME_CLASSES = ("node.k8s.io", "runtimeclasses")
+_ACCOUNTS = ("", "serviceaccounts")
 _ENDED = ("Succeeded", "Failed")
 
 
 def admit_pod(core: Core, call: Call, obj: Object) -> None:
-    """Refuse a new pod with an unknown PriorityClass or beyond a quota; fill in its priority."""
+    """Refuse a new pod that names what is not there or is beyond a quota; fill in its priority."""
     resource = call.resource
     if (resource.group, resource.plural) == ("", "pods"):
+        _find_named(core, call, obj)
         _set_priority(core, obj)
         _check_quotas(core, call, obj)
+
+
+def _find_named(core: Core, call: Call, obj: Object) -> None:
+    namespace = call.info.namespace
+    runtime = string(at(obj, "spec", "runtimeClassName"))
+    account = string(at(obj, "spec", "serviceAccountName")) or "default"
+    why = ""
+    if runtime and core.store.collection(_RUNTIME_CLASSES).get(("", runtime)) is None:
+        why = f'pod rejected: RuntimeClass "{runtime}" not found'
+    elif (
+        account != "default" and core.store.collection(_ACCOUNTS).get((namespace, account)) is None
+    ):
+        missing = f'serviceaccount "{account}" not found'
+        why = f"error looking up service account {namespace}/{account}: {missing}"
+    if why:
+        raise errors.forbidden("", "pods", obj["metadata"]["name"], why)
 
 
 def _set_priority(core: Core, obj: Object) -> None:
