@@ -1,18 +1,25 @@
 """Other clients delete objects of HyperJobs, or use their names."""
 
+import asyncio
 import contextlib
 
 import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
+from hyperjob_core.api.names import work_name, works_namespace
+from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
     NAMESPACES,
     PROPAGATION_POLICIES,
     QUEUES,
+    RESOURCE_BINDINGS,
     VCJOBS,
+    WORKS,
+    Resource,
 )
 
 
@@ -38,6 +45,51 @@ async def test_a_child_that_somebody_deletes_is_made_again(scenario):
     after = await scenario.children("whole")
     assert set(after) == set(before)
     assert after["whole-one-1"]["metadata"]["uid"] == before["whole-one-1"]["metadata"]["uid"]
+
+
+async def test_a_work_that_karmada_forgets_goes_with_its_pods_and_the_job_runs_again(scenario):
+    world = scenario.world
+    one = group(world, "one", replicas=2, accelerators=1, seconds=300)
+    await scenario.apply(hyperjob("whole", one, suspend=False))
+    running = await scenario.until_phase("whole", "Running")
+    where = works_namespace(clusters_of(running)["whole-one-0"])
+    name = work_name("whole-one-0", scenario.namespace)
+    work = await scenario.kube.get(WORKS, name, namespace=where)
+    await suspend(scenario, on=True)
+    await scenario.until_phase("whole", "Suspended")
+    await gone(scenario, WORKS, name, where)
+    await scenario.until_gone(RESOURCE_BINDINGS, "whole-one-0-job")
+    made = {"labels": work["metadata"]["labels"], "annotations": work["metadata"]["annotations"]}
+    metadata = made | {
+        "name": name,
+        "namespace": where,
+        "finalizers": work["metadata"]["finalizers"],
+    }
+    left = {key: work[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
+    await scenario.kube.create(WORKS, left)
+    await scenario.until_members_have(2)
+    await suspend(scenario, on=False)
+    events = await scenario.kubectl("get", "events")
+    assert "WorkDeleted" not in events
+    again = await scenario.until_phase("whole", "Running")
+    assert again["status"]["jobsReady"] == "2/2"
+    assert "WorkDeleted" in await scenario.kubectl("get", "events")
+    await scenario.until_members_have(4)
+
+
+async def gone(scenario, resource: Resource, name: str, namespace: str) -> None:
+    """Wait until an object of another namespace is deleted."""
+    stream = states(scenario.kube, resource, name, namespace=namespace)
+    async with asyncio.timeout(60), contextlib.aclosing(stream) as found:
+        async for each in found:
+            if each is None:
+                return
+
+
+async def suspend(scenario, *, on: bool) -> None:
+    """Suspend or resume the HyperJob."""
+    body, kind = {"spec": {"suspend": on}}, PatchType.MERGE
+    await scenario.kube.patch(HYPERJOBS, "whole", body, kind=kind, namespace=scenario.namespace)
 
 
 async def test_a_policy_that_somebody_deletes_is_made_again_and_the_job_runs_on(scenario):

@@ -207,9 +207,12 @@ class Observer:
         # A sub-job that an elastic HyperJob gave up has no record: its pods may be in any member.
         gone = {name: JobStatus(name=name) for name in hyperjob.stop.jobs} if hyperjob.stop else {}
         recorded = hyperjob.namespace, {**gone, **hyperjob.records}
+        left = members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout)
+        alone = [name for name, pods in left.items() if pods and name not in seen.jobs]
         return replace(
             seen,
-            pods_left=members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout),
+            pods_left=left,
+            pods_staying=members.staying(hyperjob.namespace, alone, seen.now),
             pods_refused=members.told(MemberFold.refused, *recorded),
             unschedulable=members.told(MemberFold.unschedulable, *recorded, now=seen.now),
             pod_troubles=members.told(

@@ -16,7 +16,13 @@ from typing import Final
 
 from hyperjob.client.requests import patch
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
+from hyperjob_core.api.names import (
+    BINDING_NAME,
+    BINDING_NAMESPACE,
+    LABEL_HYPERJOB,
+    binding_name,
+    works_namespace,
+)
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube
@@ -247,9 +253,6 @@ async def _restored(kube: Kube) -> Restored:
     return Restored(hyperjobs=hyperjobs, jobs=jobs, policies=policies)
 
 
-_WORKS_OF: Final = "karmada-es-"
-_BINDING: Final = "resourcebinding.karmada.io/name"
-_BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
 Works = Mapping[tuple[str, str, str], Sequence[Object]]
 
 
@@ -345,9 +348,9 @@ async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
     """Return the Works of the clusters by cluster and ResourceBinding."""
     found: dict[tuple[str, str, str], list[Object]] = {}
     for cluster in sorted(clusters):
-        for work in (await kube.list(WORKS, namespace=f"{_WORKS_OF}{cluster}")).items:
+        for work in (await kube.list(WORKS, namespace=works_namespace(cluster))).items:
             notes = mapping(at(work, "metadata", "annotations"))
-            binding = string(notes.get(_BINDING_NAMESPACE)), string(notes.get(_BINDING))
+            binding = string(notes.get(BINDING_NAMESPACE)), string(notes.get(BINDING_NAME))
             found.setdefault((cluster, *binding), []).append(work)
     return found
 

@@ -47,6 +47,7 @@ from hyperjob_core.kube.resources import (
     TRAINJOBS,
     VALIDATING_WEBHOOKS,
     VCJOBS,
+    WORKS,
     Resource,
 )
 from hyperjob_install.objects import Component, Item, new_item
@@ -119,7 +120,8 @@ def controller_rules(*, trainjobs: bool = False) -> list[Object]:
         _rule(HYPERJOBS, "update", subresource="finalizers"),
         _rule(VCJOBS, "get", "list", "watch", "create", "patch", "delete"),
         _rule(PROPAGATION_POLICIES, "get", "list", "watch", "create", "patch", "delete"),
-        _rule(RESOURCE_BINDINGS, "list", "watch", "patch"),
+        _rule(RESOURCE_BINDINGS, "get", "list", "watch", "patch"),
+        _rule(WORKS, "get", "delete"),  # those that Karmada forgets
         _rule(SERVICE_EXPORTS, "get", "create", "delete"),
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch", "patch"),  # an annotation: what the queue has consumed

@@ -7,6 +7,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
+from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     MUTATING_WEBHOOKS,
@@ -15,7 +16,6 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.webhooks import WebhookServer
 from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import (
@@ -122,7 +122,7 @@ async def submit(kube, name, cluster, *, affinity="gang"):
 
 
 def work_key(cluster, name):
-    return f"karmada-es-{cluster}/{names.work_name('Job', name, 'default')}"
+    return f"karmada-es-{cluster}/{work_name(name, 'default')}"
 
 
 async def patch(kube, resource, name, body):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,
@@ -57,7 +58,7 @@ async def submit(kube, name, *clusters, **spec):
 
 
 def work_key(cluster, name):
-    return f"karmada-es-{cluster}/{names.work_name('Job', name, 'default')}"
+    return f"karmada-es-{cluster}/{work_name(name, 'default')}"
 
 
 def shape(value):

@@ -15,12 +15,17 @@ from hyperjob_controller.caches import Caches
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     ASKED_AGAIN,
+    BINDING_NAME,
+    BINDING_NAMESPACE,
     CLAIMED_NAME,
     CLAIMED_NAMESPACE,
     FIELD_MANAGER,
     GATE,
     GATE_OPEN,
     LABEL_CLAIMED,
+    binding_name,
+    work_name,
+    works_namespace,
 )
 from hyperjob_core.api.wire import string_map
 from hyperjob_core.kube.client import Kube, PatchType
@@ -42,6 +47,7 @@ from hyperjob_core.kube.resources import (
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
+    WORKS,
     Resource,
 )
 from hyperjob_engine.model.planned import (
@@ -51,6 +57,7 @@ from hyperjob_engine.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    DeleteWork,
     KeepClaim,
     Look,
     OpenGate,
@@ -231,6 +238,9 @@ class Applier:
             case AskAgain():
                 body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
                 await self._merge(VCJOBS, namespace, action.name, body)
+            case DeleteWork():
+                for cluster in action.clusters:
+                    await self._forget(namespace, action.name, cluster)
             case OpenGate():
                 await self._open(namespace, action)
             case ReleaseQuota() | ReleaseScheduling():
@@ -315,6 +325,22 @@ class Applier:
             "spec": {"suspension": suspension},
         }
         await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
+
+    async def _forget(self, namespace: str, name: str, cluster: str) -> None:
+        """Delete the Work of a sub-job if its ResourceBinding does not exist."""
+        binding, space = binding_name(name), works_namespace(cluster)
+        try:
+            work = await self._kube.get(WORKS, work_name(name, namespace), namespace=space)
+        except NotFound:
+            return
+        notes = string_map(work["metadata"].get("annotations"))
+        is_its_work = (notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME)) == (
+            namespace,
+            binding,
+        )
+        if is_its_work and not await self._look(RESOURCE_BINDINGS, namespace, binding):
+            found = work["metadata"]
+            await self._kube.delete(WORKS, found["name"], namespace=space, uid=found["uid"])
 
     async def _delete(self, resource: Resource, namespace: str, name: str, uid: str | None) -> None:
         """Delete an object of this UID, nothing without one; note what is left of it."""

@@ -171,6 +171,17 @@ class Members:
                 found[name] = pods
         return found
 
+    def staying(
+        self, namespace: str, names: Iterable[str], now: datetime
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the clusters with pods of sub-jobs that are not being deleted, by name."""
+        known = {name: each.fold for name, each in self._members.items() if each.is_known(now)}
+        found = {
+            name: tuple(where for where in known if known[where].stays(f"{namespace}/{name}"))
+            for name in names
+        }
+        return {name: clusters for name, clusters in found.items() if clusters}
+
     def _is_lost(self, cluster: str, before: datetime) -> bool:
         """Return whether a Cluster has not been Ready since a time or longer."""
         raw = self._clusters.get(cluster) or {}

@@ -125,6 +125,36 @@ def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:
     return f"{template}-{kind}".lower().replace(":", ".")
 
 
+BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
+BINDING_NAME: Final = "resourcebinding.karmada.io/name"
+_SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+
+
+def works_namespace(cluster: str) -> str:
+    """Return the namespace that has the Works of a cluster."""
+    return f"karmada-es-{cluster}"
+
+
+def work_name(template: str, namespace: str, *, kind: str = VCJOB_KIND) -> str:
+    """Return the name that Karmada gives the Work of a vcjob or another template, in any cluster.
+
+    Source: GenerateWorkName in Karmada's pkg/util/names.
+    """
+    plain = template.replace(":", ".").lower()
+    key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
+    return f"{plain}-{safe_hash(key.lower())}"
+
+
+def safe_hash(text: str) -> str:
+    """Return Karmada's hash of a text, in letters that make no words."""
+    digest = _FNV_OFFSET
+    for byte in text.encode():
+        digest = ((digest ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return "".join(_SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in str(digest))
+
+
 _DOMAINS: Final = ("karmada.io", "volcano.sh")
 _OF_A_JOB: Final = "volcano.sh/"
 

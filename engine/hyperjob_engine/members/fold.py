@@ -75,6 +75,7 @@ class MemberFold:
         # change them. "" is the node of the pods that have none.
         self._by_node: dict[str, dict[str, PodHeld]] = {}
         self._jobs: Counter[str] = Counter()
+        self._ending: Counter[str] = Counter()  # of these, the pods that are being deleted
         # By vcjob, in the order of their changes: the bounds drop the first. A failure has the UID
         # of its vcjob.
         self._begun: dict[str, datetime] = {}
@@ -109,6 +110,10 @@ class MemberFold:
     def jobs(self) -> Mapping[str, int]:
         """Return the number of pods that have not ended, by vcjob, as namespace/name."""
         return self._jobs
+
+    def stays(self, job: str) -> bool:
+        """Return whether a vcjob has a pod that neither has ended nor is being deleted."""
+        return self._jobs[job] > self._ending[job]
 
     def held(self) -> Iterator[PodHeld]:
         """Yield the pods of vcjobs that hold a node and have not ended."""
@@ -194,6 +199,7 @@ class MemberFold:
                 if was is None:  # the pod is new
                     self._forget_failure(pod)
                 self._jobs[pod.job] += 1
+                self._ending[pod.job] += holds.ending
                 self._grown.add(pod.job)
                 if pod.job not in self._failures and pod.job not in self._refusals:
                     self._told.discard(pod.job)  # `_take` has counted it as without a pod
@@ -333,8 +339,9 @@ class MemberFold:
         self._freed = self._freed or bool(held.node)
         if pod.job:
             self._jobs[pod.job] -= 1
+            self._ending[pod.job] -= held.ending
             if not self._jobs[pod.job]:
-                del self._jobs[pod.job]
+                del self._jobs[pod.job], self._ending[pod.job]
                 self._told.add(pod.job)
 
     def _begin(self, pod: PodFact) -> None:

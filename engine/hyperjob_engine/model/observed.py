@@ -484,6 +484,8 @@ class Observed:
     # Pods of a sub-job, of any attempt, that its members still have; None: they are not known, and
     # absent: the controller reads no members.
     pods_left: Mapping[str, int | None] = field(default_factory=dict)
+    # The clusters with pods that are not being deleted, of sub-jobs without a vcjob, by name.
+    pods_staying: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Until when pods of sub-jobs without a vcjob may run, by name, while the HyperJob is suspended.
     ending: Mapping[str, datetime] = field(default_factory=dict)
     # Why a member refuses the pods of a sub-job, by name; absent: it does not, or is not read.

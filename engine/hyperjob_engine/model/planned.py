@@ -127,6 +127,17 @@ class AskAgain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteWork:
+    """Delete the Works of a sub-job in `clusters`, if its ResourceBinding does not exist.
+
+    Karmada then deletes the vcjob in these members.
+    """
+
+    name: str
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """Read a vcjob that may lack the HyperJob's label, and then is in no cache.
 
@@ -180,6 +191,7 @@ Action: TypeAlias = (
     | ReleaseScheduling
     | KeepClaim
     | AskAgain
+    | DeleteWork
     | DeleteChild
     | DeleteHyperJob
 )

@@ -23,6 +23,7 @@ from hyperjob_engine.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    DeleteWork,
     DeletionCause,
     Event,
     KeepClaim,
@@ -234,6 +235,12 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
             return _event("Resized", "Resize", f"Changed the size of {names}")
         case AskAgain():
             return _event("AskedAgain", "Dispatch", f"Asked Karmada to apply {names} again")
+        case DeleteWork():
+            places = sorted({each for item in actions for each in getattr(item, "clusters", ())})
+            note = (
+                f"Deleted the Work of {names} on {', '.join(places)}, which Karmada had forgotten"
+            )
+            return Event(type="Warning", reason="WorkDeleted", action="Delete", note=note)
         case OpenGate():
             together = " together" if len(actions) > 1 else ""
             return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")

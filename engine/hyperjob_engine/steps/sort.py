@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from hyperjob_core.api.wire import rfc3339
+from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.expansion.auto import is_admitted
 from hyperjob_engine.expansion.members import adoptions, conflict, grown_name, growth, resize
 from hyperjob_engine.gang.gang import check_rejection, pinned_place_of
@@ -11,7 +11,7 @@ from hyperjob_engine.lifecycle.delete import deletion
 from hyperjob_engine.lifecycle.silence import SilenceStep, check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.observed import Job, QueueAdmission
-from hyperjob_engine.model.planned import AskAgain, DeletionCause, Look
+from hyperjob_engine.model.planned import AskAgain, DeleteWork, DeletionCause, Look
 from hyperjob_engine.model.subjobs import Child, SubJob, queue_of
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.steps.draft import Draft
@@ -42,6 +42,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
             draft.actions += deletion(child, why=DeletionCause.WOULD_TAKE_JOB)
         return
     draft.actions += adoptions(hyperjob, sub_job, child)
+    draft.actions += _forgotten(draft, child)
     if hyperjob.suspend:
         draft.actions += deletion(child)
         draft.blocked[name] = Blocked(Reason.SUSPENDED, "suspended")
@@ -93,6 +94,20 @@ def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
         text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
         draft.blocked[child.name] = Blocked(Reason.WAITING_FOR_QUEUE, text)
     return True
+
+
+def _forgotten(draft: Draft, child: Child) -> list[DeleteWork]:
+    """Delete the Work of a sub-job that Karmada has forgotten, with the vcjob of its member.
+
+    Seen with Karmada 1.19: where a vcjob is deleted within a second after its creation, Karmada's
+    binding controller writes the Work again after it has deleted it with the ResourceBinding.
+    """
+    clusters = draft.observed.pods_staying.get(child.name, ())
+    since = timestamp(child.record.last_transition_time) if child.record is not None else None
+    if child.exists or child.policy is not None or child.left_behind or since is None:
+        return []
+    is_due = clusters and draft.observed.now - since >= draft.observed.silence_timeout
+    return [DeleteWork(name=child.name, clusters=clusters)] if is_due else []
 
 
 def _held_back(draft: Draft, child: Child) -> Blocked | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import BINDING_NAME, BINDING_NAMESPACE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -96,8 +97,8 @@ class Caches(Informers):
 def work_binding_keys(work: Object) -> list[str]:
     """Return the key of the binding that a Work was made for, nothing where there is none."""
     marks = annotations_of(work)
-    name = marks.get(names.BINDING_NAME) or marks.get(names.CLUSTER_BINDING_NAME)
-    namespace = marks.get(names.BINDING_NAMESPACE)
+    name = marks.get(BINDING_NAME) or marks.get(names.CLUSTER_BINDING_NAME)
+    namespace = marks.get(BINDING_NAMESPACE)
     return [f"{namespace}/{name}" if namespace else name] if name else []
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import works_namespace
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import NAMESPACES
 from hyperjob_sandbox.apiserver.state.clock import wire_now
@@ -54,7 +55,7 @@ class ClusterController:
         cluster = self._caches.clusters.get(name)
         if cluster is None:
             return
-        space = new_object(NAMESPACES, names.execution_space(name))
+        space = new_object(NAMESPACES, works_namespace(name))
         if self._caches.live(space) is None:
             await self._caches.create(space)
         wanted = {**cluster, "spec": dict(cluster["spec"])}

@@ -9,7 +9,7 @@ from copy import deepcopy
 from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.names import binding_name, safe_hash
 from hyperjob_core.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
@@ -31,7 +31,7 @@ def attached(dependency: Object, needed_by: Sequence[Object]) -> Object:
         spec.setdefault("requiredBy", []).append(kept)
         if resolution := binding["spec"].get("conflictResolution"):
             spec["conflictResolution"] = resolution
-        label = names.DEPENDED_BY + names.safe_hash(key_of(binding))
+        label = names.DEPENDED_BY + safe_hash(key_of(binding))
         labels[label] = labels_of(binding)[names.BINDING_ID]
     carrying = carrier(dependency, spec=spec)
     carrying["metadata"]["labels"] = labels
@@ -51,7 +51,7 @@ def sync_attached(live: Object, desired: Object) -> Object:
     others = [
         each
         for each in found["spec"].pop("requiredBy", ())
-        if names.DEPENDED_BY + names.safe_hash(f"{each['namespace']}/{each['name']}")
+        if names.DEPENDED_BY + safe_hash(f"{each['namespace']}/{each['name']}")
         not in labels_of(live)
     ]
     if needed := [*others, *desired["spec"].get("requiredBy", ())]:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import works_namespace
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError
 from hyperjob_core.kube.resources import NAMESPACES, key_of
@@ -35,7 +36,7 @@ class ExecutionController:
 
     def __init__(self, cluster: str, *, caches: Caches, member: Informers) -> None:
         self._cluster = cluster
-        self._space = names.execution_space(cluster)
+        self._space = works_namespace(cluster)
         self._caches = caches
         self._member = member
         self.apply = Controller(f"execution-controller/{cluster}", self._sync, workers=4)

@@ -12,8 +12,6 @@ POLICY_NAME: Final = "propagationpolicy.karmada.io/name"
 CLUSTER_POLICY_ID: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
 CLUSTER_POLICY_NAME: Final = "clusterpropagationpolicy.karmada.io/name"
 BINDING_ID: Final = "resourcebinding.karmada.io/permanent-id"
-BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
-BINDING_NAME: Final = "resourcebinding.karmada.io/name"
 CLUSTER_BINDING_ID: Final = "clusterresourcebinding.karmada.io/permanent-id"
 CLUSTER_BINDING_NAME: Final = "clusterresourcebinding.karmada.io/name"
 WORK_ID: Final = "work.karmada.io/permanent-id"
@@ -38,27 +36,12 @@ TAINT_NOT_READY: Final = "cluster.karmada.io/not-ready"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 _EXECUTION_SPACE_PREFIX: Final = "karmada-es-"
-_SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_FNV_OFFSET: Final = 0x811C9DC5
-_FNV_PRIME: Final = 0x01000193
-
-
-def execution_space(cluster: str) -> str:
-    """Return the namespace that holds the Works of a cluster."""
-    return _EXECUTION_SPACE_PREFIX + cluster
 
 
 def cluster_of(work: Object) -> str:
     """Return the cluster that a Work is for."""
     namespace: str = work["metadata"]["namespace"]
     return namespace.removeprefix(_EXECUTION_SPACE_PREFIX)
-
-
-def work_name(kind: str, name: str, namespace: str) -> str:
-    """Return the name of the Work that carries a template, the same on every cluster."""
-    plain = name.replace(":", ".").lower()
-    key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
-    return f"{plain}-{safe_hash(key.lower())}"
 
 
 def item_of(obj: Object) -> str:
@@ -75,11 +58,3 @@ def is_skipped_namespace(name: str) -> bool:
     """Tell whether Karmada's detector makes no binding for what is in a namespace."""
     reserved = ("karmada-system", "karmada-cluster")
     return name in reserved or name.startswith((_EXECUTION_SPACE_PREFIX, "kube-"))
-
-
-def safe_hash(text: str) -> str:
-    """Return a hash of a text in letters that make no words."""
-    digest = _FNV_OFFSET
-    for byte in text.encode():
-        digest = ((digest ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
-    return "".join(_SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in str(digest))

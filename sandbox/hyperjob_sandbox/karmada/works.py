@@ -4,6 +4,7 @@ from copy import deepcopy
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.names import BINDING_NAME, BINDING_NAMESPACE, work_name, works_namespace
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.objects import State, annotations_of, labels_of, merge_marks, owner_reference
 
@@ -60,8 +61,8 @@ def address(template: Object, cluster: str) -> Object:
     """Return name and namespace of the Work that carries a template to a cluster."""
     meta: Object = template["metadata"]
     return {
-        "name": names.work_name(template["kind"], meta["name"], meta.get("namespace", "")),
-        "namespace": names.execution_space(cluster),
+        "name": work_name(meta["name"], meta.get("namespace", ""), kind=template["kind"]),
+        "namespace": works_namespace(cluster),
     }
 
 
@@ -122,7 +123,7 @@ def _marks_of(binding: Object) -> Object:
     name, namespace = binding["metadata"]["name"], binding["metadata"].get("namespace")
     annotations = {names.CLUSTER_BINDING_NAME: name}
     if namespace:
-        annotations = {names.BINDING_NAME: name, names.BINDING_NAMESPACE: namespace}
+        annotations = {BINDING_NAME: name, BINDING_NAMESPACE: namespace}
     label = names.BINDING_ID if namespace else names.CLUSTER_BINDING_ID
     return {"labels": {label: labels_of(binding).get(label, "")}, "annotations": annotations}
 

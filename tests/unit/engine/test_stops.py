@@ -16,7 +16,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.stops import ON_ITS_WAY, OPENED_WITHIN
 from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
-from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeleteWork, Plan
 from hyperjob_engine.plan import AT_ONCE, plan
 from hyperjob_engine.reasons.reason import stop_text
 from tests.support.podenv import pods_of
@@ -491,6 +491,27 @@ def test_a_stop_looks_again_whether_a_member_without_pods_has_shown_a_later_even
     decided = plan(ending({NAMES[0]: 0, NAMES[1]: None}))
     assert decided.requeue_after == timedelta(seconds=10)
     assert plan(ending({})).requeue_after == timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("suspended", [True, False], ids=["suspended", "waits"])
+@pytest.mark.parametrize(
+    ("staying", "seconds", "deletes"),
+    [(("east",), 30, True), (("east",), 29, False), ((), 30, False)],
+    ids=["nobody deletes its pods", "not for long", "its pods are being deleted"],
+)
+def test_a_work_that_karmada_has_forgotten_is_deleted(
+    suspended: bool, staying: tuple[str, ...], seconds: int, deletes: bool
+) -> None:
+    seen = world(jobs=False, status={"jobs": records("Restarting", 1)}, checkpoint=None)
+    since = rfc3339(NOW - timedelta(seconds=seconds))
+    known = {
+        n: replace(each, last_transition_time=since) for n, each in seen.hyperjob.records.items()
+    }
+    raw = replace(seen.hyperjob, records=known, suspend=suspended)
+    left, stay = {NAMES[0]: 1, NAMES[1]: 0}, {NAMES[0]: staying} if staying else {}
+    decided = plan(replace(seen, hyperjob=raw, pods_left=left, pods_staying=stay))
+    found = [each for each in decided.actions if isinstance(each, DeleteWork)]
+    assert found == ([DeleteWork(name=NAMES[0], clusters=("east",))] if deletes else [])
 
 
 def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob_core.api.names import binding_name
+from hyperjob_core.api.names import binding_name, work_name
 from hyperjob_sandbox.karmada import names, policies
 
 
@@ -114,8 +114,5 @@ def test_claims_of_both_kinds_are_read_written_and_removed():
 
 def test_work_and_binding_names_equal_recorded_ones():
     assert binding_name("LLM:x") == "llm.x-job"
-    assert (
-        names.work_name("Job", "llm-training-trainer-0", "default")
-        == "llm-training-trainer-0-55549d7546"
-    )
-    assert names.work_name("Job", "j0", "default") == "j0-dcbc48d49"
+    assert work_name("llm-training-trainer-0", "default") == "llm-training-trainer-0-55549d7546"
+    assert work_name("j0", "default") == "j0-dcbc48d49"
