@@ -12,7 +12,11 @@ PROGRAMS = ROOT / "e2e/programs"
 """What runs in pods: its pauses are its work."""
 LONGEST_PAUSE = 0.5
 """Seconds between two looks of a poll."""
-VIRTUAL = {"hyperjob_core.virtualtime", "tests.unit.controller.wholeworld"}
+VIRTUAL = {
+    "hyperjob_core.virtualtime",
+    "tests.decisions.karmada",
+    "tests.unit.controller.wholeworld",
+}
 LEAVES = (ast.Return, ast.Break, ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHANCE = {"uniform", "choice", "random", "expovariate"}
