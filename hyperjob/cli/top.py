@@ -177,7 +177,8 @@ def size_lines(summaries: Sequence[Summary], now: datetime) -> list[Text]:
     parts = [
         f"{summary.namespace}/{summary.name} {text}"
         for summary in summaries
-        if summary.running_pods and (text := sizes_text(summary.speeds, now))
+        if summary.running_pods
+        and (text := sizes_text(summary.speeds, summary.goodput, summary.training, now))
     ]
     return [Text.assemble(("By size: ", "bold"), in_words(parts, shown=5))] if parts else []
 

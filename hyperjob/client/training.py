@@ -11,7 +11,7 @@ from hyperjob_core.api.status import MeasuredSpeed
 from hyperjob_core.api.training import Straggler, TrainingStatus
 from hyperjob_core.text import human_duration
 from hyperjob_engine.model.training import web_address
-from hyperjob_engine.status.goodput import certain_until, parse_account, ratio
+from hyperjob_engine.status.goodput import GoodputAccount, certain_until, parse_account, ratio
 
 
 def training_of(status: Object) -> TrainingStatus | None:
@@ -119,30 +119,46 @@ def goodput_of(raw: Object, training: TrainingStatus | None, now: datetime) -> G
     account = parse_account(raw)
     if account is None:
         return None
-    steps = training is not None and not training.phase
-    end = certain_until(account, training.updated if training and steps else None, now)
+    end = _known_until(account, training, now)
     spent = account.until(end).spent
     seconds = {use: spent[use] / 1000 for use in TimeUse if spent.get(use)}
     unreported = (now - end).total_seconds()
     return Goodput(ratio=ratio(account, end), seconds=seconds, unreported=unreported)
 
 
-def sizes_text(speeds: Sequence[MeasuredSpeed], now: datetime) -> str:
-    """Say how long a HyperJob ran at each size, and the part of its accelerator time in that.
+def _known_until(
+    account: GoodputAccount, training: TrainingStatus | None, now: datetime
+) -> datetime:
+    steps = training is not None and not training.phase
+    return certain_until(account, training.updated if training and steps else None, now)
 
-    Empty without two sizes at which it ran.
+
+def sizes_text(
+    speeds: Sequence[MeasuredSpeed], goodput: Object, training: TrainingStatus | None, now: datetime
+) -> str:
+    """Say how long a HyperJob ran at each size, the part of its accelerator time, and its goodput.
+
+    Empty without two sizes at which it ran. `goodput` is its `status.goodput`.
     """
-    found = [each.until(now) for each in speeds]
-    spent = {each.alternatives: each.milliseconds * max(1, each.accelerators) for each in found}
+    spent = {
+        each.alternatives: each.until(now).milliseconds * max(1, each.accelerators)
+        for each in speeds
+    }
     whole = sum(spent.values())
     if sum(1 for each in spent.values() if each) < 2:
         return ""
-    return ", ".join(
-        f"{each.alternatives} {human_duration(each.milliseconds / 1000)}"
-        f" ({100 * spent[each.alternatives] / whole:.0f}%)"
-        for each in sorted(found, key=lambda each: -spent[each.alternatives])
-        if each.milliseconds
-    )
+    account = parse_account(goodput, next((each.alternatives for each in speeds if each.since), ""))
+    end = now if account is None else _known_until(account, training, now)
+    made = {} if account is None else account.until(end).by_size
+    found = []
+    for each in sorted(speeds, key=lambda each: -spent[each.alternatives]):
+        took, known = each.until(now).milliseconds, each.until(end).milliseconds
+        part = f"{100 * spent[each.alternatives] / whole:.0f}%"
+        if made and known:
+            part += f", {min(100, 100 * made.get(each.alternatives, 0) / known):.0f}% productive"
+        if took:
+            found.append(f"{each.alternatives} {human_duration(took / 1000)} ({part})")
+    return ", ".join(found)
 
 
 def _ago(moment: datetime, now: datetime) -> str:

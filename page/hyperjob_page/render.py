@@ -73,6 +73,12 @@ def goodput(summary: Summary) -> str:
     return "" if found is None else found.percent
 
 
+def by_size(summary: Summary) -> str:
+    """Return time and goodput of a HyperJob at each size as text; empty without two sizes."""
+    now = datetime.now(UTC)
+    return sizes_text(summary.speeds, summary.goodput, summary.training, now)
+
+
 def mark(text: str) -> str:
     """Return a short hash of HTML without the ages in it, which the browser updates."""
     still = _AGE.sub("</time>", text)
@@ -105,7 +111,7 @@ def environment() -> Environment:
         "clock": clock,
         "expected": expected,
         "goodput": goodput,
-        "by_size": lambda summary: sizes_text(summary.speeds, datetime.now(UTC)),
+        "by_size": by_size,
         "shortened": shortened,
         "straggler": straggler_words,
     }

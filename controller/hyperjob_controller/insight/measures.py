@@ -128,8 +128,6 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange
         count(job.get("attempt")) - earlier.get(job.get("name"), 0)
         for job in objects(new.get("jobs"))
     )
-    had = taken(old)
-    sizes = [each for name, each in taken(new).items() if each.name != had.get(name, each).name]
     ended = phase != before and phase in set(Phase) and Phase(phase).is_terminal
     return StatusChange(
         queue_wait=_since(hyperjob.created, now) if started else None,
@@ -137,8 +135,15 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange
         restarts=max(0, count(new.get("restarts")) - count(old.get("restarts"))),
         attempts=sum(max(0, more) for more in attempts),
         finished=phase if ended else "",
-        resized=next((each.reason for each in sizes if each.reason in _CHANGES), ""),
+        resized=_resized(old, new) if new.get("alternatives") else "",
     )
+
+
+def _resized(old: Object, new: Object) -> str:
+    """Return why a HyperJob that has had room has another size; empty if it has the same."""
+    had = taken(old)
+    sizes = [each for name, each in taken(new).items() if each.name != had.get(name, each).name]
+    return next((each.reason for each in sizes if each.reason in _CHANGES), "")
 
 
 def opened_after(hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -> float | None:

@@ -183,6 +183,7 @@ class StoppedTraining(Reported):
         default="",
     )
     cause: TimeUse | None = described("lostToFailures or lostToPlannedStops.", default=None)
+    size: str = described("The size or the alternatives that the training had.", default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +210,12 @@ class GoodputStatus(Table):
         "Milliseconds up to `since` by use: waitingForQueue, waitingForCapacity,"
         " blocked, starting, productive, stalled, degraded, lostToFailures, lostToPlannedStops,"
         " suspended, finishing.",
+        NATURALS,
+        default={},
+    )
+    productive: Mapping[str, int] = described(
+        "Productive milliseconds up to `since` by the size or the alternatives that the training"
+        " had, such as `trainer=4`.",
         NATURALS,
         default={},
     )

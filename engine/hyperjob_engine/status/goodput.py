@@ -80,7 +80,7 @@ class OpenStop:
     """A stop after which the training has not reported a step yet.
 
     The work between `since` and `kept_until` is kept, as far as is known. `work` is the last
-    progress before the stop.
+    progress before the stop. `size` is that of the training.
     """
 
     time: datetime
@@ -88,13 +88,15 @@ class OpenStop:
     kept_until: datetime
     cause: TimeUse
     work: SubJobTraining | None = None
+    size: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodputAccount:
     """Milliseconds by use up to `since`, and `state`, the use of the time after that.
 
-    `share` is the share of the sub-jobs that train in a Degraded HyperJob, from 0 to 1.
+    `share` is the share of the sub-jobs that train in a Degraded HyperJob, from 0 to 1. `size` is
+    the text of the present size or alternatives; `by_size` divides the productive milliseconds.
     """
 
     since: datetime
@@ -102,6 +104,8 @@ class GoodputAccount:
     spent: Mapping[TimeUse, int] = field(default_factory=dict)
     share: float = 0.0
     stop: OpenStop | None = None
+    size: str = ""
+    by_size: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> bool:
@@ -128,6 +132,10 @@ class GoodputAccount:
             counted = self.move(lasted, to=self.state)
         return replace(counted, since=now)
 
+    def with_size(self, size: str, now: datetime) -> "GoodputAccount":
+        """Return the account with another size from now on."""
+        return self if size == self.size else replace(self.until(now), size=size)
+
     def move(
         self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None
     ) -> "GoodputAccount":
@@ -141,7 +149,21 @@ class GoodputAccount:
             number = max(-spent.get(to, 0), min(number, spent.get(out_of, 0)))
             spent[out_of] = spent.get(out_of, 0) - number
         spent[to] = spent.get(to, 0) + number
-        return replace(self, spent={use: spent[use] for use in TimeUse if spent.get(use)})
+        more = number * ((to is TimeUse.PRODUCTIVE) - (out_of is TimeUse.PRODUCTIVE))
+        return replace(
+            self,
+            spent={use: spent[use] for use in TimeUse if spent.get(use)},
+            by_size=_divided(self.by_size, self.size, more) if more else self.by_size,
+        )
+
+
+def _divided(by_size: Mapping[str, int], size: str, more: int) -> Mapping[str, int]:
+    """Return the times by size with `more` for one; what it lacks of a loss the others lose."""
+    found = dict(by_size) | ({size: by_size.get(size, 0)} if size else {})
+    for each in sorted(found, key=lambda name: (name != size, -found[name])):
+        change = max(more, -found[each])
+        found[each], more = found[each] + change, more - change
+    return {name: number for name, number in found.items() if number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +190,11 @@ class Moment:
     announced: bool = False
 
 
-def begin(moment: Moment) -> GoodputAccount:
+def begin(moment: Moment, size: str = "") -> GoodputAccount:
     """Return a new account: the HyperJob has waited for its queue since its creation."""
     state = time_use(moment.phase, moment.reason, before=None, cause=None)
     account = GoodputAccount(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
-    return replace(account, state=state, share=moment.share)
+    return replace(account, state=state, share=moment.share, size=size)
 
 
 def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
@@ -196,8 +218,8 @@ def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
         return account
     trained, after = account, replace(account.until(moment.now), state=state, share=share)
     after = _with_stall(after, trained, moment)
-    if moment.phase is Phase.COMPLETED:
-        return _finished(after, moment)
+    if moment.phase is Phase.COMPLETED:  # a stop before it can no more be corrected
+        return finish(replace(after, stop=None), moment.work, moment.steps)
     if trained.runs and state is TimeUse.STARTING and moment.phase is Phase.RUNNING:
         # The announcement of a program that loads is read after the phase began.
         loaded = after.since - trained.since
@@ -314,7 +336,7 @@ def _saved_while_stopping(
     resumed = time_of(stop.work, work.start_step) if stop.work is not None else stop.kept_until
     counted = _corrected(account, stop, kept=resumed)
     at = work.updated
-    ended = OpenStop(time=at, since=at, kept_until=at, cause=stop.cause, work=work)
+    ended = replace(stop, time=at, since=at, kept_until=at)
     return replace(counted, stop=replace(ended, work=replace(work, resumed=None)))
 
 
@@ -393,7 +415,9 @@ def _stopped(
     lost += max(timedelta(), min(time, trained.since) - kept)
     return replace(
         after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE),
-        stop=OpenStop(time=time, since=since, kept_until=kept, cause=cause, work=work),
+        stop=OpenStop(
+            time=time, since=since, kept_until=kept, cause=cause, work=work, size=after.size
+        ),
     )
 
 
@@ -403,30 +427,28 @@ def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> Go
     `kept` is brought between the begin of that work and the stop; it may be earlier than before.
     """
     kept = min(max(kept, stop.since), stop.time)
-    counted = account.move(kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause)
-    return replace(counted, stop=replace(stop, kept_until=kept))
+    counted = replace(account, size=stop.size).move(
+        kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause
+    )
+    return replace(counted, stop=replace(stop, kept_until=kept), size=account.size)
 
 
-def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
-    """Return the account of a completed HyperJob: a stop before it can no more be corrected."""
-    account = replace(account, stop=None)
-    return finish(account, moment.work, moment.steps)
-
-
-def parse_account(raw: object) -> GoodputAccount | None:
-    """Parse `status.goodput`; None if it is absent or unusable."""
+def parse_account(raw: object, size: str = "") -> GoodputAccount | None:
+    """Parse `status.goodput`, with the present `size`; None if it is absent or unusable."""
     fields = mapping(raw)
     since = timestamp(fields.get("since"))
     state = string(fields.get("state"))
     if since is None or (state and state not in set(TimeUse)):
         return None
-    spent = mapping(fields.get("milliseconds"))
+    spent, by_size = mapping(fields.get("milliseconds")), mapping(fields.get("productive"))
     return GoodputAccount(
         since=since,
         state=TimeUse(state) if state else None,
         spent={use: count(spent.get(use)) for use in TimeUse if count(spent.get(use))},
         share=_decimal(fields.get("share")),
         stop=_parse_stop(mapping(fields.get("stopped"))),
+        size=size,
+        by_size={name: number for name in by_size if (number := count(by_size[name]))},
     )
 
 
@@ -439,6 +461,8 @@ def account_object(account: GoodputAccount, *, now: datetime) -> Object:
     }
     if account.state is not None:
         entry["state"] = str(account.state)
+    if account.by_size:
+        entry["productive"] = dict(account.by_size)
     if account.share:
         entry["share"] = f"{account.share:.3f}"
     if account.stop is not None:
@@ -449,6 +473,7 @@ def account_object(account: GoodputAccount, *, now: datetime) -> Object:
             "since": micro_time(stop.since),
             "keptUntil": micro_time(stop.kept_until),
             "cause": str(stop.cause),
+            **({"size": stop.size} if stop.size else {}),
         }
     return entry
 
@@ -461,7 +486,8 @@ def _parse_stop(raw: Object) -> OpenStop | None:
     if time is None or since is None or kept is None or cause not in LOST:
         return None
     work = table.read(SubJobTraining, raw)
-    return OpenStop(time=time, since=since, kept_until=kept, cause=TimeUse(cause), work=work)
+    size, use = string(raw.get("size")), TimeUse(cause)
+    return OpenStop(time=time, since=since, kept_until=kept, cause=use, work=work, size=size)
 
 
 def _decimal(value: object) -> float:

@@ -10,11 +10,13 @@ from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
 from hyperjob_core.api.wire import at, integer, mapping, rfc3339, string, timestamp
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import HyperJob, Observed
 from hyperjob_engine.model.stalls import straggler
+from hyperjob_engine.model.subjobs import choice_of, choice_text
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.status.goodput import (
     Moment,
@@ -97,7 +99,8 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
         )
         for record in observed.hyperjob.records.values()
     ]
-    found, account = _training_object(observed, sub_jobs), parse_account(status.get("goodput"))
+    found = _training_object(observed, sub_jobs)
+    account = parse_account(status.get("goodput"), choice_text(choice_of(observed.hyperjob)))
     training = found and without_end(found, phase=string(at(status, "state", "phase")))
     if training is None or training == status.get("training") or account is None:
         return status
@@ -198,10 +201,18 @@ def goodput_status(
         was_stalled=None if was is None or not was.whole else was.since,
         announced=any(each.phase for each in observed.trainings.values()),
     )
-    account = parse_account(old)
-    after = advance(account or begin(moment), moment)
+    account, size = parse_account(old, _size_of(hyperjob)), choice_text(choice_of(hyperjob))
+    after = advance(account or begin(moment, size), moment).with_size(size, now)
     unchanged = after == account and training == hyperjob.status.get("training")
     return old if unchanged else account_object(after, now=now)
+
+
+def _size_of(hyperjob: HyperJob) -> str:
+    """Return the text of the size or the alternatives in the status."""
+    if not (choice := choice_of(hyperjob)):
+        return ""
+    known = taken(hyperjob.status)
+    return choice_text(tuple((group, known[group].name) for group, _ in choice if group in known))
 
 
 def _with_resumption(observed: Observed, work: SubJobTraining | None) -> SubJobTraining | None:

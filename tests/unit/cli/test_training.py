@@ -60,8 +60,14 @@ def test_the_accelerator_time_by_size() -> None:
     small = MeasuredSpeed(alternatives="trainer=1", accelerators=8, milliseconds=1_200_000)
     large = MeasuredSpeed(alternatives="trainer=3", accelerators=24, since=since)
     never = MeasuredSpeed(alternatives="trainer=2", steps_per_second="3")
-    assert sizes_text([small, never, large], NOW) == "trainer=3 10m (60%), trainer=1 20m (40%)"
-    assert not sizes_text([never, large], NOW), "it had one size"
+    both = [small, never, large]
+    assert sizes_text(both, {}, None, NOW) == "trainer=3 10m (60%), trainer=1 20m (40%)"
+    assert not sizes_text([never, large], {}, None, NOW), "it had one size"
+    made = {"trainer=1": 900_000, "trainer=3": 120_000}
+    goodput = {"since": micro_time(NOW - timedelta(minutes=6)), "state": "productive"}
+    assert sizes_text(both, {**goodput, "productive": made}, None, NOW) == (
+        "trainer=3 10m (60%, 80% productive), trainer=1 20m (40%, 75% productive)"
+    ), "it goes on while it is not written"
 
 
 def test_goodput_goes_on_while_it_is_not_written() -> None:

@@ -149,6 +149,10 @@ def test_the_tree_has_the_size_beside_its_bounds() -> None:
     obj["status"] |= {"speeds": ran, "runningPods": 1}
     (line,) = plain(top.size_lines([read(obj)], AT))
     assert line == "By size: ml/llm trainer=1 9s (50%), trainer=4 9s (50%)"
+    made = {"trainer=1": 9000, "trainer=4": 6300}
+    obj["status"]["goodput"] = {"since": "2026-01-02T03:04:05Z", "productive": made}
+    (line,) = plain(top.size_lines([read(obj)], AT))
+    assert line.endswith("trainer=1 9s (50%, 100% productive), trainer=4 9s (50%, 70% productive)")
 
 
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:

@@ -224,6 +224,7 @@ def test_what_a_lost_cluster_leaves_goes_on_at_once_and_grows_when_it_is_back() 
     status = made.hyperjobs["hj"]["status"]
     assert status["stop"] is None
     assert not status.get("restarts")
+    assert status["goodput"]["stopped"]["size"] == "trainer=64", "what it lost was made with that"
 
 
 def wait(made: Loop, *gpus: int, **fields: Any) -> QueuedHyperJob:

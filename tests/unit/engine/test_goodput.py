@@ -44,6 +44,7 @@ class Look:
     share: float = 0.0
     stalled: float | None = None
     announced: bool = False
+    size: str = ""
 
 
 def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, float] | None = None):
@@ -67,9 +68,10 @@ def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
             was_stalled=stalled,
         )  # fmt: skip
         stalled = moment.stalled
-        account = advance(account or begin(moment), moment)
+        account = advance(account or begin(moment, look.size), moment)
+        account = account.with_size(look.size, moment.now)
         told = account_object(account, now=moment.now)
-        assert parse_account(told) == account
+        assert parse_account(told, look.size) == account
         assert advance(account, replace(moment, before=moment.work, stopped_by=None)) == account
         before = moment.work
     assert account is not None
@@ -301,8 +303,9 @@ def histories(draw: st.DrawFn) -> list[Look]:
             said = work((first, times[0]), (last, times[2]), saved)
         by = draw(st.sampled_from([None, FAILURE, PLANNED]))
         share = draw(st.sampled_from([0.0, 0.5]))
-        looks.append(Look(moment, draw(PHASES), said, by=by, share=share))
-    return [*looks, Look(moment + 1, draw(st.sampled_from([DONE, BROKEN])), said)]
+        size = draw(st.sampled_from(["t=1", "t=2", "t=3"]))
+        looks.append(Look(moment, draw(PHASES), said, by=by, share=share, size=size))
+    return [*looks, Look(moment + 1, draw(st.sampled_from([DONE, BROKEN])), said, size=size)]
 
 
 @given(histories())
@@ -311,6 +314,8 @@ def test_whatever_happens_every_millisecond_is_counted_once(looks: list[Look]) -
     assert all(number >= 0 for number in account.spent.values())
     assert sum(account.spent.values()) == pytest.approx(looks[-1].second * 1000, abs=20)
     assert 0 <= ratio(account, at(1e6)) <= 1
+    assert sum(account.by_size.values()) == account.spent.get(TimeUse.PRODUCTIVE, 0)
+    assert all(number > 0 for number in account.by_size.values())
 
 
 @pytest.mark.parametrize(
@@ -337,6 +342,21 @@ def test_a_stop_loses_what_was_done_since_the_checkpoint_and_no_more() -> None:
     ])  # fmt: skip
     assert account.spent[FAILURE] == 50_000
     assert account.spent[TimeUse.PRODUCTIVE] == 50_000
+
+
+def test_what_a_stop_loses_counts_at_the_size_that_had_made_it() -> None:
+    """A larger size starts after a stop; its first line says where it goes on."""
+    small, large = work((0, 0), (90, 90), (50, 50)), work((70, 120), (80, 130))
+    looks = [
+        Look(0, Phase.RUNNING, work((0, 0), (1, 1)), size="trainer=1"),
+        Look(90, Phase.RUNNING, small, size="trainer=1"),
+        Look(100, Phase.RESTARTING, small, by=PLANNED, size="trainer=2"),
+    ]
+    assert play(looks).by_size == {"trainer=1": 50_000}
+    looks.append(Look(130, Phase.RUNNING, large, size="trainer=2"))
+    assert play(looks).by_size == {"trainer=1": 70_000, "trainer=2": 10_000}
+    others_train_on = [*looks, Look(150, Phase.RUNNING, large, size="trainer=3")]
+    assert play(others_train_on).by_size == {"trainer=1": 70_000, "trainer=2": 30_000}
 
 
 def test_what_is_heard_after_the_end_changes_nothing() -> None:
