@@ -33,7 +33,7 @@ from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
 from hyperjob_core.api.wire import integer, objects
-from hyperjob_engine.devices import DEVICE_CLASS, is_companion
+from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import Child, SubJob, closed_queue_of
@@ -351,18 +351,15 @@ def _excluded_for(child: Child, first: timedelta) -> timedelta:
     return doubled(first, child.attempt, max(first, _EXCLUDED_LONGEST))
 
 
-def unreported(observed: Observed, sub_job: SubJob, *, parts: bool) -> list[str]:
+def unreported(observed: Observed, sub_job: SubJob) -> list[str]:
     """Return the resources of a sub-job that no cluster reports, of those that a vcjob has.
 
-    Volcano Global's capacity plugin lets a queue use none of them. With `parts` these are parts of
-    shared devices, which Volcano's scheduler may ignore, else all others.
+    Volcano Global's capacity plugin lets a queue use none of them.
     """
     known = [each.allocatable for each in observed.clusters if each.allocatable.keys() - {PODS}]
     asked = sorted(sub_job.size.demand.keys() - {PODS}) if known else []
     return [
         name
         for name in asked
-        if is_companion(name) is parts
-        and not name.startswith(DEVICE_CLASS)
-        and not any(name in each for each in known)
+        if not name.startswith(DEVICE_CLASS) and not any(name in each for each in known)
     ]

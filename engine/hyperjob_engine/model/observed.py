@@ -296,6 +296,7 @@ class Job:
     created: datetime | None = None
     world: str = ""
     claimed: bool = False
+    uncounted: tuple[str, ...] = ()  # what Volcano Global's queues do not count, by its annotation
     spec: Object = field(default_factory=dict, compare=False, repr=False)  # the cache's: read only
 
 

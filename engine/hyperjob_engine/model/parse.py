@@ -25,6 +25,7 @@ from hyperjob_core.api.names import (
     LABEL_CLAIMED,
     LABEL_HYPERJOB,
     LABEL_REPLICATED_JOB,
+    UNCOUNTED,
     VCJOB_API_VERSION,
     VCJOB_KIND,
     WORLD,
@@ -133,7 +134,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
     spec = mapping(raw.get("spec"))
     labels = string_map(metadata.get("labels"))
     ownership, holder = _ownership(metadata, owner)
-    attempt = _attempt(metadata)
+    attempt, marks = _attempt(metadata), string_map(metadata.get("annotations"))
     # A vcjob of another controller gets its defaults in the member cluster alone.
     whole = spec if spec.get("minAvailable") else complete_template(spec)
     return Job(
@@ -160,7 +161,8 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         queue=string(spec.get("queue")),
         report=parse_report(raw.get("status")),
         created=timestamp(metadata.get("creationTimestamp")),
-        world=string_map(metadata.get("annotations")).get(WORLD, ""),
+        world=marks.get(WORLD, ""),
+        uncounted=tuple(filter(None, marks.get(UNCOUNTED, "").split(","))),
         claimed=LABEL_CLAIMED in labels,
         spec=spec,
     )

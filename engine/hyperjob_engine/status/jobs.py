@@ -477,7 +477,8 @@ def _queued(observed: Observed, child: Child, sub_job: SubJob) -> tuple[Reason, 
             return Reason.INVALID_QUEUE, f"queue {queue} does not exist"
         if state != "Open":
             return Reason.QUEUE_NOT_OPEN, f"queue {queue} is {state or 'not Open yet'}"
-    if unknown := unreported(observed, sub_job, parts=False):
+    left_out = child.job.uncounted if child.job is not None else ()
+    if unknown := [each for each in unreported(observed, sub_job) if each not in left_out]:
         why = f"Volcano Global admits no sub-job that requests {listed(unknown)}, which no cluster"
         return Reason.INSUFFICIENT_CAPACITY, f"{why} reports"
     if child.name in observed.unanswered:

@@ -16,6 +16,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
+from hyperjob_engine.devices import is_companion
 from hyperjob_engine.expansion.auto import Split, wish_of
 from hyperjob_engine.expansion.expand import sub_jobs
 from hyperjob_engine.expansion.members import members_of, unwanted
@@ -294,7 +295,8 @@ def _creation(
             attempt=next_attempt(child),
         )
     attempt, is_foreign = next_attempt(child), observed.admission is QueueAdmission.VOLCANO_GLOBAL
-    parts = unreported(observed, sub_job, parts=True) if is_foreign else ()
+    # Of parts of shared devices, which Volcano's scheduler may ignore, its queues count none.
+    parts = filter(is_companion, unreported(observed, sub_job)) if is_foreign else ()
     return CreateChild(
         name=sub_job.name,
         policy=policy,

@@ -213,17 +213,28 @@ def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
     assert status["jobs"][0]["message"] == text
 
 
-def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports() -> None:
+@pytest.mark.parametrize(
+    ("name", "marked", "told"),
+    [
+        ("example.com/npu", "", True),
+        ("volcano.sh/vgpu-cores", "volcano.sh/vgpu-cores", False),  # none reported it before
+        ("volcano.sh/vgpu-cores", "", True),  # a cluster did when the vcjob was created
+    ],
+)
+def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports(
+    name: str, marked: str, told: bool
+) -> None:
     raw = hyperjob(group(replicas=1))
     (container,) = raw["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"][
         "containers"
     ]
-    container["resources"]["requests"]["example.com/npu"] = "1"
-    state = derived(raw, *child(0, **QUEUED), clusters=(cluster("a"),), admission=GLOBAL)["state"]
-    text = (
-        "Volcano Global admits no sub-job that requests example.com/npu, which no cluster reports"
-    )
-    assert text in state["message"]
+    container["resources"]["requests"][name] = "1"
+    vcjob, *others = child(0, **QUEUED)
+    vcjob["metadata"].setdefault("annotations", {})["training.volcano.sh/uncounted"] = marked
+    known = (cluster("a"),)
+    state = derived(raw, vcjob, *others, clusters=known, admission=GLOBAL)["state"]
+    text = f"Volcano Global admits no sub-job that requests {name}, which no cluster reports"
+    assert (text in state["message"]) is told
     assert state["phase"] == "Queued"
 
 
