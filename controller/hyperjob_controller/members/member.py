@@ -84,13 +84,13 @@ log = logging.getLogger(__name__)
 
 LONGEST_AGE: Final = timedelta(seconds=60)
 """The age from which the knowledge of a member is not used."""
-_OFTEN: Final = (15, 25)
+_OFTEN: Final = (25, 40)
 """The seconds of a watch of pods or nodes: its end is a sign of life."""
-_SELDOM: Final = (60, 90)
+_SELDOM: Final = (120, 150)
 """The seconds of other watches: each costs the controller a millisecond or two."""
 _SILENCE: Final = 10.0
 """How many seconds the end of a watch may be late."""
-_BEHIND: Final = timedelta(seconds=60)
+_BEHIND: Final = timedelta(seconds=110)
 """How much older the last sign of these may be."""
 _PAGE: Final = 250
 _RENEWED: Final = timedelta(seconds=10)
