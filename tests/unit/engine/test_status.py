@@ -44,6 +44,7 @@ def child(index: int, *, phase: str = "", **options: object) -> list[Object]:
 
 
 QUEUED = {"suspension": {"scheduling": True}}
+NPU, CORES = "example.com/npu", "volcano.sh/vgpu-cores"
 
 PHASES = {
     "nothing has room": ([], "Pending", "InsufficientCapacity", "needs 8 nvidia.com/gpu"),
@@ -214,12 +215,8 @@ def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
 
 
 @pytest.mark.parametrize(
-    ("name", "marked", "told"),
-    [
-        ("example.com/npu", "", True),
-        ("volcano.sh/vgpu-cores", "volcano.sh/vgpu-cores", False),  # none reported it before
-        ("volcano.sh/vgpu-cores", "", True),  # a cluster did when the vcjob was created
-    ],
+    ("name", "marked", "told"),  # marked: no cluster reported it when the vcjob was created
+    [(NPU, "", True), (CORES, CORES, False), (CORES, "", True)],
 )
 def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports(
     name: str, marked: str, told: bool
@@ -229,13 +226,11 @@ def test_a_queued_sub_job_says_which_of_its_resources_no_cluster_reports(
         "containers"
     ]
     container["resources"]["requests"][name] = "1"
-    vcjob, *others = child(0, **QUEUED)
-    vcjob["metadata"].setdefault("annotations", {})["training.volcano.sh/uncounted"] = marked
-    known = (cluster("a"),)
-    state = derived(raw, vcjob, *others, clusters=known, admission=GLOBAL)["state"]
+    objects = child(0, **QUEUED)
+    objects[0]["metadata"]["annotations"] = {"training.volcano.sh/uncounted": marked}
+    state = derived(raw, *objects, clusters=(cluster("a"),), admission=GLOBAL)["state"]
     text = f"Volcano Global admits no sub-job that requests {name}, which no cluster reports"
-    assert (text in state["message"]) is told
-    assert state["phase"] == "Queued"
+    assert (state["phase"], text in state["message"]) == ("Queued", told)
 
 
 def test_the_gate_is_told_per_sub_job() -> None:
