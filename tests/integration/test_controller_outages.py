@@ -21,6 +21,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_sandbox.apiserver import ApiServer
+from tests.integration.test_controller import hyperjob, phase_is
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
 from tests.support.embedded import crd_files
@@ -28,19 +29,6 @@ from tests.support.embedded import crd_files
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
 DEFINITIONS: list[Object] = [yaml.safe_load(path.read_text()) for path in crd_files()]
-
-
-def hyperjob(name: str = "hj", replicas: int = 2) -> Object:
-    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
-    pod = {"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}
-    spec = {"tasks": [{"name": "worker", "replicas": 2, "template": pod}]}
-    group = {"name": "trainer", "replicas": replicas, "templateSpec": spec}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicatedJobs": [group]},
-    }
 
 
 @contextlib.asynccontextmanager
@@ -53,14 +41,6 @@ async def controller(kube: Kube) -> AsyncIterator[Manager]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def phase_is(kube: Kube, name: str, phase: str) -> None:
-    async def look() -> bool:
-        status = (await kube.get(HYPERJOBS, name, namespace="default")).get("status", {})
-        return bool(status.get("state", {}).get("phase") == phase)
-
-    await eventually(look, what=f"{name} {phase}")
 
 
 async def test_a_missing_crd_is_waited_for_and_named(
@@ -92,8 +72,8 @@ async def test_a_missing_crd_is_waited_for_and_named(
         async with asyncio.timeout(TIME_LIMIT):
             await manager.working.wait()
         assert manager.ready() is None
-        await kube.create(HYPERJOBS, hyperjob())
-        await phase_is(kube, "hj", "Starting")
+        await kube.create(HYPERJOBS, hyperjob("default"))
+        await phase_is(kube, "default", "Starting")
 
 
 async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(
@@ -112,12 +92,17 @@ async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(
     ):
         async with asyncio.timeout(TIME_LIMIT):
             await manager.working.wait()
-        await asyncio.gather(*(kube.create(HYPERJOBS, hyperjob(f"hj{i}", 8)) for i in range(8)))
+        await asyncio.gather(
+            *(
+                kube.create(HYPERJOBS, hyperjob("default", f"hj{i}", replicas=8, gpus=2))
+                for i in range(8)
+            )
+        )
         await server.stop_listening()
         await eventually(is_missed, what="an informer that cannot reach the API server")
         await server.start_listening()
         for index in range(8):
-            await phase_is(kube, f"hj{index}", "Starting")
+            await phase_is(kube, "default", "Starting", f"hj{index}")
         for resource in (VCJOBS, PROPAGATION_POLICIES):  # a create that failed is tried again
 
             async def all_exist(resource: Resource = resource) -> bool:

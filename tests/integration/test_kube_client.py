@@ -11,6 +11,7 @@ from hyperjob_core.kube import errors
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS
+from tests.integration.test_controller import hyperjob
 
 FOREVER = 60.0
 
@@ -29,21 +30,6 @@ def settings(namespace: str, name: str, **data: str) -> dict[str, Any]:
         "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": namespace, "labels": {"test": "kube"}},
         "data": data,
-    }
-
-
-def hyperjob(namespace: str, name: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "train:1"}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "replicatedJobs": [
-                {"name": "trainer", "replicas": 1, "templateSpec": {"tasks": [task]}}
-            ]
-        },
     }
 
 
