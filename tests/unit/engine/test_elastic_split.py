@@ -24,6 +24,9 @@ from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources, subtract, total
 from tests.unit.engine.builders import GPU, Object, cluster, group, hyperjob, task, template
 from tests.unit.engine.queueworld import LAG, queue, unit
+from tests.unit.engine.views import held, node, seen, view
+from tests.unit.engine.views import job as request_of
+from tests.unit.engine.views import task as on_nodes
 from tests.unit.engine.world import World
 
 KEY = "default/hj"
@@ -258,6 +261,26 @@ def test_a_split_makes_way_with_pods_and_goes_on_where_the_rest_ran(
     made.turns(70)
     assert made.shares == shares
     assert len(made.state.entries[other.key].holding) == len(asks)
+
+
+@pytest.mark.parametrize(
+    ("pods", "size"),
+    [(1, "24"), (2, "16"), (3, "8"), (4, "")],
+    ids=["one node", "two", "all that it can spare", "it stops"],
+)
+def test_no_more_nodes_make_way_than_the_other_needs(pods: int, size: str) -> None:
+    made = loop(split(8, 32), a=32)
+    made.turns()
+    names = [f"p{index}" for index in range(4)]
+    own = [replace(held(each, 8, job="hj-trainer-0"), namespace="default") for each in names]
+    other = unit("other", 8 * pods, priority=1000, age=50)
+    request = replace(request_of(on_nodes(pods, 8)), name="other-0")
+    parts = (replace(other.parts[0], request=request),)
+    update(made.state, other.key, replace(other, parts=parts), now=made.now)
+    update(made.state, KEY, unit_of(made.observe("hj")), now=made.now)
+    nodes = view(node(f"n{index}", 8, each) for index, each in enumerate(own))
+    schedule(made.state, (seen(nodes),), now=made.now)
+    assert made.state.eviction.victims == {KEY: (("trainer", size),) if size else ()}
 
 
 def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
