@@ -19,10 +19,11 @@ from hyperjob_core.kube.resources import (
     HYPERNODES,
     NODES,
     PODS,
+    VCJOBS,
     Resource,
     proxied,
 )
-from hyperjob_engine.members.facts import FACTS, FAILED_CREATE, Fact, refusal_fact
+from hyperjob_engine.members.facts import FACTS, Fact, refusal_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.members.podtroubles import trouble_of
 from hyperjob_engine.model.members import MemberView
@@ -82,7 +83,7 @@ async def refusals_of_all(
             kube.member(cluster),
             CORE_EVENTS,
             namespace=namespace,
-            field_selector=f"reason={FAILED_CREATE}",
+            field_selector=f"involvedObject.kind={VCJOBS.kind}",
         )
         for fact in filter(None, map(refusal_fact, items(reading))):
             name, refused = fact.job.partition("/")[2], fact.refused

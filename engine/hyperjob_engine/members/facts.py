@@ -61,8 +61,8 @@ from hyperjob_engine.resources import (
     whole,
 )
 
-FAILED_CREATE: Final = "FailedCreate"
-"""The reason of Volcano's Event about a pod that it could not create."""
+_NOT_MADE: Final = frozenset({"FailedCreate", "PVCError", "PluginError", "PodGroupError"})
+"""The reasons of Volcano's Events about a vcjob whose pods it could not create, or began not to."""
 TOLD: Final = (
     "type=Warning,reason!=BackOff,reason!=Failed,reason!=FailedScheduling,reason!=Unhealthy"
 )
@@ -200,7 +200,7 @@ def _key(raw: Object) -> str:
 def refusal_fact(raw: Object) -> RefusalFact | None:
     """Return what the fold keeps of an Event; None if it is not about refused pods of a vcjob."""
     about = mapping(raw.get("involvedObject"))
-    if string(raw.get("reason")) != FAILED_CREATE or string(about.get("kind")) != VCJOB_KIND:
+    if string(raw.get("reason")) not in _NOT_MADE or string(about.get("kind")) != VCJOB_KIND:
         return None
     first, last = _times(raw)
     if first is None:

@@ -136,6 +136,7 @@ PATIENCE: Final = timedelta(seconds=10)
 """For so long a sub-job waits in the cluster that refuses its pods, which may soon allow them."""
 
 
+_NO_CLAIM: Final = re.compile(r"pvc (\S{1,253}) is not found")
 _STATUS_MESSAGE: Final = re.compile(r'Message:"((?:[^"\\]|\\.)*)"')
 
 
@@ -161,6 +162,8 @@ def refused_text(cluster: str, message: str) -> str:
     """Return which cluster refuses the pods of a sub-job, and why."""
     if not message:
         return f"Volcano on {cluster} ended its vcjob before a pod ran; its Events there say why"
+    if found := _NO_CLAIM.search(message):
+        return f"PersistentVolumeClaim {found[1]} of its volumes does not exist on {cluster}"
     return f"cluster {cluster} refuses its pods: {message}"
 
 

@@ -19,7 +19,7 @@ from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.reasons.pods import PodsRefused
+from hyperjob_engine.reasons.pods import PodsRefused, refused_text
 from hyperjob_engine.resources import parse_resources
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
@@ -386,6 +386,20 @@ def test_a_refusal_has_only_the_message_of_the_api_server_of_the_member(
     fact = refusal_fact(raw)
     assert fact is not None
     assert fact.refused.message == words
+
+
+def test_a_claim_that_volcano_waits_for_is_named() -> None:
+    raw = {
+        "metadata": {"namespace": "n", "name": "e"},
+        "reason": "PVCError",
+        "message": "Failed to create PVC, err: pvc saves is not found, the job will be Pending",
+        "involvedObject": {"kind": "Job", "namespace": "n", "name": "hj-trainer-0"},
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+    }
+    fact = refusal_fact(raw)
+    assert fact is not None
+    text = "PersistentVolumeClaim saves of its volumes does not exist on a"
+    assert refused_text("a", fact.refused.message) == text
 
 
 @pytest.mark.parametrize("phase", ["Terminated", "Failed", "Aborted"])
