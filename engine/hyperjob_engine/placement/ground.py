@@ -188,8 +188,9 @@ class Ground:
     def sums(self) -> tuple[Resources, Resources]:
         """Return what is free on all ready nodes, and what all nodes have; do not change them."""
         before, free, whole = self._before, dict[str, int](), dict[str, int]()
-        changed = [(node, 1) for node in self.nodes]
-        if before is not None:
+        if before is None:
+            changed = [(node, 1) for node in self.nodes]
+        else:
             free, whole = dict(before.sums[0]), dict(before.sums[1])
             changed = [(self.nodes[i], 1) for i in self._changed]
             changed += [(before.nodes[i], -1) for i in self._changed]
