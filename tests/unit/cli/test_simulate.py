@@ -68,6 +68,23 @@ def test_a_hyperjob_of_a_file_runs_at_its_time_across_clusters(
     assert report["queues"]["research"]["wait"]["count"] == 1
 
 
+def test_a_group_of_nodes_has_labels_and_a_speed_of_its_own(tmp_path: Path) -> None:
+    large = "count: 3, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}"
+    slow = f"{{name: a100, labels: {{gpu: a100}}, relativeSpeed: 0.25, {large}}}"
+    both = f"[{{name: h100, {large}}}, {slow}]"
+    paths = tmp_path / "clusters.yaml", tmp_path / "jobs.yaml"
+    paths[0].write_text(f"clusters: [{{name: east, relativeSpeed: 0.5, nodes: {both}}}]")
+    job = HYPERJOB.replace("queue: research", "queue: default")
+    pods = "              spec:\n"
+    selects = job.replace(pods, f"{pods}                nodeSelector: {{gpu: a100}}\n")
+    for text, hours in ((job, 2), (selects, 4)):
+        paths[1].write_text(text)
+        result = simulate("--clusters", str(paths[0]), "-f", str(paths[1]), "-o", "json")
+        assert result.exit_code == 0, result.output
+        (report,) = json.loads(result.stdout)["policies"]
+        assert report["end"] == pytest.approx(600 + 3600 * hours, abs=60), text
+
+
 def test_generated_urgent_jobs_use_the_priority_class_of_a_file(
     clusters: str, tmp_path: Path
 ) -> None:
