@@ -118,6 +118,9 @@ def _end_state(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -
     """Return the state of an ended HyperJob; without a cause its sub-jobs explain the end."""
     if end.why:
         phase = Phase.COMPLETED if end.completed else Phase.FAILED
+        ran = [job for job in failed if job.cluster]
+        if end.reason is Reason.DEPENDENCY_FAILED and ran:
+            return _state(phase, end.reason, f"{end.why}: {_each(ran)}")
         return _state(phase, end.reason, end.why)
     if end.completed:
         return _state(

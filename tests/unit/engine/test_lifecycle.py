@@ -186,6 +186,9 @@ def test_what_waits_for_a_failure_ends_the_hyperjob_once_the_others_have_ended()
     decided = plan(observed(raw, *ended, clusters=(A,)))
     status = status_of(decided)
     assert (status["state"]["phase"], status["state"]["reason"]) == ("Failed", "DependencyFailed")
+    assert status["state"]["message"] == (
+        "hj-first-0 did not complete, and others wait for it: hj-first-0 is Failed on a"
+    )
     assert phases(decided)["hj-second-0"] == "Terminated"
 
 

@@ -15,10 +15,21 @@ from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.members import MemberNode, NodeState, PodHeld
 from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
+from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind, Unschedulable
-from tests.unit.engine.builders import NOW, Object
-from tests.unit.engine.test_unstarted import ALL, WAITS, A, B, attempts, look, member, status_of
+from tests.unit.engine.builders import NOW, Object, group, hyperjob, task, template
+from tests.unit.engine.test_unstarted import (
+    ALL,
+    WAITS,
+    A,
+    B,
+    attempts,
+    look,
+    member,
+    record,
+    status_of,
+)
 from tests.unit.engine.views import held, node, seen, view
 
 COUNTS = (
@@ -169,6 +180,17 @@ def test_volcanos_words_are_the_message_of_a_sub_job_that_waits() -> None:
     assert (entry["phase"], entry["reason"]) == ("Pending", "PodsPending")
     assert entry["message"] == (
         f"Volcano on a finds no nodes for all of its pods: {CAUSE}; 0 of 8 pods run"
+    )
+
+
+def test_a_gang_that_waits_for_pods_which_follow_its_start_says_so() -> None:
+    spec = template(task("m"), task(replicas=7, dependsOn={"name": ["m"]}))
+    jobs = [record(0), record(1)]
+    raw = hyperjob(group(replicas=2, templateSpec=spec), status={"jobs": jobs})
+    seen = replace(waiting(at=SECOND), hyperjob=parse_hyperjob(raw))
+    assert status_of(plan(seen))["jobs"][0]["message"] == (
+        "its gang needs 8 pods, and Volcano makes 1 of them first: those of tasks with dependsOn"
+        " follow; lower minAvailable of the vcjob; 0 of 8 pods run"
     )
 
 
