@@ -229,19 +229,22 @@ def parse_report(raw: object) -> ReportedStatus | None:
     phase = string(state.get("phase"))
     if not phase:
         return None
+    message, again = string(state.get("message")), count(status.get("retryCount"))
+    if again and not message and phase == JobPhase.FAILED:
+        message = f"Volcano has restarted it {again} times, as often as `maxRetry` allows"
     counters = {name: count(status.get(name)) for name in _POD_COUNTERS}
     pods = _with_task_counts(counters, status.get("taskStatusCount"))
     return ReportedStatus(
         phase=JobPhase(phase),
         phase_text=phase,
         reason=string(state.get("reason")),
-        message=string(state.get("message")),
+        message=message,
         last_transition=string(state.get("lastTransitionTime")),
         since=timestamp(state.get("lastTransitionTime")),
         pods=pods,
         unmoved=phase == JobPhase.PENDING
         and pods.total == pods.pending
-        and not count(status.get("retryCount"))
+        and not again
         and {string(item.get("status")) for item in objects(status.get("conditions"))} <= {phase},
         began=_began(status),
     )

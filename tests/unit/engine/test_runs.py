@@ -318,3 +318,17 @@ def test_sub_jobs_that_start_again_stay_on_their_clusters() -> None:
     assert places(A, full, cluster("c"))["hj-trainer-0"] != "b", "its cluster has no room"
     left = places(A, B, cluster("c"), excludedClusters=["b"])
     assert left["hj-trainer-0"] != "b", "it was moved away"
+
+
+@pytest.mark.parametrize(
+    ("phase", "again", "said"),
+    [
+        ("Failed", 3, "Volcano has restarted it 3 times, as often as `maxRetry` allows"),
+        ("Failed", 0, ""),
+        ("Running", 3, ""),
+    ],
+)
+def test_a_vcjob_that_volcano_restarts_no_more_says_so(phase: str, again: int, said: str) -> None:
+    report = parse_report({"state": {"phase": phase}, "retryCount": again})
+    assert report is not None
+    assert report.message == said
