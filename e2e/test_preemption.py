@@ -52,6 +52,40 @@ async def test_an_urgent_one_takes_only_what_another_can_spare(scenario):
             await scenario.kubectl("delete", HYPERJOBS.group_resource, name)
 
 
+async def test_an_urgent_one_takes_only_the_accelerators_that_a_split_can_spare(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+        pods = world.sizes[world.largest] // 2 + 1
+        shape = {"accelerators": world.per_pod, "queue": queue, "seconds": _LONG}
+        shape |= {"only_on": world.pair}
+        split = {"mode": "auto", "acceleratorType": world.accelerator}
+        whole = sum(world.sizes[each] for each in world.pair) * world.per_pod
+        split |= {"accelerators": whole, "minAccelerators": world.per_pod}
+        checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1}
+        low = group(world, "g", split=split, **shape)
+        await scenario.apply(hyperjob("low", low, checkpoint=checkpoint))
+        started = await scenario.until_phase("low", "Running")
+        assert len(started["status"]["jobs"]) == 2
+        high = group(world, "g", pods=pods, priorityClassName=urgent, **shape)
+        await scenario.apply(hyperjob("high", high))
+        await scenario.until_phase("high", "Running")
+
+        def runs_smaller(found: dict | None) -> bool:
+            status = (found or {}).get("status") or {}
+            (size,) = status.get("alternatives") or [{}]
+            return size.get("reason") == "MadeWay" and status["state"]["phase"] == "Running"
+
+        small = await scenario.until(HYPERJOBS, "low", runs_smaller, what="Running with less")
+        has = sum(job["accelerators"] for job in small["status"]["jobs"])
+        assert small["status"]["alternatives"][0]["name"] == str(has)
+        assert world.per_pod <= has < whole
+        assert not small["status"].get("restarts"), "making way costs no restart"
+        await scenario.until_phase("high", "Running")
+        for name in ("high", "low"):
+            await scenario.kubectl("delete", HYPERJOBS.group_resource, name)
+
+
 async def test_more_pods_of_what_runs_wait_for_the_queue_and_leave_it_untouched(scenario):
     world = scenario.world
     await scenario.until_free()
