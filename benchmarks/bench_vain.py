@@ -40,7 +40,7 @@ JOBS: Final = 14
 def scenario(seed: str) -> Scenario:
     """Return a random history."""
     rnd = random.Random(seed)
-    sites = [site(name, [("gpu", NODE, rnd.randint(2, 4))]) for name in ("a", "b")]
+    sites = [site(name, [("gpu", NODE, rnd.randint(3, 4))]) for name in ("a", "b")]
     numbers = [
         JobNumbers(
             name=f"j{number}",
