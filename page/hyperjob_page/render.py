@@ -24,7 +24,7 @@ _SHORT: Final = {
     "intel.com/": "Intel ",
 }
 COLOURS: Final = 8
-_AGE: Final = re.compile(r"[^<>]*</time>")
+_AGE: Final = re.compile(r">[^<>]*</time>")
 
 
 def device(name: str) -> str:
@@ -81,7 +81,7 @@ def by_size(summary: Summary) -> str:
 
 def mark(text: str) -> str:
     """Return a short hash of HTML without the ages in it, which the browser updates."""
-    still = _AGE.sub("</time>", text)
+    still = _AGE.sub("></time>", text)
     return hashlib.blake2b(still.encode(), digest_size=9).hexdigest()
 
 

@@ -21,7 +21,7 @@ from hyperjob_page.pages.fleet import CardCache, FleetPage
 from hyperjob_page.pages.jobs import JobPage, JobsPage
 from hyperjob_page.pages.queues import QueuesPage
 from hyperjob_page.render import mark, render
-from hyperjob_page.visitor import VISITOR, Scope, Visitor, VisitorAccess
+from hyperjob_page.visitor import VISITOR, Scope, VisitorAccess
 from hyperjob_page.world import LiveState
 
 _PAGES_KEPT: Final = 128
@@ -113,7 +113,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
         )
         if page is None:
             raise web.HTTPNotFound(text=f"There is no page {request.path}.")
-        return marked(request, await whole(context, page, visitor))
+        return await whole(request, context, page)
 
     return [web.get("/{path:.*}", show)]
 
@@ -143,29 +143,29 @@ def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
     return JobPage(context.world, key)
 
 
-async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
-    """Return a whole page as HTML."""
+async def whole(
+    request: web.Request,
+    context: Context,
+    page: Page,
+    **more: Any,  # noqa: ANN401 - what the template shows
+) -> web.Response:
+    """Answer with a whole page and its mark, or with status 304 where the browser has this page."""
+    visitor, world = request[VISITOR], context.world
     made = await context.cache.parts(page)
-    return str(
-        render(
+    etag = mark(f"{request.rel_url} {made.marks} {world.troubles} {visitor.name} {more}")
+    if any(known.value == etag for known in request.if_none_match or ()):
+        answer = web.Response(status=304)
+    else:
+        text = render(
             page.template,
             page=page,
             parts=made.html,
             marks=made.marks,
-            world=context.world,
+            world=world,
             visitor=visitor,
             **more,
         )
-    )
-
-
-def marked(request: web.Request, text: str) -> web.Response:
-    """Answer with a page and its mark, or with status 304 where the browser has this page."""
-    etag = mark(text)
-    if any(known.value == etag for known in request.if_none_match or ()):
-        answer = web.Response(status=304)
-    else:
-        answer = html(text)
+        answer = html(str(text))
     answer.etag = etag
     return answer
 

@@ -20,7 +20,7 @@ from hyperjob_page.pages.actions import (
     available,
     confirmation,
 )
-from hyperjob_page.pages.answers import Context, html, job_page, marked, streamed, whole
+from hyperjob_page.pages.answers import Context, html, job_page, streamed, whole
 from hyperjob_page.pages.jobs import TABS, JobPage
 from hyperjob_page.render import render
 from hyperjob_page.visitor import VISITOR, Visitor
@@ -88,15 +88,14 @@ class _One:
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
         page, visitor = self._page(request), request[VISITOR]
-        text = await whole(
+        return await whole(
+            request,
             self._context,
             page,
-            visitor,
             tabs=TABS,
             actions=await self._actions(page, visitor),
             done=LABELS.get(request.query.get("done", ""), ""),
         )
-        return marked(request, text)
 
     def section(self, tab: str, make: Section) -> Handler:
         """Return the handler of a section, which is sent after its frame."""
