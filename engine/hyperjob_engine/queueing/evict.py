@@ -123,8 +123,8 @@ class _Candidate(NamedTuple):
 class Holders(NamedTuple):
     """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
 
-    Those of `surplus` have more sub-jobs than they would like; `left` has what their nodes have
-    without these.
+    Those of `surplus` have more sub-jobs than they would like; `left` has what the nodes of those
+    that make way first have without all of these.
 
     `room` is that after the end of all pods about to end, `emptiest` that with all that the
     summaries may count too much; None if they do not. `without` is the room without the surplus. A
@@ -158,16 +158,17 @@ def holders_of(state: QueueState) -> Holders:
 
 
 def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
-    """Return what a node of the surplus of each HyperJob has without the surplus of all."""
-    jobs = {
-        f"{entry.unit.key.partition('/')[0]}/{name}": entry.unit.key
-        for entry in beyond
-        for _, frees in entry.unit.spare[: entry.unit.surplus]
-        for name in frees
-    }
+    """Return what the nodes of the sub-jobs that each gives up first have without all surplus."""
+    jobs: dict[str, str] = {}
+    for entry in beyond:
+        key = entry.unit.key
+        for place, (_, frees) in enumerate(entry.unit.spare[: entry.unit.surplus]):
+            own = (f"{key.partition('/')[0]}/{name}" for name in frees)
+            jobs |= dict.fromkeys(own, "" if place else key)
     found = {each.unit.key: 0 for each in beyond}
     for job, left in room.left_by(jobs).items():
-        found[jobs[job]] = max(left, found[jobs[job]])
+        if key := jobs[job]:
+            found[key] = max(left, found[key])
     return found
 
 

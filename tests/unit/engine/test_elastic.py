@@ -413,22 +413,22 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
 
 @pytest.mark.parametrize("beside", ["a", "z"])
 def test_surplus_goes_first_from_nodes_that_others_use_too(beside: str) -> None:
-    """`k` and `m` have a node alone."""
-    made, held = world([unit("waits", 1)], a=16), {}
-    for name in (beside, "other", "k", "m"):
-        names = frozenset({f"{name}-0"})
-        held[name] = views.held(f"{name}-0", 4, job=f"{name}-0")
-        known = replace(unit(name, 4), held=names, made=names, clusters={f"{name}-0": "a"})
+    """Surplus has a node alone, with what `beside` gives up last."""
+    made, held = world([unit("waits", 1)], a=24), {}
+    for name, number in ((beside, 2), ("other", 1), ("k", 1), ("m", 1)):
+        names = [f"{name}-{index}" for index in range(number)]
+        held |= {each: views.held(each, 4, job=each) for each in names}
+        known = replace(unit(name, *[4] * number), held=frozenset(names), made=frozenset(names))
         if name != "other":
-            spare = (((("t", "0"),), dict.fromkeys(names)),)
-            known = replace(known, elastic=True, spare=spare, surplus=1)
-        made.submit(replace(known, since=rfc3339(NOW)))
+            spare = tuple(((("t", str(left)),), {names[-1 - left]: None}) for left in range(number))
+            known = replace(known, elastic=True, spare=spare[::-1], surplus=number)
+        made.submit(replace(known, clusters=dict.fromkeys(names, "a"), since=rfc3339(NOW)))
     nodes = [
-        views.node("1", 8, held[beside], held["other"]),
-        views.node("2", 8, held["k"], held["m"]),
+        views.node("1", 8, held[f"{beside}-0"], held["other-0"]),
+        views.node("2", 12, held["k-0"], held["m-0"], held[f"{beside}-1"]),
     ]
     schedule(made.state, [views.seen(views.view(nodes))], now=made.now)
-    assert made.state.eviction.victims == {f"ns/{beside}": (("t", "0"),)}
+    assert made.state.eviction.victims == {f"ns/{beside}": (("t", "1"),)}
 
 
 def test_surplus_goes_before_what_others_can_spare() -> None:
