@@ -1,7 +1,8 @@
 """Measure how queues share: use, waits, stops, and what each queue has had, beside other policies.
 
 `days`: LLM-like jobs of three queues of equal weight on four clusters with 576 GPUs. `two`: on 256
-GPUs one queue always wants all of them for six hours, and the other one small jobs. `month`: on the
+GPUs one queue has had all for a day with small jobs, and from then on another one always wants all
+of them for six hours. `month`: on the
 576 GPUs a queue whose jobs are all larger than its share and one of twice its weight always want
 more, and a third has bursts (4 minutes of CPU). The output is Markdown.
 
@@ -102,24 +103,29 @@ def days(seeds: Sequence[int], number: int, load: float) -> None:
 
 
 def two(seed: int, *, length: int = 5, large: int = 256) -> None:
-    """Print when HyperJobs larger than a share start, and what their queue has had of each day."""
-    draw, end = random.Random(f"c {seed}"), length * DAY * HOUR
+    """Print when HyperJobs larger than a share start, and what their queue has had of each day.
+
+    They come after a day in which the other queue has had all.
+    """
+    draw, end = random.Random(f"c {seed}"), (1 + length) * DAY * HOUR
     jobs = [
-        JobNumbers(name=f"big-{k}", arrival=600.0 + k, duration=6 * HOUR, gpus=large, queue="a")
+        JobNumbers(
+            name=f"big-{k}", arrival=DAY * HOUR + k, duration=6 * HOUR, gpus=large, queue="a"
+        )
         for k in range(30)
     ]
     jobs += stream(draw, "b", (4, 8, 16), (1.8, 6), 0.9 * large, until=end)
     sites = [site(f"m{number}", [("gpu", NODE, large // 32)]) for number in range(4)]
     for reclaimable in (True, False):
         history, _ = run(jobs, {"a": 1, "b": 1}, sites=sites, reclaimable=reclaimable)
-        had = {name: history.queues[name].averages(end, length) for name in "ab"}
+        had = {name: history.queues[name].averages(end, 1 + length)[1:] for name in "ab"}
         parts = [percent(a / (a + b)) for a, b in zip(had["a"], had["b"], strict=True)]
         lives = history.lives.values()
         starts = sorted(
-            each.started / HOUR for each in lives if each.job.queue == "a" and each.started
+            each.started / HOUR - DAY for each in lives if each.job.queue == "a" and each.started
         )
         print(f"reclaimable: {reclaimable}: the large ones have {', '.join(parts)} of the days;")
-        print(f"they start after {', '.join(f'{each:.0f}' for each in starts[:8])} h", flush=True)
+        print(f"they start after {', '.join(f'{each:.1f}' for each in starts[:8])} h", flush=True)
 
 
 def month(seed: int, *, length: int = 30) -> None:

@@ -430,7 +430,7 @@ class _Round:
         rests = turn.following is not None and self.now < turn.following
         if not turn.head and not rests:
             floor, queue, entry = waiting.shape.needs.floor, waiting.queue, state.entries[key]
-            earned = not entry.had_turn and state.usage.has_earned(queue, floor)
+            earned = not entry.had_turn and state.usage.has_earned(queue, floor, keeping=True)
             if earned or self._has_waited_long(waiting, longest=True):
                 entry.had_turn |= earned
                 measure = measure_of(floor) if state.usage.exceeds_share(queue, floor) else ""

@@ -168,10 +168,13 @@ class QueueUsage:
             for each in {*consumed.resources, *before}
         )
 
-    def is_behind(self, queue: str, measure: str, *, lead: Fraction = LEAD) -> bool:
+    def is_behind(
+        self, queue: str, measure: str, *, lead: Fraction = LEAD, keeping: bool = False
+    ) -> bool:
         """Return whether a queue beside this one, or its parents, has consumed more of its share.
 
-        Queues of higher priority, and those that remember nothing, do not count.
+        Queues of higher priority, and those that remember nothing, do not count; nor, if `keeping`,
+        those that are `reclaimable`: their HyperJobs stop, and nothing needs to be kept.
         """
         queues = self.tree.queues
         for parent, branch in itertools.pairwise(self.tree.path(queue)):
@@ -181,13 +184,15 @@ class QueueUsage:
             for name in self.tree.children[parent]:
                 other = queues[name]
                 counts = other.remembers and other.priority <= queues[branch].priority
+                counts = counts and not (keeping and other.reclaimable)
                 if counts and name != branch and least < self._level(name, measure):
                     return True
         return False
 
-    def has_earned(self, queue: str, demand: Resources) -> bool:
+    def has_earned(self, queue: str, demand: Resources, *, keeping: bool = False) -> bool:
         """Return whether a demand above the share of a queue has its turn by what that consumed."""
-        return self.exceeds_share(queue, demand) and self.is_behind(queue, measure_of(demand))
+        exceeds, measure = self.exceeds_share(queue, demand), measure_of(demand)
+        return exceeds and self.is_behind(queue, measure, keeping=keeping)
 
     def exceeds_share(self, queue: str, demand: Resources) -> bool:
         """Return whether a demand alone is larger than the share of a queue that remembers."""

@@ -201,19 +201,23 @@ def test_a_turn_lasts_an_hour_at_most_comes_once_and_counts_as_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "exempt", "priority", "has"),
+    ("size", "exempt", "other", "has"),
     [
-        pytest.param(256, "", 0, True, id="larger than the share of its queue"),
-        pytest.param(128, "", 0, False, id="as large as the share"),
-        pytest.param(256, "a", 0, False, id="its own queue is exempt"),
-        pytest.param(256, "b", 0, False, id="the other queue is exempt"),
-        pytest.param(256, "", 1, False, id="the other queue has a higher priority"),
+        pytest.param(256, "", {}, True, id="larger than the share of its queue"),
+        pytest.param(128, "", {}, False, id="as large as the share"),
+        pytest.param(256, "a", {}, False, id="its own queue is exempt"),
+        pytest.param(256, "b", {}, False, id="the other queue is exempt"),
+        pytest.param(256, "", {"priority": 1}, False, id="the other queue has a higher priority"),
+        pytest.param(256, "", {"reclaimable": True}, False, id="the other queue is reclaimable"),
     ],
 )
-def test_a_head_has_a_turn_that(*, size: int, exempt: str, priority: int, has: bool) -> None:
-    queues = queue("a"), queue("b", priority=priority)
+def test_a_head_has_a_turn_that(
+    *, size: int, exempt: str, other: dict[str, object], has: bool
+) -> None:
+    """What runs in the other queue has made way before: it does not again."""
+    queues = queue("a"), queue("b", **other)
     made = remembering(*(replace(q, remembers=q.name != exempt) for q in queues), x=256)
-    made.submit(unit("theirs", 256, queue="b"))
+    made.submit(replace(unit("theirs", 256, queue="b"), again=True))
     made.lengths["theirs"] = 10**6
     made.decide()
     made.now += DAY
