@@ -32,7 +32,7 @@ from typing import Final
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
-from hyperjob_core.api.wire import integer, objects
+from hyperjob_core.api.wire import count, integer, objects
 from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
@@ -227,6 +227,16 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
         return due
     late = binding.applied_since + observed.start_timeout
     return late if due is None else min(due, late)
+
+
+def waits_for_itself(sub_job: SubJob) -> str:
+    """Return that a gang waits for pods that only follow its start; empty if it does not."""
+    tasks = objects(sub_job.size.template.get("tasks"))
+    made = sum(count(task.get("replicas")) for task in tasks if not task.get("dependsOn"))
+    if not 0 < made < sub_job.size.fewest:
+        return ""
+    needs = f"its gang needs {sub_job.size.fewest} pods, and Volcano makes {made} of them first"
+    return f"{needs}: those of tasks with dependsOn follow; lower minAvailable of the vcjob"
 
 
 def unschedulable_in(observed: Observed, child: Child) -> Unschedulable | None:

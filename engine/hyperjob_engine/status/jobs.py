@@ -14,7 +14,7 @@ from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus, JobStatus, Rejection, Silence
-from hyperjob_core.api.wire import count, integer, objects, rfc3339, string
+from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.gang.gang import is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.decisions import End
@@ -31,6 +31,7 @@ from hyperjob_engine.lifecycle.unstarted import (
     refusal_of,
     unreported,
     unschedulable_in,
+    waits_for_itself,
 )
 from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict, ReportedStatus
 from hyperjob_engine.model.subjobs import Child, SubJob, queue_of
@@ -379,7 +380,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.QUEUE_NOT_OPEN, queue_closed_text(outlook.child.cluster, queue)
     text = pods_text(report.pods.running, outlook.sub_job.size.pods)
     if (said := unschedulable_in(observed, outlook.child)) is not None:
-        why = _waits_for_itself(outlook.sub_job)
+        why = waits_for_itself(outlook.sub_job)
         why = why or unschedulable_text(outlook.child.cluster, said.message)
         return Reason.PODS_PENDING, f"{why}; {text}"
     if told is not None:
@@ -389,16 +390,6 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
-
-
-def _waits_for_itself(sub_job: SubJob) -> str:
-    """Return that a gang waits for pods that only follow its start; empty if it does not."""
-    tasks = objects(sub_job.size.template.get("tasks"))
-    made = sum(count(task.get("replicas")) for task in tasks if not task.get("dependsOn"))
-    if not 0 < made < sub_job.size.fewest:
-        return ""
-    needs = f"its gang needs {sub_job.size.fewest} pods, and Volcano makes {made} of them first"
-    return f"{needs}: those of tasks with dependsOn follow; lower minAvailable of the vcjob"
 
 
 def part_text(sub_job: SubJob, report: ReportedStatus | None) -> str:
