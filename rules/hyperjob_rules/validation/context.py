@@ -190,9 +190,16 @@ def _named(holder: Object, path: Path, fields: Iterable[tuple[str, str]]) -> Ite
             yield kind, given["name"], path.child(key, "name")
 
 
+def needed_for_checkpoints(hyperjob: Object) -> Iterator[Reference]:
+    """Yield the claim of spec.checkpoint, if it names one: each pod mounts it."""
+    checkpoint = (hyperjob.get("spec") or {}).get("checkpoint") or {}
+    if claim := checkpoint.get("persistentVolumeClaim"):
+        yield "PersistentVolumeClaim", claim, SPEC.child("checkpoint", "persistentVolumeClaim")
+
+
 def needs(hyperjob: Object) -> set[tuple[str, str]]:
     """Return kind and name of each object that the pods need."""
-    found = set()
+    found = {(kind, name) for kind, name, _ in needed_for_checkpoints(hyperjob)}
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
         template = job.get("templateSpec") or {}
         path = SPEC.child("replicatedJobs").index(index).child("templateSpec")

@@ -6,7 +6,7 @@ missing object is a warning and no error, because it may be created later.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, Self
 
@@ -15,7 +15,14 @@ from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name, task_name
 from hyperjob_core.api.plugins import have_hosts
-from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, needed_by, pods_of
+from hyperjob_rules.validation.context import (
+    NOTHING_KNOWN,
+    Context,
+    Reference,
+    needed_by,
+    needed_for_checkpoints,
+    pods_of,
+)
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
 from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import JobSize, largest_task
@@ -219,7 +226,8 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         for owner, place in ((template, at), *pods_of(template, at)):
             if priority := owner.get("priorityClassName"):
                 _warn_priority(priority, place.child("priorityClassName"), report, context)
-        _warn_objects(template, at, report, context)
+        _warn_objects(needed_by(template, at), report, context)
+    _warn_objects(needed_for_checkpoints(hyperjob), report, context)
 
 
 def _warn_clusters(job: Object, path: Path, report: Report, context: Context) -> None:
@@ -263,7 +271,7 @@ def _warn_priority(name: str, path: Path, report: Report, context: Context) -> N
         report.warn(PRIORITY_KEPT, path, name=name)
 
 
-def _warn_objects(template: Object, path: Path, report: Report, context: Context) -> None:
+def _warn_objects(needed: Iterable[Reference], report: Report, context: Context) -> None:
     known: dict[str, AbstractSet[str] | None] = {
         "ConfigMap": context.config_maps,
         "Secret": context.secrets,
@@ -271,7 +279,7 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
         "ServiceAccount": context.service_accounts,
     }
     seen: set[tuple[str, str]] = set()
-    for kind, name, at in needed_by(template, path):
+    for kind, name, at in needed:
         names = known[kind]
         if names is None or (kind, name) in seen:
             continue
