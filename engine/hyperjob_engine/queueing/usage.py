@@ -61,6 +61,10 @@ class QueueUsage:
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._ending: dict[str, dict[str, int]] = {}
         self._claimed: dict[str, dict[str, int]] = {}
+        # By resource, once asked for: the unused part of the guarantees of each queue and of those
+        # below it, and the sum of these parts over its children.
+        self._unused: dict[str, dict[str, int]] = {}
+        self._below: dict[str, dict[str, int]] = {}
 
     def __repr__(self) -> str:
         return repr({"used": self._used, "claimed": self._claimed})
@@ -85,8 +89,11 @@ class QueueUsage:
 
     def add(self, queue: str, demand: Resources, sign: int = 1) -> None:
         """Add `sign` times a demand to a queue and to all its parents."""
-        for name in self.tree.path(queue):
+        path = self.tree.path(queue)
+        for name in path:
             accumulate(self._used[name], demand, sign)
+        for resource in self._unused.keys() & demand.keys() if self._unused else ():
+            self._renew_unused(path, resource)
 
     def add_ending(self, queue: str, demand: Resources, sign: int = 1) -> None:
         """Add `sign` times the demand of pods that are stopping, a part of what queues use."""
@@ -211,7 +218,12 @@ class QueueUsage:
         They are the part of all guarantees that their queues do not use now. Without any guarantee
         there are none.
         """
-        return {each: self._unused(ROOT, each) for each in resources if self.tree.guaranteed}
+        if not self.tree.guaranteed:
+            return {}
+        for resource in resources:
+            if resource not in self._unused:
+                self._find_unused(resource)
+        return {name: self._unused[name][ROOT] for name in resources}
 
     def has_borrowed_from(
         self, borrower: str, queue: str, demand: Resources, *, held: Resources | None = None
@@ -299,12 +311,25 @@ class QueueUsage:
                 return True
         return False
 
-    def _unused(self, queue: str, resource: str) -> int:
-        """Return the unused guarantee of a queue, which includes those of its children."""
-        guarantee, used = self.tree.queues[queue].guarantee, self._used[queue]
-        children = (each for each in self.tree.children[queue] if each in self.tree.guaranteed)
-        below = sum(self._unused(each, resource) for each in children)
-        return max(guarantee.get(resource, 0) - used.get(resource, 0), below)
+    def _find_unused(self, resource: str) -> None:
+        """Compute the unused guarantees of all queues, those of children before their parent's."""
+        self._unused[resource] = unused = dict.fromkeys(self.tree.queues, 0)
+        self._below[resource] = dict.fromkeys(self.tree.queues, 0)
+        for name in unused:
+            self._renew_unused(self.tree.path(name), resource)
+
+    def _renew_unused(self, path: Sequence[str], resource: str) -> None:
+        """Update the unused guarantees on the path from root to a queue.
+
+        The guarantee of a parent includes those of its children.
+        """
+        unused, below, used = self._unused[resource], self._below[resource], self._used
+        for name, parent in zip(reversed(path), (*reversed(path[:-1]), ""), strict=True):
+            own = self.tree.queues[name].guarantee.get(resource, 0)
+            now = max(own - used[name].get(resource, 0), below[name], 0)
+            if parent:
+                below[parent] += now - unused[name]
+            unused[name] = now
 
     def _rank(self, queue: str, leaf: str, demand: Resources) -> _Rank:
         """Return the sort key of a queue among its siblings: priority, share, name.

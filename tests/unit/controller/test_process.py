@@ -189,7 +189,6 @@ async def test_it_serves_its_health_its_metrics_and_how_hyperjobs_are_judged(
         async with aiohttp.ClientSession() as session:
             for where, path, code in (
                 ("health", "readyz", 200),
-                ("health", "readyz/caches", 200),
                 ("health", "healthz", 200),
                 ("metrics", "metrics", 200),
                 ("debug", "debug/memory", 200),

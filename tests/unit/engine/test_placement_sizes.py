@@ -2,7 +2,8 @@
 
 import pytest
 
-from hyperjob_engine.placement import assign, share
+from hyperjob_engine.placement import place as placing
+from hyperjob_engine.placement import share
 from hyperjob_engine.placement.explain import alternatives, explain_shortfall
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import capacities
@@ -61,7 +62,7 @@ def test_the_likeliest_clusters_are_tried_first_where_only_a_few_sets_are_tried(
     small = [cluster(f"a{number}", 10) for number in range(10)]
     large = [cluster(f"z{number}", 1000) for number in range(2)]
     wanted = [request(f"j-{number}", 1) for number in range(2000)]
-    assert assign._PLACINGS // len(wanted) < assign._FEWEST_SETS
+    assert placing._PLACINGS // len(wanted) < placing._FEWEST_SETS
     placed = place(wanted, [*small, *large], max_domains=2)
     assert not placed.unplaced
     assert set(placed.assigned.values()) == {"z0", "z1"}
@@ -86,7 +87,7 @@ def test_the_set_that_can_hold_most_is_tried_first_where_only_a_few_sets_are_tri
     clusters = [*(cluster(f"a{number:02}", 110) for number in range(25)), cluster("z", 109)]
     wanted = [request(f"x-{n}", excluded=frozenset({"z"})) for n in range(110)]
     wanted += [request(f"y-{n}", preferred=("z",), required=True) for n in range(109)]
-    assert assign._PLACINGS // len(wanted) < 24
+    assert placing._PLACINGS // len(wanted) < 24
     placed = place(wanted, clusters, max_domains=2)
     assert not placed.unplaced
 
