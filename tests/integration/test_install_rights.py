@@ -41,6 +41,10 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 # are asked for by an admission plugin: tests/security/test_owner_references.py.
 NOT_TRIED = {
     ("patch", "events.k8s.io", "events"),
+    # Works that Karmada forgets: e2e/test_interference.py.
+    ("get", "work.karmada.io", "works"),
+    ("delete", "work.karmada.io", "works"),
+    ("get", "work.karmada.io", "resourcebindings"),
     ("patch", "scheduling.volcano.sh", "queues"),  # every five minutes, if queues remember
     ("update", "training.volcano.sh", "hyperjobs/finalizers"),
 }
