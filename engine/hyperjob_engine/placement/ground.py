@@ -83,7 +83,8 @@ class Ground:
         self.view = view
         self.nodes = view.nodes
         self.answers: dict[object, Any] = {}
-        """Whether items fit, as `packing` has computed it."""
+        """Whether items fit, by `packing`, which bounds it; why a kind never does, by
+        `nodeshortage`."""
         self.counted: dict[Kind, Sequence[int]] = {}
         self._totals: dict[Kind, int] = {}
         self._inside: dict[tuple[Kind, int], int] = {}
@@ -127,7 +128,8 @@ class Ground:
     def domains(self) -> Sequence[NetworkDomain]:
         """Return all HyperNodes, the lowest tiers first, and last the whole cluster.
 
-        Volcano counts the whole cluster as a HyperNode above all others.
+        Volcano counts the whole cluster as a HyperNode above all others. `packing` takes the names
+        of tiers from here: a HyperNode whose nodes are all unknown counts for them.
         """
         positions = {node.name: i for i, node in enumerate(self.nodes)}
         known = sorted(self.view.hypernodes, key=lambda each: each.tier)

@@ -37,8 +37,9 @@ class Room:
     Invariants:
 
     - `clusters` has every cluster by name, `free` the usable ones, or those that `within` chose.
-    - `free` is what a cluster has less what `hold` and `subtract` have taken since, and may be
-      negative. `sum` is the sum of `free` over the clusters, in which a negative amount is 0.
+    - `free` has each usable cluster, a full one too: its HyperJobs end, or make way. It is what the
+      cluster has less what `hold` and `subtract` have taken since, and may be negative. `sum` is
+      the sum of `free` over the clusters, in which a negative amount is 0.
     - Where the nodes of a cluster are known, they have the pods of its view, without those that
       `after` and `leave` took away, and beside them those that are promised (`reserved_pods`) and
       those of `hold`. Elsewhere the sums alone count.

@@ -291,3 +291,13 @@ def test_a_search_finds_the_order_in_which_all_fit() -> None:
     mates = [request(f"hj-{number}", gpus) for number, gpus in enumerate((6, 5, 4, 4))]
     found = assign(mates, room, max_domains=None)
     assert len(found.assigned) == 4
+
+
+def test_a_full_cluster_has_room_again_when_what_it_holds_leaves() -> None:
+    nothing = dict.fromkeys((GPU, "cpu", "memory", "pods"), 0)
+    room = Room([replace(cluster("full", 4), free=nothing)])
+    held = {**nothing, **request("one", 4).demand}
+    assert not list(room.ranked(request("one", 4)))
+    room.leave("full", "default/other", held)
+    assert list(room.ranked(request("one", 4))) == ["full"]
+    assert room.near == frozenset()
