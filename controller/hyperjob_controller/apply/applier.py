@@ -181,8 +181,9 @@ class Applier:
             for action in batch:
                 try:
                     async with self._slots.of(namespace):
-                        await self._do(namespace, action)
-                    done.append(action)
+                        has_changed = await self._do(namespace, action)
+                    if has_changed:
+                        done.append(action)
                 except (_StaleError, Conflict):
                     stale.append(action.name)
                     return
@@ -205,8 +206,11 @@ class Applier:
         failures.sort(key=lambda failure: failure.name)
         return Result(done, failures, bool(stale))
 
-    async def _do(self, namespace: str, action: Action) -> None:
-        """Send the requests of one action, in order; raises _StaleError and KubeError."""
+    async def _do(self, namespace: str, action: Action) -> bool:
+        """Send the requests of one action, in order; raises _StaleError and KubeError.
+
+        False: there was no Work to delete.
+        """
         match action:
             case Look():
                 if await self._look(VCJOBS, namespace, action.name):
@@ -239,8 +243,8 @@ class Applier:
                 body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
                 await self._merge(VCJOBS, namespace, action.name, body)
             case DeleteWork():
-                for cluster in action.clusters:
-                    await self._forget(namespace, action.name, cluster)
+                places = action.clusters
+                return any([await self._forget(namespace, action.name, each) for each in places])
             case OpenGate():
                 await self._open(namespace, action)
             case ReleaseQuota() | ReleaseScheduling():
@@ -255,6 +259,7 @@ class Applier:
                 await self._delete(HYPERJOBS, namespace, action.name, action.uid)
             case _:
                 assert_never(action)
+        return True
 
     async def _create(self, resource: Resource, obj: Object) -> Object:
         """Create an object; raises _StaleError, with the cache up to date, if its name is taken."""
@@ -326,21 +331,22 @@ class Applier:
         }
         await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
 
-    async def _forget(self, namespace: str, name: str, cluster: str) -> None:
-        """Delete the Work of a sub-job if its ResourceBinding does not exist."""
-        binding, space = binding_name(name), works_namespace(cluster)
+    async def _forget(self, namespace: str, name: str, cluster: str) -> bool:
+        """Delete the Work of a sub-job whose ResourceBinding does not exist; return whether."""
+        binding, where = binding_name(name), works_namespace(cluster)
         try:
-            work = await self._kube.get(WORKS, work_name(name, namespace), namespace=space)
+            work = await self._kube.get(WORKS, work_name(name, namespace), namespace=where)
         except NotFound:
-            return
-        notes = string_map(work["metadata"].get("annotations"))
-        is_its_work = (notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME)) == (
-            namespace,
-            binding,
-        )
-        if is_its_work and not await self._look(RESOURCE_BINDINGS, namespace, binding):
-            found = work["metadata"]
-            await self._kube.delete(WORKS, found["name"], namespace=space, uid=found["uid"])
+            return False
+        metadata = work["metadata"]
+        notes = string_map(metadata.get("annotations"))
+        bound_to = notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME)
+        if bound_to != (namespace, binding) or metadata.get("deletionTimestamp"):
+            return False
+        if await self._look(RESOURCE_BINDINGS, namespace, binding):
+            return False
+        await self._kube.delete(WORKS, metadata["name"], namespace=where, uid=metadata["uid"])
+        return True
 
     async def _delete(self, resource: Resource, namespace: str, name: str, uid: str | None) -> None:
         """Delete an object of this UID, nothing without one; note what is left of it."""

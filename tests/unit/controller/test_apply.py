@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from hyperjob_controller.apply.applier import Applier, claimed
+from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.resources import Resource
@@ -16,6 +17,7 @@ from hyperjob_engine.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    DeleteWork,
     Look,
     OpenGate,
     ReleaseQuota,
@@ -343,6 +345,40 @@ async def test_what_is_changed_is_changed_in_the_object_of_that_uid(
     assert server.calls == [("patch", plural, name, "MERGE", body)]
     assert notes.seen == [(plural, name)]
     assert result.done == [action]
+
+
+@pytest.mark.parametrize(
+    ("more", "there", "deletes"),
+    [
+        ({}, ["works"], True),
+        ({}, [], False),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, ["works"], False),
+        ({"annotations": {}}, ["works"], False),
+        ({}, ["works", "resourcebindings"], False),
+    ],
+    ids=["forgotten", "gone", "is being deleted", "of something else", "Karmada knows it"],
+)
+async def test_a_work_is_deleted_by_its_uid_where_karmada_has_forgotten_it(
+    more: Object, there: list[str], deletes: bool
+) -> None:
+    bound = {
+        "resourcebinding.karmada.io/namespace": "ns",
+        "resourcebinding.karmada.io/name": "x-job",
+    }
+
+    class Karmada(Server):
+        async def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
+            self.there = {f"{each}/{name}" for each in there}
+            found = await super().get(resource, name, namespace=namespace)
+            return {"metadata": {**found["metadata"], "uid": "w", "annotations": bound, **more}}
+
+    server, action = Karmada(), DeleteWork(name="x", clusters=("east",))
+    result, _ = await carry_out(server, action)
+    name = work_name("x", "ns")
+    assert [call for call in server.calls if call[0] == "delete"] == (
+        [("delete", "works", name, "w")] if deletes else []
+    )
+    assert result.done == ([action] if deletes else [])
 
 
 async def test_a_hyperjob_whose_time_is_over_is_deleted_by_its_uid() -> None:
