@@ -98,7 +98,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
             ["logs", "done", "-f"],
             ["logs", "done", "--attempt=2"],
         ),
-        "top": (["top"], ["top", "--nodes"]),
+        "top": (["top"],),
         "wait": (["wait", "queued", "--for=phase=Running"], ["wait", "llm", "--for=step=9"]),
         "suspend": (["suspend", "llm"],),
         "resume": (["resume", "llm"],),
