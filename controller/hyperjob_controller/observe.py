@@ -212,7 +212,7 @@ class Observer:
         return replace(
             seen,
             pods_left=left,
-            pods_staying=members.staying(hyperjob.namespace, alone, seen.now),
+            pods_staying=members.staying(hyperjob.namespace, alone, seen.now) if alone else {},
             pods_refused=members.told(MemberFold.refused, *recorded),
             unschedulable=members.told(MemberFold.unschedulable, *recorded, now=seen.now),
             pod_troubles=members.told(

@@ -17,10 +17,9 @@ from typing import Final
 from hyperjob.client.requests import patch
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
-    BINDING_NAME,
-    BINDING_NAMESPACE,
     LABEL_HYPERJOB,
     binding_name,
+    bound_to,
     works_namespace,
 )
 from hyperjob_core.api.phases import JobPhase, Phase
@@ -349,9 +348,7 @@ async def _works(kube: Kube, clusters: Iterable[str]) -> Works:
     found: dict[tuple[str, str, str], list[Object]] = {}
     for cluster in sorted(clusters):
         for work in (await kube.list(WORKS, namespace=works_namespace(cluster))).items:
-            notes = mapping(at(work, "metadata", "annotations"))
-            binding = string(notes.get(BINDING_NAMESPACE)), string(notes.get(BINDING_NAME))
-            found.setdefault((cluster, *binding), []).append(work)
+            found.setdefault((cluster, *bound_to(work)), []).append(work)
     return found
 
 

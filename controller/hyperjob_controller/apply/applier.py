@@ -15,8 +15,6 @@ from hyperjob_controller.caches import Caches
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     ASKED_AGAIN,
-    BINDING_NAME,
-    BINDING_NAMESPACE,
     CLAIMED_NAME,
     CLAIMED_NAMESPACE,
     FIELD_MANAGER,
@@ -24,6 +22,7 @@ from hyperjob_core.api.names import (
     GATE_OPEN,
     LABEL_CLAIMED,
     binding_name,
+    bound_to,
     work_name,
     works_namespace,
 )
@@ -339,9 +338,7 @@ class Applier:
         except NotFound:
             return False
         metadata = work["metadata"]
-        notes = string_map(metadata.get("annotations"))
-        bound_to = notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME)
-        if bound_to != (namespace, binding) or metadata.get("deletionTimestamp"):
+        if bound_to(work) != (namespace, binding) or metadata.get("deletionTimestamp"):
             return False
         if await self._look(RESOURCE_BINDINGS, namespace, binding):
             return False

@@ -4,6 +4,7 @@ from sys import intern
 from typing import Final
 
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, string_map
 
 GROUP: Final = "training.volcano.sh"
 VERSION: Final = "v1alpha1"
@@ -145,6 +146,12 @@ def work_name(template: str, namespace: str, *, kind: str = VCJOB_KIND) -> str:
     plain = template.replace(":", ".").lower()
     key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
     return f"{plain}-{safe_hash(key.lower())}"
+
+
+def bound_to(work: Object) -> tuple[str, str]:
+    """Return namespace and name of the ResourceBinding of a Work; empty where it has none."""
+    notes = string_map(at(work, "metadata", "annotations"))
+    return notes.get(BINDING_NAMESPACE, ""), notes.get(BINDING_NAME, "")
 
 
 def safe_hash(text: str) -> str:

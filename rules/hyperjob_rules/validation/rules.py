@@ -1,7 +1,7 @@
 """The rules of validation, and the report that collects what they find in one object.
 
-A rule has an id, a message, a cause and a remedy, which stand in `rules.md`, and is declared beside
-the code that applies it. The page docs/messages.md is generated from all rules.
+A rule has an id, a message, a cause and a remedy, a row of `rules.md`; the code that applies
+the rule declares it by its id. The page docs/messages.md is generated from all rules.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -288,7 +288,7 @@ CASES: dict[str, dict[str, tuple[ObservedPlane, Status, str, str]]] = {
             "vcjob-configuration defines replicaResource; queue-configuration defines status",
             "hyperjob install --webhook-url https://hj.svc:443 --allow interpreters",
         ),
-        "an interpreter of somebody else in the way": (
+        "an interpreter of another product in the way": (
             healthy(
                 interpreters=[
                     interpreter("theirs", "Job", "replicaResource"),
