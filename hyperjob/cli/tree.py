@@ -209,7 +209,8 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     if group is not None and group.size_text:
         head.append(f"  {group.size_text}")
     elif group is not None and group.alternative is not None:
-        head.append(f"  alternative {group.alternative.name}")
+        plural = "alternatives" if " " in group.alternative.name else "alternative"
+        head.append(f"  {plural} {group.alternative.name}")
     reasons = once([_remark(job) for job in jobs])
     children = [
         _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))
@@ -227,6 +228,8 @@ def _job(
 ) -> TreeLine:
     """Return the line of a sub-job, with its cluster and below it the tasks and the pods."""
     head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
+    if job.alternative:
+        head.append(f"  {job.alternative}")
     accelerator, number = summary.accelerators(job)
     if number:
         head.append(f"  {number} {accelerator}", style="dim")
@@ -283,6 +286,7 @@ def _job_value(
         "cluster": job.cluster,
         "accelerator": accelerator,
         "accelerators": number,
+        **({"alternative": job.alternative} if job.alternative else {}),
         "attempt": job.number,
         "startTime": job.start_time,
         "failure": None if job.failure is None else table.write(job.failure),

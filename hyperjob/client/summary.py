@@ -12,6 +12,7 @@ from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import (
+    applied,
     number_of,
     sizes_of,
     taken,
@@ -36,7 +37,7 @@ class Group:
     `size` is the number of accelerators of a sub-job by the template, `whole` that of all sub-jobs,
     also before the controller has made any. `alternative` is what the status has of its choice:
     of a number within `bounds`, if it has these, of `units`: sub-jobs or accelerators. It would
-    like `wanted` of them.
+    like `wanted` of them. `own` has accelerator and size by the alternative of a single sub-job.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Group:
     bounds: str = ""
     units: str = "sub-jobs"
     wanted: int = 0
+    own: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def size_text(self) -> str:
@@ -169,9 +171,10 @@ class Summary:
     def accelerators(self, job: JobStatus) -> tuple[str, int]:
         """Return the accelerator of a sub-job and the number it requests; ("", 0) without any."""
         group = self.group(job.replicated_job)
-        if group is None or not group.accelerator:
+        if group is None:
             return "", 0
-        return group.accelerator, group.size if job.accelerators is None else job.accelerators
+        name, size = group.own.get(job.alternative, (group.accelerator, group.size))
+        return (name, size if job.accelerators is None else job.accelerators) if name else ("", 0)
 
 
 def read(hyperjob: Object) -> Summary:
@@ -242,11 +245,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
         alternative = chosen.get(name)
         item = with_alternative(written, alternative.name if alternative is not None else None)
         template = mapping(item.get("templateSpec"))
-        tasks = objects(template.get("tasks"))
-        pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
-        demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
-        counted = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
-        size = demand.get(counted, 0) // NANO
+        counted, size = _accelerators_of(item)
         split = integer(at(item, "splitPolicy", "accelerators"))
         counters = reported.get(name, {})
         result.append(
@@ -258,14 +257,27 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 size=size,
                 whole=size * _replicas(item) if split is None else split,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
-                tasks=tuple(string(task.get("name")) for task in tasks),
+                tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
                 alternative=alternative,
                 bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(written)) else "",
                 units="sub-jobs" if number_of(written)[0] is written else "accelerators",
                 wanted=wanted_of(written),
+                own={
+                    string(each.get("name")): _accelerators_of(applied(written, each))
+                    for each in objects(written.get("alternatives"))
+                },
             )
         )
     return tuple(result)
+
+
+def _accelerators_of(job: Object) -> tuple[str, int]:
+    """Return the accelerator of a sub-job of a replicated job, and how many its pods request."""
+    tasks = objects(at(job, "templateSpec", "tasks"))
+    pods = [pod_request(mapping(at(task, "template", "spec"))) for task in tasks]
+    demand = total(scale(pod, _replicas(task)) for task, pod in zip(tasks, pods, strict=True))
+    counted = string(at(job, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
+    return counted, demand.get(counted, 0) // NANO
 
 
 def _replicas(task: Object) -> int:

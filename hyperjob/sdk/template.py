@@ -177,7 +177,9 @@ def _alternative(given: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[Ob
     template: Object = {"tasks": [task]}
     if "estimate" in given:
         template["runningEstimate"] = given["estimate"]
-    made: Object = {"name": given["name"], "replicas": number, "templateSpec": template}
+    made: Object = {"name": given["name"], "templateSpec": template}
+    if number != clusters_of(usual["clusters"], usual["replicas"]):
+        made["replicas"] = number
     if not isinstance(now["clusters"], int):
         made["clusterNames"] = list(now["clusters"])
     return made, number

@@ -90,11 +90,14 @@ def alternative_of(job: Object, size: int) -> Object:
 
 
 def with_alternative(job: Object, name: str | None) -> Object:
-    """Return a replicatedJob with the alternative of a name, else with the first one, if any."""
+    """Return a replicatedJob with the alternative of a name, else with the first one, if any.
+
+    Of numbers of alternatives, such as `2 h100 + 1 a100`, it has the first in order.
+    """
     if sizes := sizes_of(job):
         size = natural(name or "") or 0
         return applied(job, alternative_of(job, size)) if sizes[-1] <= size <= sizes[0] else job
-    found = objects(job.get("alternatives"))
-    named = next((each for each in found if each.get("name") == name), None)
+    found, words = objects(job.get("alternatives")), (name or "").split()
+    named = next((each for each in found if each.get("name") in words), None)
     alternative = named if named is not None else next(iter(found), None)
     return job if alternative is None else applied(job, alternative)

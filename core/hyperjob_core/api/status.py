@@ -200,6 +200,9 @@ class JobStatus(Table):
     )
     reason: str = described("Reason of the phase, one CamelCase word.", default="")
     message: str = described("Message about the reason, for people.", default="")
+    alternative: str = described(
+        "Its alternative, with a quorum: others of its replicated job may have others.", default=""
+    )
     attempt: int = described(
         "How often the controller has recreated the sub-job, after a suspension too.",
         COUNT,
@@ -337,10 +340,13 @@ class ClaimStatus(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlternativeStatus(Table):
-    """The alternative that the sub-jobs of a replicated job have, or their number."""
+    """The alternatives that the sub-jobs of a replicated job have, or their number."""
 
     replicated_job: str = described("Name of the replicated job.")
-    name: str = described("Name of the alternative, or number of sub-jobs.")
+    name: str = described(
+        "Name of the alternative, or number of sub-jobs; with a quorum numbers of alternatives,"
+        " such as `2 h100 + 1 a100`."
+    )
     reason: str = described("Reason of the choice, one CamelCase word.", default="")
     message: str = described("Message about the reason, for people.", default="")
     last_transition_time: str = described(

@@ -33,7 +33,7 @@ from hyperjob_engine.model.split import (
     static_number,
     static_sizes,
 )
-from hyperjob_engine.model.subjobs import Group, Size, SubJob
+from hyperjob_engine.model.subjobs import Group, Size, SubJob, option_of
 from hyperjob_engine.model.wants import wants_of
 from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
 
@@ -121,11 +121,16 @@ def sub_jobs(
     for group in groups:
         name = group.replicated_job.name
         for position, index in enumerate(indices[name]):
+            own, size, alternative = group.replicated_job, group.sizes[position], ""
+            if own.own is not None:
+                own = option_of(own, index)
+                size, alternative = _size(own.template, None), own.alternative
             yield SubJob(
                 name=child_name(hyperjob.name, name, index),
-                group=group.replicated_job,
+                group=own,
                 index=index,
-                size=group.sizes[position],
+                size=size,
+                alternative=alternative,
             )
 
 

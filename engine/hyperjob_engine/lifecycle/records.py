@@ -109,6 +109,7 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
         replicated_job=sub_job.group.name,
         index=sub_job.index,
         accelerators=old.accelerators if old is not None else None,
+        alternative=old.alternative if old is not None else "",
         phase=UNPLACED,
         reason=Reason.RESTARTING,
         message=again.why,

@@ -125,9 +125,9 @@ class Checkpoint:
 class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
 
-    `options` are its alternatives in order of preference, and `alternative` names its own. If it
-    leaves its size open, they are its sizes, the largest first; `wish` is the size that it would
-    like.
+    `options` are its alternatives in order of preference, and `alternative` names its own; with a
+    quorum each sub-job may have an `own` one, by index. If it leaves its size open, they are its
+    sizes, the largest first; `wish` is the size that it would like.
     """
 
     name: str
@@ -141,6 +141,7 @@ class ReplicatedJob:
     depends_on: tuple[Dependency, ...] = ()
     alternative: str = ""
     options: tuple["ReplicatedJob", ...] = ()
+    own: Mapping[int, str] | None = None
     wish: int | None = None
 
     @property
@@ -417,9 +418,8 @@ class SplitAnswer:
 class QueueVerdict:
     """The queue engine's verdict on a HyperJob: the admitted sub-jobs, and why the others wait.
 
-    `undecided`: the HyperJob has no sub-job, and the first round of the engine is still due.
-    `reclaimed_for`: the HyperJob whose queue reclaims the resources that it lent. The status gets
-    a new message only if `message_facts` differ.
+    `undecided`: it has no sub-job, and the first round of the engine is still due. `reclaimed_for`:
+    the HyperJob whose queue reclaims what it lent. New `message_facts` make a new message.
     """
 
     undecided: bool = False

@@ -4,7 +4,7 @@ A malformed field of another author's object reads as absent and never raises. T
 the fields that a plan needs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -76,7 +76,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
     metadata = mapping(raw.get("metadata"))
     spec = mapping(raw.get("spec"))
     status = mapping(raw.get("status"))
-    had = taken(status)
+    had, records = taken(status), _records(status)
     return HyperJob(
         namespace=string(metadata.get("namespace")),
         name=string(metadata.get("name")),
@@ -86,14 +86,14 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         deleting=metadata.get("deletionTimestamp") is not None,
         created=string(metadata.get("creationTimestamp")),
         replicated_jobs=tuple(
-            _chosen(item, had, quorum=integer(spec.get("quorum")))
+            _chosen(item, had, records.values(), quorum=integer(spec.get("quorum")))
             for item in objects(spec.get("replicatedJobs"))
             if string(item.get("name"))
         ),
         min_available=integer(spec.get("minAvailable")),
         max_domains=integer(spec.get("maxDomains")),
         status=status,
-        records=_records(status),
+        records=records,
         annotations=string_map(metadata.get("annotations")),
         suspend=spec.get("suspend") is True,
         failure_policy=_failure_policy(spec.get("failurePolicy")),
@@ -304,9 +304,13 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
 
 
 def _chosen(
-    raw: Object, had: Mapping[str, AlternativeStatus], *, quorum: int | None
+    raw: Object,
+    had: Mapping[str, AlternativeStatus],
+    records: Iterable[JobStatus],
+    *,
+    quorum: int | None,
 ) -> ReplicatedJob:
-    """Parse a replicatedJob with the alternative or size of the status, or with its first one."""
+    """Parse a replicatedJob with the alternatives or size of the status, or with its first one."""
     found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
     options = tuple(
         replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
@@ -317,6 +321,10 @@ def _chosen(
         options = tuple(replace(each, alternative=str(each.size)) for each in sized)
         if not options:
             return whole
+    elif quorum is not None:
+        own = (each for each in records if each.replicated_job == options[0].name)
+        known = {each.index: each.alternative for each in own if each.alternative}
+        return replace(options[0], options=options, own=known)
     before = had.get(options[0].name)
     wanted = before.name if before is not None else ""
     usual = next((each for each in options if each.size == each.wish), options[0])

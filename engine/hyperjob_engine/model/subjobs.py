@@ -5,15 +5,16 @@ Karmada empties the status of a vcjob when an apply fails. The child then keeps 
 entry in `status.jobs` records, until a cluster reports a newer one.
 
 A choice names an alternative for each replicatedJob that has some, or a size, which is the number
-of sub-jobs. A HyperJob with a choice has ordinary replicatedJobs: few other steps know that there
-are alternatives.
+of sub-jobs; with a quorum an alternative for each sub-job. A HyperJob with a choice has ordinary
+replicatedJobs: few other steps know that there are alternatives.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, product
-from math import inf
+from itertools import chain, combinations_with_replacement, islice, product
+from math import comb, inf
 from typing import Final, TypeAlias
 
 from hyperjob_core.api import table
@@ -39,7 +40,7 @@ from hyperjob_engine.model.request import ClosedQueue, Items, PlacementRequest
 from hyperjob_engine.resources import PODS, Resources
 
 Choice: TypeAlias = tuple[tuple[str, str], ...]
-"""(replicatedJob, alternative), in the order of the spec."""
+"""(replicatedJob, alternative), in the order of the spec; of a sub-job replicatedJob/index."""
 Step: TypeAlias = tuple[Choice, Mapping[str, Resources | None]]
 """A smaller size, and what a change to it frees: by sub-job its pods, all of them if None."""
 
@@ -84,6 +85,8 @@ class SubJob:
     group: ReplicatedJob
     index: int
     size: Size
+    alternative: str = ""
+    """Its own alternative, with a quorum."""
 
     def request(
         self,
@@ -256,16 +259,57 @@ def child_of(observed: Observed, name: str) -> Child:
 
 
 def choice_of(hyperjob: HyperJob) -> Choice:
-    """Return the alternatives that the replicatedJobs have; empty without any."""
-    return tuple((each.name, each.alternative) for each in hyperjob.replicated_jobs if each.options)
+    """Return the alternatives that replicatedJobs or their sub-jobs have; empty without any."""
+    return tuple(chain.from_iterable(map(_choice_of, hyperjob.replicated_jobs)))
 
 
-def choices(hyperjob: HyperJob) -> Sequence[Choice]:
-    """Return all choices in order of preference; those of the first replicatedJob change last."""
-    groups = [each for each in hyperjob.replicated_jobs if each.options]
-    names = ([option.alternative for option in each.options] for each in groups)
-    combinations = islice(product(*names), MAX_COMBINATIONS)
-    return [tuple(zip((g.name for g in groups), each, strict=True)) for each in combinations]
+def _choice_of(group: ReplicatedJob) -> Choice:
+    if group.own is not None:
+        return tuple((f"{group.name}/{index}", name) for index, name in sorted(group.own.items()))
+    return ((group.name, group.alternative),) if group.options else ()
+
+
+def choices(
+    hyperjob: HyperJob, open_: Mapping[str, Sequence[int]], *, whole: bool = True
+) -> Sequence[Choice]:
+    """Return all choices in order of preference; those of the first replicatedJob change last.
+
+    `open_` are the indices of sub-jobs that each may have any alternative, by replicatedJob. If not
+    `whole`, all others keep theirs.
+    """
+    found = []
+    for group in hyperjob.replicated_jobs:
+        if group.own is not None:
+            found.append([*_mixed(group, group.own, open_.get(group.name, ()))])
+        elif group.options and whole:
+            found.append([((group.name, each.alternative),) for each in group.options])
+        else:
+            found.append([_choice_of(group)])
+    return [tuple(chain(*each)) for each in islice(product(*found), MAX_COMBINATIONS)]
+
+
+def _mixed(
+    group: ReplicatedJob, own: Mapping[int, str], indices: Sequence[int]
+) -> Iterator[Choice]:
+    """Yield which alternatives sub-jobs may have, in order: first all of them the first one.
+
+    Of too many mixes they are those in equal steps: some sub-jobs have the same alternative.
+    """
+    names, steps = [each.alternative for each in group.options], len(indices)
+    while steps > 1 and comb(steps + len(names) - 1, steps) > MAX_COMBINATIONS:
+        steps -= 1
+    for each in combinations_with_replacement(names, steps):
+        mix = {index: each[at * steps // len(indices)] for at, index in enumerate(indices)}
+        yield _choice_of(replace(group, own={**own, **mix}))
+
+
+def option_of(group: ReplicatedJob, index: int) -> ReplicatedJob:
+    """Return a replicatedJob as one of its sub-jobs has it: with its own alternative, if any."""
+    if group.own is None:
+        return group
+    wanted = group.own.get(index)
+    named = (each for each in group.options if each.alternative == wanted)
+    return next(named, group.options[0])
 
 
 def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
@@ -275,6 +319,11 @@ def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
     wanted: Mapping[str, str] = dict(choice)
     groups = []
     for group in hyperjob.replicated_jobs:
+        if group.own is not None:
+            begin = f"{group.name}/"
+            mix = {int(k.removeprefix(begin)): each for k, each in choice if k.startswith(begin)}
+            groups.append(replace(group, own={**group.own, **mix}))
+            continue
         named = (each for each in group.options if each.alternative == wanted.get(group.name))
         option = next(named, group)
         groups.append(replace(option, options=group.options))
@@ -282,8 +331,20 @@ def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
 
 
 def choice_text(choice: Choice) -> str:
-    """Return a choice as the status has it."""
-    return ",".join(f"{group}={name}" for group, name in choice)
+    """Return a choice as the status has it; of sub-jobs it has the number of each alternative."""
+    texts: dict[str, str] = {}
+    mixes: dict[str, list[str]] = defaultdict(list)
+    for key, name in choice:
+        group, _, index = key.partition("/")
+        mixes[group] += [name] if index else []
+        texts[group] = mix_text(mixes[group]) or name
+    return ",".join(f"{group}={name}" for group, name in texts.items())
+
+
+def mix_text(names: Iterable[str]) -> str:
+    """Return how many sub-jobs have each alternative, most first: `2 h100 + 1 a100`."""
+    most = sorted(Counter(names).items(), key=lambda each: (-each[1], each[0]))
+    return " + ".join(f"{number} {name}" for name, number in most)
 
 
 def speeds_of(status: Object) -> dict[str, float]:

@@ -6,12 +6,14 @@ make way only for that.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from hyperjob_core.api.duration import later
 from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.queueing.state import QueueState, pending_of
+from hyperjob_engine.queueing.workload import Entry, Pending, QueuedHyperJob
 
 _T = TypeVar("_T")
 
@@ -47,6 +49,23 @@ def best(options: Sequence[Option]) -> tuple[int, Chosen]:
     if with_room:
         return with_room[0], Chosen.FIRST_WITH_ROOM
     return next(iter(able), 0), Chosen.FIRST
+
+
+def trials_of(state: QueueState, entry: Entry) -> list[tuple[QueuedHyperJob, Pending]]:
+    """Return a HyperJob with each of its alternatives or sizes, and how it waits with these.
+
+    Sub-jobs with a grant keep theirs. It may be larger than it would like while no other waits.
+    """
+    lines = map(state.lines.line, state.lines.queues())
+    alone = not state.index.resting and sum(map(len, lines)) <= 1
+    granted, found = {name: entry.holding[name][0].request for name in entry.granted}, []
+    for each in entry.unit.variants:
+        asked = {part.name: part.request for part in each.parts}
+        keeps = all(asked.get(name) == request for name, request in granted.items())
+        unit = replace(each, variants=entry.unit.variants)
+        if keeps and (alone or not each.beyond) and (trial := pending_of(state, entry, unit)):
+            found.append((unit, trial))
+    return found
 
 
 def largest(sizes: Sequence[_T], has_room: Callable[[_T], bool]) -> tuple[int, Chosen]:

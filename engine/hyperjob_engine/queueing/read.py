@@ -3,25 +3,24 @@
 A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from hashlib import blake2s
-from typing import Final, TypeAlias
+from typing import Final
 
 from hyperjob_core.api.choices import DeadlineMode
 from hyperjob_core.api.duration import micro_time, seconds
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import GATE_OPEN
+from hyperjob_core.api.names import GATE_OPEN, child_name
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.wire import count, mapping, rfc3339, string
+from hyperjob_core.api.wire import mapping, rfc3339, string
 from hyperjob_engine.expansion.auto import part_of, pieces
 from hyperjob_engine.expansion.expand import (
     SpecError,
     demand_of,
     demand_of_all,
     expand,
+    expand_group,
     sub_jobs,
 )
 from hyperjob_engine.expansion.members import growth, members_of, spare
@@ -45,15 +44,13 @@ from hyperjob_engine.model.subjobs import (
     SubJob,
     child_of,
     choice_of,
-    choice_text,
     choices,
     choosing,
     closed_queue_of,
     queue_of,
-    speeds_of,
 )
 from hyperjob_engine.placement.share import Wish
-from hyperjob_engine.queueing.queues import estimate
+from hyperjob_engine.queueing.remaining import Took, estimated, remaining, template_of
 from hyperjob_engine.queueing.sizes import is_beyond, with_sizes
 from hyperjob_engine.queueing.workload import (
     NONE,
@@ -63,9 +60,6 @@ from hyperjob_engine.queueing.workload import (
 )
 
 _DEFAULT_QUEUE: Final = "default"
-Took: TypeAlias = Callable[[str], timedelta | None]
-"""What earlier runs of a template took; None: there is none."""
-
 _LEAST_GRACE: Final = 2
 """Seconds that the kubelet lets a container end, also with a grace period of 0."""
 
@@ -79,18 +73,40 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is not None and unit.elastic and unit.held:
         return with_sizes(unit, observed)
-    if unit is None or not unit.choice or unit.held or unit.ended:
+    if unit is None or not any(each.options for each in hyperjob.replicated_jobs):
         return unit
-    if any(record.admitted for record in hyperjob.records.values()):
+    whole = not (unit.held or unit.ended or any(e.admitted for e in hyperjob.records.values()))
+    found = choices(hyperjob, _open(observed, unit), whole=whole)
+    if len(found) == 1 and found[0] == unit.choice:
         return unit
-    others = [replace(observed, hyperjob=choosing(hyperjob, each)) for each in choices(hyperjob)]
+    others = [replace(observed, hyperjob=choosing(hyperjob, each)) for each in found]
     units = [(each.hyperjob, _unit_of(each, took)) for each in others]
-    variants = tuple(
-        replace(each, beyond=is_beyond(of)) if each.elastic else each
+    variants = [
+        replace(each, beyond=is_beyond(of), remaining=each.remaining if whole else None)
         for of, each in units
         if each is not None and each.parts
+    ]
+    own = {key for key, _ in unit.choice}
+    if own.issuperset(key for key, _ in found[0]) and unit.choice not in found:
+        variants.append(unit)  # a round may have granted this mix when more sub-jobs waited
+    return replace(unit, variants=tuple(variants)) if len(variants) > 1 else unit
+
+
+def _open(observed: Observed, unit: QueuedHyperJob) -> dict[str, list[int]]:
+    """Return the sub-jobs that hold no share and may have any alternative, by replicatedJob."""
+    waits, name = (
+        {each.name for each in unit.parts} - unit.held - unit.ended,
+        observed.hyperjob.name,
     )
-    return replace(unit, variants=variants) if len(variants) > 1 else unit
+    return {
+        group.name: [
+            index
+            for index in members_of(observed, expand_group(group)).kept
+            if child_name(name, group.name, index) in waits
+        ]
+        for group in observed.hyperjob.replicated_jobs
+        if group.own is not None
+    }
 
 
 def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
@@ -144,7 +160,7 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         saves=_saves(hyperjob),
         again=has_made_way(hyperjob.records.values()),
         ends=string(mapping(hyperjob.status.get("training")).get("estimatedCompletionTime")),
-        estimate=_estimate(hyperjob),
+        estimate=estimated(hyperjob),
         limit=_limit(hyperjob),
         template=template_of(hyperjob),
         grace=_grace(children),
@@ -153,16 +169,6 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         elastic=hyperjob.elastic is not None,
         spare=spare(observed, members),
     )
-
-
-def template_of(hyperjob: HyperJob) -> str:
-    """Return a hash of namespace, templates and present alternatives: the same for similar runs."""
-    parts = [
-        (each.replicas, each.split, queue_of(each.template), each.template.get("tasks"))
-        for each in hyperjob.replicated_jobs
-    ]
-    text = json.dumps((hyperjob.namespace, parts, choice_of(hyperjob)), sort_keys=True, default=str)
-    return blake2s(text.encode(), digest_size=8).hexdigest()
 
 
 def _parts(
@@ -287,33 +293,6 @@ def _limit(hyperjob: HyperJob) -> timedelta | None:
     """Return the longest running time by activeDeadlineSeconds; None if it counts all time."""
     deadline = hyperjob.deadline
     return None if deadline is None or deadline.mode is DeadlineMode.TOTAL else deadline.limit
-
-
-def _estimate(hyperjob: HyperJob) -> timedelta | None:
-    """Return the longest running time that templates estimate; None if one has no estimate."""
-    found = [estimate(group.template.get("runningEstimate")) for group in hyperjob.replicated_jobs]
-    known = [each for each in found if each is not None]
-    return max(known) if known and len(known) == len(found) else None
-
-
-def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
-    """Return the running time that is left with the present alternatives; None if it is not known.
-
-    The speed that the program had with them counts, else the estimate of their running time, else
-    what earlier runs of the same template with them `took`. Room alone decides about a size.
-    """
-    choice, training = choice_of(hyperjob), mapping(hyperjob.status.get("training"))
-    if not choice or hyperjob.elastic is not None:
-        return None
-    step, steps = count(training.get("step")), count(training.get("steps"))
-    left = max(0, steps - step)
-    speed = speeds_of(hyperjob.status).get(choice_text(choice), 0.0)
-    if steps and speed:
-        return timedelta(seconds=left / speed)
-    whole = _estimate(hyperjob)
-    if whole is None and took is not None:
-        whole = took(template_of(hyperjob))
-    return whole if whole is None or not steps else whole * (left / steps)
 
 
 def _is_held(child: Child) -> bool:

@@ -34,7 +34,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.choose import Option, best, largest
+from hyperjob_engine.queueing.choose import Option, best, largest, trials_of
 from hyperjob_engine.queueing.evict import (
     Holders,
     evict,
@@ -271,18 +271,12 @@ class _Round:
         return False
 
     def _choose(self, waiting: Pending, firsts: list[OrderInQueue]) -> Pending:
-        """Let a HyperJob that holds nothing wait with the best of its alternatives or sizes."""
+        """Let what waits of a HyperJob wait with the best of its alternatives or sizes."""
         state, key, queue = self.state, waiting.order.key, waiting.queue
-        unit = state.entries[key].unit
-        lines = map(state.lines.line, state.lines.queues())
-        alone = not state.index.resting and sum(map(len, lines)) <= 1
-        variants = [
-            replace(each, variants=unit.variants)
-            for each in unit.variants
-            if alone or not each.beyond
-        ]
-        trials = [state.shapes.pending(each) for each in variants]
-        if unit.elastic:
+        entry = state.entries[key]
+        found = trials_of(state, entry)
+        variants, trials = [each for each, _ in found], [trial for _, trial in found]
+        if entry.unit.elastic:
             place, why = largest(trials, lambda each: isinstance(self._nominate(each), Grant))
         else:
             place, why = best(list(map(self._option, variants, trials)))

@@ -268,7 +268,7 @@ def update(state: QueueState, key: str, workload: QueuedHyperJob | None, *, now:
 
 
 def choose(state: QueueState, unit: QueuedHyperJob, chosen: Chosen, *, now: datetime) -> None:
-    """Let a HyperJob that holds nothing have other alternatives."""
+    """Let sub-jobs of a HyperJob that hold nothing have other alternatives."""
     (entry := state.entries[unit.key]).chosen = chosen
     if unit.choice != entry.unit.choice:
         _replace(state, entry, unit, now)
@@ -462,20 +462,27 @@ def _line_up(state: QueueState, entry: Entry) -> None:
     if was is not None:
         state.lines.leave(was.queue, was.shape, was.order)
         entry.waiting = None
+    entry.waiting = pending_of(state, entry, unit)
+    if (waiting := entry.waiting) is None:
+        entry.rests_until = None
+        return
+    resting = entry.rests_until is not None
+    state.lines.join(waiting.queue, waiting.shape, unit.order, resting=resting)
+
+
+def pending_of(state: QueueState, entry: Entry, unit: QueuedHyperJob) -> Pending | None:
+    """Return how a HyperJob waits with the alternatives of `unit`; None if all hold a share."""
     parts = tuple(
         part
         for part in unit.parts
         if part.name not in entry.holding and part.name not in unit.ended
     )
     if not parts:
-        entry.rests_until = None
-        return
+        return None
     standing = sum(not part.grows for part, _ in entry.holding.values())
     needed = max(0, unit.minimum - standing - len(unit.ended))
     shape = state.shapes.of(unit, parts, needed=needed, promised=entry.reserved_clusters)
-    entry.waiting = Pending(parts, shape, parts[0].queue, unit.order)
-    resting = entry.rests_until is not None
-    state.lines.join(parts[0].queue, shape, unit.order, resting=resting)
+    return Pending(parts, shape, parts[0].queue, unit.order)
 
 
 def _mark(keys: dict[str, None], key: str, *, marked: bool) -> None:

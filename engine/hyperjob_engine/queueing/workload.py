@@ -201,16 +201,11 @@ class Shapes:
             (self._needs_of(each, each.parts, each.minimum, {}), each.remaining)
             for each in unit.variants
         )
-        shape = self._shapes.get((needs, queues, rivals))
+        key = needs, queues, rivals, unit.choice if rivals else ()  # equal needs may run longer
+        shape = self._shapes.get(key)
         if shape is None:
-            shape = Shape(needs=needs, queues=queues, rivals=rivals)
-            self._shapes[needs, queues, rivals] = shape
+            shape = self._shapes[key] = Shape(needs=needs, queues=queues, rivals=rivals)
         return shape
-
-    def pending(self, unit: QueuedHyperJob) -> "Pending":
-        """Return how a HyperJob that holds nothing waits."""
-        shape = self.of(unit, unit.parts, needed=unit.minimum)
-        return Pending(unit.parts, shape, unit.parts[0].queue, unit.order)
 
     def _needs_of(
         self,
@@ -434,6 +429,6 @@ def in_its_choice(
     if not workload.variants:
         return queued(workload)
     variants = tuple(map(queued, workload.variants))
-    choice = (entry.unit.choice if entry is not None else ()) or workload.choice
-    found = next((each for each in variants if each.choice == choice), variants[0])
-    return replace(found, variants=variants)
+    wanted = (entry.unit.choice if entry is not None else (), workload.choice)
+    known = (each for choice in wanted for each in variants if each.choice == choice)
+    return replace(next(known, variants[0]), variants=variants)

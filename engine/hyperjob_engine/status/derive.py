@@ -27,8 +27,8 @@ from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.line import Chosen
-from hyperjob_engine.model.observed import Observed, QueueVerdict
-from hyperjob_engine.model.subjobs import choice_of, choice_text, speeds_of
+from hyperjob_engine.model.observed import HyperJob, Observed, QueueVerdict
+from hyperjob_engine.model.subjobs import Choice, choice_of, choice_text, mix_text, speeds_of
 from hyperjob_engine.reasons.reason import Reason, stop_text
 from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
 from hyperjob_engine.status.phase import State, conditions_of, end_condition, state_of
@@ -119,7 +119,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     devices = sum(job.accelerators or 0 for job in jobs)
-    status |= _alternatives(observed, training, state.phase, devices)
+    status |= _alternatives(observed, training, state.phase, devices, jobs)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
@@ -285,19 +285,25 @@ def is_recorded(observed: Observed) -> bool:
     A controller that is killed in between would give later sub-jobs other alternatives.
     """
     hyperjob = observed.hyperjob
-    return dict(choice_of(hyperjob)) == {
-        group: each.name for group, each in taken(hyperjob.status).items()
-    }
+    found = {group: each.name for group, each in taken(hyperjob.status).items()}
+    for each in table.read_all(JobStatus, hyperjob.status.get("jobs")):
+        if each.alternative:
+            found[f"{each.replicated_job}/{each.index}"] = each.alternative
+    return all(found.get(key) == name for key, name in choice_of(hyperjob))
 
 
 def _alternatives(
-    observed: Observed, training: Object | None, phase: Phase, devices: int
+    observed: Observed,
+    training: Object | None,
+    phase: Phase,
+    devices: int,
+    jobs: Sequence[JobState],
 ) -> Object:
     """Return the fields of the alternatives; none for a HyperJob that has and had none.
 
     `devices` are the accelerators of all sub-jobs.
     """
-    old, choice = observed.hyperjob.status, choice_of(observed.hyperjob)
+    old, choice = observed.hyperjob.status, _choice(observed.hyperjob, jobs)
     if not choice and "alternatives" not in old:
         return {}
     known, verdict, elastic = taken(old), observed.verdict, observed.hyperjob.elastic
@@ -323,6 +329,23 @@ def _alternatives(
         speed = string(mapping(training).get("stepsPerSecond")) if phase is Phase.RUNNING else ""
         found["speeds"] = _speeds(old, text, speed, devices, observed.now)
     return found
+
+
+def _choice(hyperjob: HyperJob, jobs: Sequence[JobState]) -> Choice:
+    """Return the alternative of each replicated job; of different ones their numbers."""
+    mixes = {
+        group.name: mix_text(
+            each.alternative
+            for each in jobs
+            if each.alternative and each.replicated_job == group.name
+        )
+        for group in hyperjob.replicated_jobs
+    }
+    return tuple(
+        (group.name, mixes[group.name] or group.alternative)
+        for group in hyperjob.replicated_jobs
+        if group.options
+    )
 
 
 def _speeds(old: Object, text: str, speed: str, devices: int, now: datetime) -> list[Object]:

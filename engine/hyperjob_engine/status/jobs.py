@@ -275,6 +275,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         cluster=outlook.cluster or child.cluster,
         queue=queue_of(outlook.sub_job.size.template),
         accelerators=outlook.sub_job.size.accelerators or None,
+        alternative=outlook.sub_job.alternative,
         phase=phase,
         job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,

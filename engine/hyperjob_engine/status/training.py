@@ -209,10 +209,10 @@ def goodput_status(
 
 def _size_of(hyperjob: HyperJob) -> str:
     """Return the text of the size or the alternatives in the status."""
-    if not (choice := choice_of(hyperjob)):
-        return ""
     known = taken(hyperjob.status)
-    return choice_text(tuple((group, known[group].name) for group, _ in choice if group in known))
+    return choice_text(
+        tuple((e.name, known[e.name].name) for e in hyperjob.replicated_jobs if e.name in known)
+    )
 
 
 def _with_resumption(observed: Observed, work: SubJobTraining | None) -> SubJobTraining | None:

@@ -1,6 +1,6 @@
 """The draft of a plan: the results of its steps so far."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -106,6 +106,21 @@ class Draft:
             sub_job.group.name in waiting for sub_job, _ in self.missing.values()
         )
 
+    @property
+    def chooses_alone(self) -> bool:
+        """Whether sub-jobs choose alternatives each for itself, with a quorum."""
+        return any(group.own is not None for group in self.observed.hyperjob.replicated_jobs)
+
+    @property
+    def choosers(self) -> Collection[str]:
+        """The sub-jobs that may take another alternative while they have no room."""
+        several = {e.name for e in self.observed.hyperjob.replicated_jobs if len(e.options) > 1}
+        if not self.chooses_alone:
+            return [child.name for _, child in self.children] if several else ()
+        return [
+            name for name in self.placement.unplaced if self.missing[name][0].group.name in several
+        ]
+
     def excluded(self, child: Child) -> frozenset[str]:
         """Return the clusters excluded for a sub-job: by moves, and by Karmada's refusals."""
         recorded = child.record.excluded(self.observed.now) if child.record is not None else ()
@@ -147,7 +162,8 @@ class Draft:
         verdict = self.observed.verdict
         if verdict is None or child.name not in verdict.admitted or child.is_terminal:
             return False
-        if self.observed.hyperjob.suspend or self.chooses_again == timedelta():
+        leaves = self.chooses_again == timedelta() and child.name in self.choosers
+        if self.observed.hyperjob.suspend or leaves:
             return False
         recorded = child.record is not None and child.record.admitted
         if backs_off(self.observed) or gives_back(self.observed):

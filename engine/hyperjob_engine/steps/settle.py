@@ -40,7 +40,6 @@ from hyperjob_engine.model.subjobs import (
     Group,
     SubJob,
     child_of,
-    choices,
     closed_queue_of,
 )
 from hyperjob_engine.placement.place import assign, fits_never, place, when_empty
@@ -97,13 +96,14 @@ def place_missing(draft: Draft) -> None:
 
 
 def _chooses_again(draft: Draft) -> timedelta | None:
-    """Return in how long a HyperJob without room gives its share back, to take other alternatives.
+    """Return in how long what has no room gives its share back, to take other alternatives.
 
-    None: it has no others, or any of its sub-jobs exists, has ended, is not admitted or has room.
-    It waits `_PATIENCE` for room in clusters that can hold it; other HyperJobs may soon leave them.
+    None: it has no others, or without a quorum any sub-job of the HyperJob exists, has ended, is
+    not admitted or has room. It waits `_PATIENCE` for room in clusters that can hold it; other
+    HyperJobs may soon leave them.
     """
     observed = draft.observed
-    if len(choices(observed.hyperjob)) < 2 or not _is_without_room(draft):
+    if not draft.choosers or not (_is_without_room(draft) or draft.chooses_alone):
         return None
     if _never(draft):
         return timedelta()

@@ -45,6 +45,7 @@ TOO_SMALL: Final = rule("X23.too-small")
 ONE_CHOICE: Final = rule("X23.one-choice")
 NOT_AUTO: Final = rule("X23.not-auto")
 WITH_QUORUM: Final = rule("X23.with-quorum")
+SIDE_BY_SIDE: Final = rule("X22.with-quorum")
 _JOBS: Final = SPEC.child("replicatedJobs")
 _JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
 _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
@@ -102,6 +103,8 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
         return
     for index, job in enumerate(jobs):
         seen: set[str] = set()
+        if spec.get("quorum") is not None and _choices(job):
+            _validate_side_by_side(job, index, report)
         for place, alternative in enumerate(_alternatives(job)):
             path, name = _path(job, index, place), string(alternative.get("name"))
             if name and name in seen:
@@ -110,6 +113,16 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
             _validate_names(job, alternative, path.child("templateSpec", "tasks"), report)
     for place in range(max(len(_alternatives(job)) for job in jobs)):
         _validate_place(hyperjob, jobs, place, known, report, judge)
+
+
+def _validate_side_by_side(job: Object, index: int, report: Report) -> None:
+    """Refuse other numbers of sub-jobs, where each sub-job has an alternative of its own."""
+    if job.get("splitPolicy"):
+        report.add(SIDE_BY_SIDE, _JOBS.index(index).child("splitPolicy"))
+    for place, alternative in enumerate(_choices(job)):
+        for name in ("replicas", "splitPolicy"):
+            if alternative.get(name) is not None:
+                report.add(SIDE_BY_SIDE, _path(job, index, place).child(name))
 
 
 def _validate_place(

@@ -14,7 +14,8 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.subjobs import choice_of, choices, choosing
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import remaining, template_of, unit_of
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.remaining import remaining, template_of
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
@@ -172,7 +173,7 @@ def test_a_hyperjob_has_the_alternative_of_its_status_and_else_the_first() -> No
     first = parse_hyperjob(shaped())
     (one,) = first.replicated_jobs
     assert (one.alternative, one.replicas, one.cluster_names) == ("one", 1, ("fast",))
-    assert choices(first) == [(("trainer", "one"),), (("trainer", "two"),)]
+    assert choices(first, {}) == [(("trainer", "one"),), (("trainer", "two"),)]
     second = parse_hyperjob(shaped({"alternatives": chosen("two")}))
     (two,) = second.replicated_jobs
     assert (two.alternative, two.replicas, two.cluster_names) == ("two", 2, ("slow", "slower"))

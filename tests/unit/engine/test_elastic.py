@@ -195,7 +195,7 @@ def test_room_alone_decides_about_a_size() -> None:
     made = elastic(2, 4)
     made["spec"]["replicatedJobs"][0]["templateSpec"]["runningEstimate"] = "2h"
     assert remaining(parse_hyperjob(made)) is None
-    assert [dict(each)["trainer"] for each in choices(parse_hyperjob(made))] == ["4", "3", "2"]
+    assert [dict(each)["trainer"] for each in choices(parse_hyperjob(made), {})] == ["4", "3", "2"]
 
 
 def restarted(

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.queueing.choose import Option, best
-from hyperjob_engine.queueing.read import template_of, unit_of
+from hyperjob_engine.queueing.read import unit_of
+from hyperjob_engine.queueing.remaining import template_of
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
@@ -133,29 +135,64 @@ class Shape:
     speed: int | None
     runs: tuple[int, ...]
 
-    @property
-    def overlay(self) -> Object:
+    def overlay(self, *, alone: bool) -> Object:
         amounts = {self.kind: str(self.size)}
         resources = {"requests": amounts, "limits": amounts}
         containers = [{"name": "main", "resources": resources}]
         tasks = [{"name": "worker", "template": {"spec": {"containers": containers}}}]
-        return {"replicas": self.number, "templateSpec": {"tasks": tasks}}
+        made: Object = {"templateSpec": {"tasks": tasks}}
+        return made if alone else {**made, "replicas": self.number}
 
 
 @dataclass(frozen=True)
 class Waits:
-    """A HyperJob that waits with alternatives, and what it has trained of its steps, if it said."""
+    """A HyperJob that waits with alternatives, and what it has trained of its steps, if it said.
+
+    With `alone` sub-jobs, of a quorum, each has an alternative for itself; `mixed` are the speeds
+    that were measured with different ones side by side.
+    """
 
     shapes: tuple[Shape, ...]
     step: int | None
+    alone: int
+    mixed: tuple[int | None, ...]
+
+    @property
+    def options(self) -> list[tuple[int, ...]]:
+        """Return the alternative of each sub-job, in order of preference."""
+        if not self.alone:
+            return [(at,) * each.number for at, each in enumerate(self.shapes)]
+        every = product(range(len(self.shapes)), repeat=self.alone)
+        return sorted({tuple(sorted(each)) for each in every})
+
+    def sub_jobs(self, option: tuple[int, ...]) -> list[Shape]:
+        return [self.shapes[at] for at in option]
 
     def raw(self, name: str, *, chosen: int | None = None, **status: Any) -> Object:
-        """Make the HyperJob; `chosen`: it has that alternative."""
-        many = [{"name": str(at), **each.overlay} for at, each in enumerate(self.shapes)]
+        """Make the HyperJob; `chosen`: all its sub-jobs have that alternative."""
+        alone = bool(self.alone)
+        many = [
+            {"name": str(at), **each.overlay(alone=alone)} for at, each in enumerate(self.shapes)
+        ]
         if chosen is not None:
             taken = {"replicatedJob": "t", "name": str(chosen), "reason": "First", "message": "m"}
             status["alternatives"] = [taken]
-        made = hyperjob(group("t", gpus=1, alternatives=many), name=name, status=status)
+            status["jobs"] = [
+                {
+                    "name": f"{name}-t-{i}",
+                    "replicatedJob": "t",
+                    "index": i,
+                    "alternative": str(chosen),
+                }
+                for i in range(self.alone)
+            ]
+        spec: Object = {"quorum": 1} if alone else {}
+        made = hyperjob(
+            group("t", gpus=1, replicas=self.alone or 1, alternatives=many),
+            name=name,
+            status=status,
+            **spec,
+        )
         image = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"]
         image["containers"][0] = {"name": "main", "image": name}
         made["metadata"] |= {
@@ -169,18 +206,33 @@ class Waits:
         if self.step is not None:
             status["training"] = {"step": self.step, "steps": STEPS}
             status["speeds"] = [
-                {"alternatives": f"t={at}", "stepsPerSecond": str(each.speed)}
-                for at, each in enumerate(self.shapes)
-                if each.speed is not None
+                {"alternatives": self.text(option), "stepsPerSecond": str(speed)}
+                for option in self.options
+                if (speed := self.speed(option)) is not None
             ]
         return self.raw(name, **status)
 
-    def left(self, at: int) -> timedelta | None:
-        """Say by hand how long it still runs with an alternative."""
-        shape, part = self.shapes[at], 1.0 if self.step is None else 1 - self.step / STEPS
-        if shape.speed is not None and self.step is not None:
-            return timedelta(seconds=STEPS * part / shape.speed)
-        return sorted(shape.runs)[len(shape.runs) // 2] * part * HOUR if shape.runs else None
+    def text(self, option: tuple[int, ...]) -> str:
+        counts = sorted((-option.count(at), at) for at in set(option))
+        alone = " + ".join(f"{-number} {at}" for number, at in counts)
+        return f"t={alone if self.alone else option[0]}"
+
+    def speed(self, option: tuple[int, ...]) -> int | None:
+        if len({*option}) == 1:
+            return self.shapes[option[0]].speed
+        return self.mixed[self.options.index(option)]
+
+    def left(self, option: tuple[int, ...]) -> timedelta | None:
+        """Say by hand how long it still runs with some alternatives; without a time the slowest."""
+        part, speed = 1.0 if self.step is None else 1 - self.step / STEPS, self.speed(option)
+        if speed is not None and self.step is not None:
+            return timedelta(seconds=STEPS * part / speed)
+        if len({*option}) > 1:
+            lefts = [self.left((at,) * len(option)) for at in set(option)]
+            known = [each for each in lefts if each is not None]
+            return max(known) if len(known) == len(lefts) else None
+        runs = self.shapes[option[0]].runs
+        return sorted(runs)[len(runs) // 2] * part * HOUR if runs else None
 
 
 @dataclass(frozen=True)
@@ -213,21 +265,28 @@ def starts_at(
     free: dict[str, int],
     kinds: dict[str, str],
     ends: list[tuple[datetime, str, int]],
-    shape: Shape,
+    sub_jobs: list[Shape],
 ) -> datetime | None:
-    """Try all moments: when do so many sub-jobs of a size have room on clusters of a type?"""
+    """Try all moments: when do all sub-jobs have room on clusters of their types?"""
     for moment in sorted({NOW, *(at for at, _, _ in ends)}):
         left = dict(free)
         for at, where, amount in ends:
             left[where] += amount if at <= moment else 0
-        if room_for(left, kinds, shape):
+        if room_for(left, kinds, sub_jobs):
             return moment
     return None
 
 
-def room_for(free: dict[str, int], kinds: dict[str, str], shape: Shape) -> bool:
-    places = sum(free[name] // shape.size for name in free if kinds[name] == shape.kind)
-    return places >= shape.number
+def room_for(free: dict[str, int], kinds: dict[str, str], sub_jobs: list[Shape]) -> bool:
+    """Try all clusters for each sub-job."""
+    if not sub_jobs:
+        return True
+    first, *others = sub_jobs
+    return any(
+        room_for({**free, name: free[name] - first.size}, kinds, others)
+        for name in free
+        if kinds[name] == first.kind and free[name] >= first.size
+    )
 
 
 def taken_by_hand(
@@ -236,21 +295,22 @@ def taken_by_hand(
     whole: dict[str, int],
     kinds: dict[str, str],
     ends: list[tuple[datetime, str, int]],
-) -> int:
+) -> tuple[int, ...]:
     """Choose by the expected ends of all alternatives that can ever run, else by room and order."""
-    able = [at for at, each in enumerate(waits.shapes) if room_for(whole, kinds, each)]
-    lefts = {at: waits.left(at) for at in able}
+    options, sub_jobs = waits.options, waits.sub_jobs
+    able = [each for each in options if room_for(whole, kinds, sub_jobs(each))]
+    lefts = {each: waits.left(each) for each in able}
     if len(able) > 1 and all(each is not None for each in lefts.values()):
-        starts = {at: starts_at(free, kinds, ends, waits.shapes[at]) for at in able}
+        starts = {each: starts_at(free, kinds, ends, sub_jobs(each)) for each in able}
         timed = [
-            (start + left, at)
-            for at in able
-            if (start := starts[at]) is not None and (left := lefts[at]) is not None
+            (start + left, options.index(each))
+            for each in able
+            if (start := starts[each]) is not None and (left := lefts[each]) is not None
         ]
         if timed:
-            return min(timed)[1]
-    now = [at for at in able if room_for(free, kinds, waits.shapes[at])]
-    return next(iter(now or able), 0)
+            return options[min(timed)[1]]
+    now = [each for each in able if room_for(free, kinds, sub_jobs(each))]
+    return next(iter(now or able), options[0])
 
 
 past = st.lists(st.integers(1, 12), max_size=2).map(tuple)
@@ -266,6 +326,8 @@ waiting_ones = st.builds(
     Waits,
     shapes=st.lists(shapes, min_size=2, max_size=3).map(tuple),
     step=st.sampled_from([None, 0, STEPS // 2, STEPS // 2]),
+    alone=st.sampled_from([0, 1, 2, 3]),
+    mixed=st.lists(st.sampled_from([None, *SPEEDS]), min_size=10, max_size=10).map(tuple),
 )
 running_ones = st.builds(
     Runs,
@@ -350,17 +412,19 @@ def test_the_choice_is_that_of_all_moments_and_alternatives_tried_one_by_one(
     schedule(state, clusters, now=NOW)
     for place, waits in enumerate(waiting, start=3):
         taken = taken_by_hand(waits, free, whole, kinds, ends)
-        shape, entry = waits.shapes[taken], state.entries[f"default/{place}"]
-        assert dict(entry.unit.choice) == {"t": str(taken)}
-        assert bool(entry.holding) is room_for(free, kinds, shape)
+        entry, sub_jobs = state.entries[f"default/{place}"], waits.sub_jobs(taken)
+        names = {f"t/{index}": str(at) for index, at in enumerate(taken)}
+        assert dict(entry.unit.choice) == (names if waits.alone else {"t": str(taken[0])})
+        assert bool(entry.holding) is room_for(free, kinds, sub_jobs)
         left = waits.left(taken)
         hours = expected(latest, 0)
         ends_in = left if left is not None else None if hours is None else hours * HOUR
         for part, where in entry.holding.values():
-            assert part.request.demand[kinds[where]] == shape.size * NANO
-            free[where] -= shape.size
+            size = sub_jobs[int(part.name.rpartition("-")[2])].size
+            assert part.request.demand == {kinds[where]: size * NANO, PODS: NANO}
+            free[where] -= size
             if ends_in is not None:
-                ends.append((NOW + ends_in, where, shape.size))
+                ends.append((NOW + ends_in, where, size))
 
 
 def template(*, image: str) -> Object:
