@@ -16,6 +16,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 
 _TIMEOUT = 30.0
+_UNLIMITED = 0.0
 _BEYOND_PHASES = ("condition=Completed", "condition=Failed", "step=", "delete")
 
 
@@ -47,22 +48,21 @@ class _GoalType(click.ParamType[Goal]):
     "--for",
     "goal",
     type=_GoalType(),
-    required=True,
     metavar="GOAL",
     help="phase=Running (several with commas), condition=Completed (Failed, Running, Suspended,"
-    " Degraded), step=1000, or delete.",
+    " Degraded), step=1000, or delete.  [default: condition=Completed, without a time limit]",
 )
 @click.option(
     "--timeout",
     type=Duration(),
-    default=_TIMEOUT,
-    show_default="30s",
     metavar="DURATION",
-    help="Time limit, such as 10m; 0 is no limit.",
+    help="Time limit, such as 10m; 0 is no limit.  [default: 30s with --for]",
 )
 @out.output(out.JSON, out.NAME)
-def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form: str) -> None:
-    """Wait for a phase, a condition, a step of the training or deletion of HyperJobs.
+def wait(
+    names: Sequence[str], access: Access, goal: Goal | None, timeout: float | None, form: str
+) -> None:
+    """Wait for a phase, a condition, a step of the training, deletion or the end of HyperJobs.
 
     Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
     server does not answer; 3: time is up; 4: a HyperJob can never reach the goal: it has ended in
@@ -71,6 +71,9 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
 
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """
+    if timeout is None:
+        timeout = _UNLIMITED if goal is None else _TIMEOUT
+    goal = goal or parse_goal("condition=Completed")
 
     async def show() -> list[Object | None]:
         async with access.connect() as kube:

@@ -14,6 +14,7 @@ from hyperjob_core.kube import credentials as kubeconfigs
 from hyperjob_core.kube.credentials import (
     Authorize,
     Credentials,
+    acting_as,
     anonymous,
     content,
     credentials_of,
@@ -35,7 +36,8 @@ class Connection:
 
     `authorize` returns the Authorization header of a request and may raise ConfigError.
     `namespace` is that of the kubeconfig's context, or the pod's own. `authorities` is the name of
-    the setting with the certificate authorities that `tls` trusts.
+    the setting with the certificate authorities that `tls` trusts. `headers` are those of each
+    request by which the user acts as another one.
     """
 
     server: str
@@ -45,6 +47,7 @@ class Connection:
     proxy: str | None = None
     namespace: str = DEFAULT_NAMESPACE
     authorities: str = "the authorities of this machine"
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def host(self) -> str:
@@ -72,7 +75,7 @@ async def load(
     else:
         files = given or str(Path.home() / ".kube" / "config")
         chosen, source = kubeconfigs.read(files, context), f"kubeconfig {files}"
-        remedy = kubeconfigs.FIX_CONTENT.format(files)
+        remedy = kubeconfigs.check_of(files)
     if not credentials:
         chosen = replace(chosen, user={})
     return await _connected(chosen, source, remedy, refresh_seconds=refresh_seconds)
@@ -125,7 +128,7 @@ async def _connected(
     try:
         authority = content(cluster, "certificate-authority")
         async with asyncio.timeout(_PLUGIN_SECONDS):
-            own = await credentials_of(chosen.user, refresh_seconds=refresh_seconds)
+            own = await credentials_of(chosen.user, cluster, refresh_seconds=refresh_seconds)
     except TimeoutError as error:
         raise ConfigError(f"{source}: no credentials within {_PLUGIN_SECONDS:g}s{end}") from error
     except (ConfigError, OSError, ValueError) as error:
@@ -142,6 +145,7 @@ async def _connected(
         proxy=cluster.get("proxy-url") or _environment_proxy(scheme, host),
         namespace=chosen.namespace or DEFAULT_NAMESPACE,
         authorities=f"certificate-authority of cluster {chosen.cluster_name!r} in {source}",
+        headers=acting_as(chosen.user),
     )
 
 

@@ -3,17 +3,22 @@
 import asyncio
 import base64
 import contextlib
+import json
 import logging
 import os
+import shlex
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import yaml
 
+from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube.errors import ConfigError
 
 Entry = Mapping[str, Any]
@@ -33,7 +38,8 @@ _TEXTS: Final = (
     "user",
 )
 _FIX_FILE: Final = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
-FIX_CONTENT: Final = "check it with `kubectl --kubeconfig {} version`"
+_CLUSTER_INFO: Final = "client.authentication.k8s.io/exec"
+"""The extension of a kubeconfig's cluster that a plugin gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,14 @@ def read(files: str, context: str | None = None) -> Context:
 
 def unusable(files: str, why: str) -> ConfigError:
     """Return the error of a kubeconfig that exists but cannot be used."""
-    return ConfigError(f"kubeconfig {files}: {why.rstrip('.')}; {FIX_CONTENT.format(files)}")
+    return ConfigError(f"kubeconfig {files}: {why.rstrip('.')}; {check_of(files)}")
+
+
+def check_of(files: str) -> str:
+    """Return the next step for a kubeconfig that cannot be used; kubectl's flag takes one file."""
+    quoted = shlex.quote(files)
+    several = f"KUBECONFIG={quoted} kubectl" if os.pathsep in files else None
+    return f"check it with `{several or f'kubectl --kubeconfig {quoted}'} version`"
 
 
 class _AbsentError(Exception):
@@ -120,7 +133,11 @@ def _absolute(entry: Entry, folder: Path) -> Entry:
     for key in _TEXTS:
         if not isinstance(given.get(key, ""), str):
             raise ValueError(f"{key} is no text")  # noqa: TRY004 - it is about the file
-    return {**given, **{key: str(folder / given[key]) for key in _PATHS if key in given}}
+    paths: dict[str, Any] = {key: str(folder / given[key]) for key in _PATHS if key in given}
+    plugin = given.get("exec")
+    if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
+        paths["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}
+    return {**given, **paths}
 
 
 log = logging.getLogger(__name__)
@@ -156,7 +173,7 @@ class Credentials:
     key: bytes | None = None
 
 
-async def credentials_of(user: Entry, *, refresh_seconds: float) -> Credentials:
+async def credentials_of(user: Entry, cluster: Entry, *, refresh_seconds: float) -> Credentials:
     """Return the credentials of a kubeconfig's user; a plugin or an identity provider runs once.
 
     Raises ConfigError, OSError or ValueError with the reason.
@@ -167,7 +184,7 @@ async def credentials_of(user: Entry, *, refresh_seconds: float) -> Credentials:
         provider = _Provider(user["auth-provider"])
         authorize = renewed(await provider.token(), provider.token, seconds=refresh_seconds)
     elif "exec" in user:
-        plugin = _Plugin(user["exec"])
+        plugin = _Plugin(user["exec"], cluster)
         token = await plugin.token()
         authorize = renewed(token, plugin.token, seconds=refresh_seconds) if token else anonymous
         certificate, key = plugin.certificate or (certificate, key)
@@ -180,6 +197,16 @@ async def credentials_of(user: Entry, *, refresh_seconds: float) -> Credentials:
         pair = f"{user['username']}:{user['password']}".encode()
         authorize = _always(f"Basic {base64.b64encode(pair).decode('ascii')}")
     return Credentials(authorize=authorize, certificate=certificate, key=key)
+
+
+def acting_as(user: Entry) -> tuple[tuple[str, str], ...]:
+    """Return the headers by which a kubeconfig's user acts as another one (`as`, `as-groups`)."""
+    headers = [("Impersonate-User", user.get("as")), ("Impersonate-Uid", user.get("as-uid"))]
+    headers += [("Impersonate-Group", group) for group in user.get("as-groups") or ()]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        name = f"Impersonate-Extra-{quote(str(key), safe='')}"
+        headers += [(name, value) for value in values or ()]
+    return tuple((name, str(value)) for name, value in headers if value)
 
 
 def content(entry: Entry, key: str) -> bytes | None:
@@ -232,13 +259,14 @@ class _TokenFile:
 
 
 class _Plugin:
-    """An exec plugin of client-go's credential protocol, run by `kubernetes.aio`.
+    """An exec plugin of client-go's credential protocol.
 
     `certificate` is set after a run that printed a certificate and its key.
     """
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, cluster: Entry) -> None:
         self._entry = entry
+        self._cluster = cluster
         self._token = ""
         self._ends: datetime | None = None
         self.certificate: tuple[bytes, bytes] | None = None
@@ -250,36 +278,68 @@ class _Plugin:
         """
         if self._ends is not None and datetime.now(UTC) < self._ends - _EARLY:
             return self._token
-        status = await self._run()
-        token, certificate = status.get("token"), status.get("clientCertificateData")
-        if certificate and status.get("clientKeyData"):
-            self.certificate = str(certificate).encode(), str(status["clientKeyData"]).encode()
-        if not token and self.certificate is None:
-            raise ConfigError(f"the plugin {self._command!r} gave no credentials")
-        end = status.get("expirationTimestamp")
-        self._ends = datetime.fromisoformat(end).astimezone(UTC) if end else None
+        try:
+            status = await self._run()
+            token, certificate = status.get("token"), status.get("clientCertificateData")
+            if certificate and status.get("clientKeyData"):
+                self.certificate = str(certificate).encode(), str(status["clientKeyData"]).encode()
+            end = status.get("expirationTimestamp")
+            self._ends = datetime.fromisoformat(end).astimezone(UTC) if end else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            command, hint = self._entry.get("command"), self._entry.get("installHint")
+            more = f"; {str(hint).strip()}" if hint and isinstance(error, FileNotFoundError) else ""
+            raise ConfigError(
+                f"the plugin {command!r} gave no credentials: {error}{more}"
+            ) from error
         self._token = f"Bearer {token}" if token else ""
         return self._token
 
-    @property
-    def _command(self) -> object:
-        return self._entry.get("command")
-
-    async def _run(self) -> Mapping[str, Any]:
-        """Run the plugin and return the status of its ExecCredential; raises ConfigError."""
-        # Imported late: the package loads in 0.5 s of CPU, and most kubeconfigs have no plugin.
-        with asynchronous(f"the plugin {self._command!r}"):
-            from kubernetes.aio.config.config_exception import ConfigException
-            from kubernetes.aio.config.exec_provider import ExecProvider
-            from kubernetes.aio.config.kube_config import ConfigNode
-
+    async def _run(self) -> Entry:
+        """Run the plugin and return the status of its ExecCredential; a terminal is its own."""
+        entry = self._entry
+        asks = entry.get("interactiveMode") != "Never" and sys.stdin is not None
+        asks = asks and sys.stdin.isatty()
+        version, spec = entry["apiVersion"], {"interactive": asks, **self._told()}
+        told = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+        given = {str(each["name"]): str(each["value"]) for each in entry.get("env") or ()}
+        process = await asyncio.create_subprocess_exec(
+            *(str(entry["command"]), *(str(each) for each in entry.get("args") or ())),
+            env={**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(told)},
+            stdin=None if asks else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None if asks else asyncio.subprocess.PIPE,
+        )
         try:
-            provider = ExecProvider(ConfigNode("exec", self._entry))  # type: ignore[no-untyped-call]  # theirs has no types
-            return dict(await provider.run())  # type: ignore[no-untyped-call]  # as above
-        except (ConfigException, OSError, TypeError, AttributeError, RecursionError) as error:
-            raise ConfigError(
-                f"the plugin {self._command!r} gave no credentials: {error}"
-            ) from error
+            printed, words = await process.communicate()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        if process.returncode:
+            said = (words or b"").decode(errors="replace").strip()
+            raise ValueError(f"exit code {process.returncode}{said and f': {said}'}")
+        credential: Any = decoded(printed)
+        if credential["apiVersion"] != version:
+            raise ValueError(f"it speaks {credential['apiVersion']}, not {version}")
+        status = dict(credential["status"])
+        certified = status.get("clientCertificateData") and status.get("clientKeyData")
+        if not (status.get("token") or certified):
+            raise ValueError("it printed neither a token nor a certificate")
+        return status
+
+    def _told(self) -> Entry:
+        """Return what the kubeconfig lets the plugin know of the cluster."""
+        if not self._entry.get("provideClusterInfo"):
+            return {}
+        cluster = self._cluster
+        keys = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+        told = {key: cluster[key] for key in keys if key in cluster}
+        authority = content(cluster, "certificate-authority")
+        if authority is not None:
+            told["certificate-authority-data"] = base64.b64encode(authority).decode("ascii")
+        for each in cluster.get("extensions") or ():
+            if each["name"] == _CLUSTER_INFO:
+                told["config"] = each.get("extension")
+        return {"cluster": told}
 
 
 class _Provider:

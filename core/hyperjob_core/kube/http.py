@@ -26,6 +26,7 @@ from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from hyperjob_core.kube import errors, ratelimit
@@ -166,7 +167,9 @@ class HttpTransport:
             return f"Bearer {token}"
 
         other = copy.copy(self)
-        other._connection = replace(self._connection, authorize=authorize)  # noqa: SLF001 - its own
+        other._connection = replace(  # noqa: SLF001 - its own class
+            self._connection, authorize=authorize, headers=()
+        )
         other._owns_session = False  # noqa: SLF001 - its own class
         return other
 
@@ -214,7 +217,7 @@ class HttpTransport:
     ) -> Response:
         """Send a request, with retries, within `time_limit` seconds; KubeError unless 2xx."""
         line = f"{method} {path}"
-        headers = {"Accept": accept}
+        headers = CIMultiDict((("Accept", accept), *self._connection.headers))
         if body is not None:
             headers["Content-Type"] = content_type
         try:
@@ -242,7 +245,7 @@ class HttpTransport:
         path: str,
         params: Params | None,
         body: bytes | None,
-        headers: dict[str, str],
+        headers: CIMultiDict[str],
     ) -> Response:
         """Send the request once; raises KubeError unless 2xx."""
         line = f"{method} {path}"
@@ -278,7 +281,7 @@ class HttpTransport:
         after the response header.
         """
         line = f"{'WATCH' if 'watch' in params else 'GET'} {path}"
-        headers = {"Accept": "application/json, */*"}
+        headers = CIMultiDict((("Accept", "application/json, */*"), *self._connection.headers))
         await self._authorize(headers, line)
         timeout = aiohttp.ClientTimeout(
             total=time_limit,
@@ -317,7 +320,7 @@ class HttpTransport:
         query = f"?{urlencode(params)}" if params else ""
         return URL(f"{self._base}{path}{query}", encoded=True)
 
-    async def _authorize(self, headers: dict[str, str], line: str) -> None:
+    async def _authorize(self, headers: CIMultiDict[str], line: str) -> None:
         """Add the Authorization header, if the connection has one; raises Unavailable."""
         if self._connection.authorize is anonymous:
             return

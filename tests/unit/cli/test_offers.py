@@ -148,7 +148,8 @@ WAITS = {
     "no deletion": (["llm", "--for", "delete", "--timeout", "10ms"], 3, ""),
     "a phase that can never be": (["done", "--for", "phase=Running"], 4, ""),
     "no HyperJob": (["none", "--for", "phase=Running"], 1, ""),
-    "no goal": (["llm"], 2, ""),
+    "the end": (["done"], 0, "done condition met\n"),
+    "the end, not yet": (["llm", "--timeout", "10ms"], 3, ""),
     "a wrong goal": (["llm", "--for", "phase=Nice"], 2, ""),
 }
 

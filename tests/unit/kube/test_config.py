@@ -225,20 +225,78 @@ async def test_a_plugin_that_gives_nothing_is_named(server):
         await config.load(path)
 
 
-@pytest.mark.parametrize(
-    ("user", "named"),
-    [
-        ({"exec": {"apiVersion": "v1", "command": "/bin/login"}}, "the plugin '/bin/login'"),
-        ({"auth-provider": {"name": "oidc"}}, "the auth-provider 'oidc'"),
-    ],
-)
-async def test_what_an_older_package_kubernetes_lacks_is_named(server, monkeypatch, user, named):
+async def test_what_an_older_package_kubernetes_lacks_is_named(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "kubernetes.aio", None)
     for module in [each for each in sys.modules if each.startswith("kubernetes.aio.")]:
         monkeypatch.delitem(sys.modules, module)
-    path = server.write_kubeconfig(user, name="old")
-    with pytest.raises(ConfigError, match=rf"{named} needs .*kubernetes.aio.*kubernetes>=37"):
+    path = server.write_kubeconfig({"auth-provider": {"name": "oidc"}}, name="old")
+    needs = "the auth-provider 'oidc' needs .*kubernetes.aio.*kubernetes>=37"
+    with pytest.raises(ConfigError, match=needs):
         await config.load(path)
+
+
+async def test_a_plugin_beside_the_kubeconfig_is_told_of_the_cluster(server, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (server.folder / "bin").mkdir()
+    plugin = server.folder / "bin" / "log in"
+    plugin.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        "told = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        "text = ' '.join([told['spec']['cluster'][key] for key in ('server', 'config')]"
+        " + sys.argv[1:] + [os.environ['WHO'], str(told['spec']['interactive'])])\n"
+        "print(json.dumps({**told, 'status': {'token': text}}))\n"
+    )
+    plugin.chmod(0o700)
+    entry = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "bin/log in",
+        "args": ["--as"],
+        "env": [{"name": "WHO", "value": "me"}],
+        "provideClusterInfo": True,
+    }
+    path = server.write_kubeconfig({"exec": entry}, name="exec")
+    content = yaml.safe_load(path.read_text())
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": "audience"}
+    content["clusters"][0]["cluster"]["extensions"] = [extension]
+    path.write_text(yaml.safe_dump(content))
+    seen = await call(server, await config.load(path))
+    assert seen.headers["authorization"] == f"Bearer {server.url} audience --as me False"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["echo", "{}"], "gave no credentials: 'apiVersion'"),
+        (["echo", '{"apiVersion": "v2"}'], "it speaks v2, not v1"),
+        (["echo", '{"apiVersion": "v1", "status": {}}'], "neither a token nor a certificate"),
+        (["sh", "-c", "echo no session >&2; exit 3"], "exit code 3: no session"),
+        (["not-there"], "No such file.*; get it from the platform"),
+    ],
+)
+async def test_a_plugin_without_credentials_is_named_with_its_words(server, command, reason):
+    entry = {"apiVersion": "v1", "command": command[0], "args": command[1:]}
+    entry["installHint"] = "get it from the platform"
+    path = server.write_kubeconfig({"exec": entry}, name="exec")
+    with pytest.raises(ConfigError, match=reason):
+        await config.load(path)
+
+
+async def test_a_user_who_acts_as_another_one_says_so_in_each_request(server):
+    other = {"as": "bob", "as-groups": ["a", "b"], "as-user-extra": {"acme.io/team": ["x"]}}
+    connection = await config.load(server.write_kubeconfig({"token": "t", **other}, name="as"))
+    server.on(VERSION, server.reply({}))
+    async with HttpTransport(connection, user_agent="test") as transport:
+        await transport.request("GET", VERSION)
+        await transport.with_bearer("their own").request("GET", VERSION)
+    first, second = server.seen[-2:]
+    assert [each for each in connection.headers if each[0] == "Impersonate-Group"] == [
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+    ]
+    sent = {name.lower(): value for name, value in first.headers.items()}
+    assert sent["impersonate-user"] == "bob"
+    assert sent["impersonate-extra-acme.io%2fteam"] == "x"
+    assert not [name for name in second.headers if name.lower().startswith("impersonate")]
 
 
 async def test_a_credential_that_vanishes_is_unavailable_not_a_crash(server):
@@ -414,6 +472,12 @@ async def test_a_wrong_kubeconfig_is_named_with_the_reason(case, server):
     with pytest.raises(ConfigError, match=reason) as raised:
         await config.load(path)
     assert str(path) in str(raised.value)
+
+
+async def test_several_kubeconfigs_are_checked_by_kubectls_variable(server):
+    server.kubeconfig.write_text("[]")
+    with pytest.raises(ConfigError, match=r"`KUBECONFIG=\S+:/none kubectl version`$"):
+        await config.load(f"{server.kubeconfig}:/none")
 
 
 async def test_a_missing_kubeconfig_says_how_to_give_one(tmp_path):
