@@ -58,7 +58,7 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Case:
-    """One case, with the file that it is in; `rules` has the rows that it is about and pass it."""
+    """One case, with the file that it is in; `rules` has the rows that too few messages name."""
 
     name: str
     rules: tuple[str, ...] = ()
