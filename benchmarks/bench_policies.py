@@ -4,9 +4,10 @@ The workload is LLM-like jobs on four clusters with 576 GPUs. The second table h
 `status.expectedStart` with exact estimates, and with estimates that are wrong by a factor of up to
 three. The output is Markdown.
 
-    python benchmarks/bench_policies.py --loads 0.70,0.80,0.90,0.95,0.98
+    python benchmarks/bench_policies.py --loads 0.70,0.80,0.90,0.95,0.98 --seeds 21,22,23,24,25
 
-`--patience 6h,12h,24h` prints the first table alone, for these patiences of the queue.
+The first table has means over the seeds, with the longest wait of each. `--patience 6h,12h,24h`
+prints it alone, for these patiences of the queue, and so does `--policies hyperjob,best-effort`.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from hyperjob_sandbox.simulate.sites import queue, shares_of, usual_sites
 from hyperjob_sandbox.simulate.workload import Scenario
 
 POLICIES = ("hyperjob", "best-effort", "fifo", "one-cluster")
-LARGE = ("65-256", "257+")
+LARGE, STOPS, LOST = "mean of 65 and more", "stops for each job", "lost"
 SIZE, LARGEST = 576, 576
 
 
@@ -64,21 +65,29 @@ def row(cells: Iterable[str]) -> None:
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def waits(loads: Iterable[float], number: int, seed: int, patiences: Sequence[str]) -> None:
-    """Print use and waits for each load, and each policy or patience."""
-    cases = [(f"hyperjob, {each}", "hyperjob", each) for each in patiences]
-    cases += [(each, each, "") for each in POLICIES if not patiences or each == "best-effort"]
-    row(("load", "policy", "in use", "mean wait", "p50", "p95", "longest", "mean of 65 and more"))
-    row(["---"] * 8)
+def waits(loads: Iterable[float], number: int, seeds: Sequence[int], cases: Sequence[str]) -> None:
+    """Print use and waits for each load, and each case: a policy, or a patience of the queue."""
+    row(("load", "policy", "in use", "mean wait", "p50", "p95", "longest", LARGE, STOPS, LOST))
+    row(["---"] * 10)
     for load in loads:
-        for name, policy, patience in cases:
-            found = report(number, load, seed, policy=policy, patience=patience)
-            wait = found.wait
-            large = [each for label, each in found.sizes.items() if label in LARGE]
-            mean = sum(each.mean * each.count for each in large) / sum(e.count for e in large)
-            spread = (wait.mean, wait.p50, wait.p95, wait.max, mean)
-            never = f" ({found.never_started} never start)" if found.never_started else ""
-            row((f"{load:.2f}", name + never, percent(found.use), *map(hours, spread)))
+        for case in cases:
+            policy, patience = (case, "") if case in POLICIES else ("hyperjob", case)
+            found = [report(number, load, seed, policy=policy, patience=patience) for seed in seeds]
+            spreads = [[e.wait.mean, e.wait.p50, e.wait.p95, e.wait.max, large(e)] for e in found]
+            means = [sum(each) / len(found) for each in zip(*spreads, strict=True)]
+            stops = sum(sum(e.stops.values()) for e in found) / number / len(found)
+            lost = sum(e.use - e.goodput for e in found) / len(found)
+            never = sum(e.never_started for e in found)
+            name = f"{case} ({never} never start)" if never else case
+            use = percent(sum(e.use for e in found) / len(found))
+            row((f"{load:.2f}", name, use, *map(hours, means), f"{stops:.2f}", percent(lost)))
+            print(f"<!-- longest: {', '.join(hours(e.wait.max) for e in found)} -->", flush=True)
+
+
+def large(found: SimulationReport) -> float:
+    """Return the mean wait of jobs of 65 accelerators and more."""
+    each = [spread for label, spread in found.sizes.items() if label in ("65-256", "257+")]
+    return sum(e.mean * e.count for e in each) / sum(e.count for e in each)
 
 
 def forecasts(loads: Iterable[float], number: int, seed: int) -> None:
@@ -97,15 +106,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=250)
     parser.add_argument("--loads", default="0.70,0.80,0.90,0.95,0.98")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--patience", type=lambda text: text.split(","), default=())
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--policies", default="")
+    parser.add_argument("--patience", default="")
     chosen = parser.parse_args()
     loads = [float(each) for each in chosen.loads.split(",")]
-    waits(loads, chosen.jobs, chosen.seed, chosen.patience)
-    if chosen.patience:
-        return
-    print()
-    forecasts(loads, chosen.jobs, chosen.seed)
+    seeds = [int(each) for each in chosen.seeds.split(",")]
+    cases = [each for each in f"{chosen.policies},{chosen.patience}".split(",") if each]
+    waits(loads, chosen.jobs, seeds, cases or POLICIES)
+    if not cases:
+        print()
+        forecasts(loads, chosen.jobs, seeds[0])
 
 
 if __name__ == "__main__":

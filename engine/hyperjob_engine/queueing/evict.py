@@ -3,13 +3,12 @@
 Reclaim: HyperJobs of Queues with `reclaimable: true` return borrowed resources to a queue that is
 within its share. Preemption: a HyperJob whose PriorityClass allows it stops HyperJobs of lower
 priority in its own queue. A head that has waited long stops HyperJobs of its own queue that are not
-more urgent and lose little: each once, and only where all of them together lose little beside what
-the head has waited. Sub-jobs that a HyperJob can spare (`minReplicas`) go before whole HyperJobs,
-and before these all that are beyond `replicas`: for any that waits, whatever its queue, priority
-and place in line; a head waits for too much now and then. Of these go first those on the nodes on
-which the others hold most: whole nodes are left that can make way for pods as large. All others
-stop as a whole, for heads alone, and only if the head can then start. The choice is tried on copies
-of the usage and of the room.
+more urgent and lose little beside what it has waited, each once. Sub-jobs that a HyperJob can spare
+(`minReplicas`) go before whole HyperJobs, and before these all that are beyond `replicas`: for any
+that waits, whatever its queue, priority and place in line; a head waits for too much now and then.
+Of these go first those on the nodes on which the others hold most: whole nodes are left that can
+make way for pods as large. All others stop as a whole, for heads alone, and only if the head can
+then start. The choice is tried on copies of the usage and of the room.
 
 The summary of a Cluster may count pods too many: of sub-jobs that have just ended, and those that
 have just started a second time. While that makes a difference to the choice no HyperJob is stopped,
@@ -42,9 +41,9 @@ _MOST_LAGS: Final = 64  # the longest wait for the next eviction
 _MOST_LOSS: Final = timedelta(hours=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LITTLE: Final = timedelta(minutes=30)
-"""The most work that a HyperJob may lose for a head that has waited long."""
+"""Of those with at most so much unsaved work the widest is the first to stop."""
 _PART_OF_WAIT: Final = 24
-"""All of them lose at most this part of the accelerator time for which the head has waited."""
+"""A HyperJob loses at most this part of the wait of a head that stops it for its age."""
 Victims: TypeAlias = Mapping[str, Choice]
 """The HyperJobs that make way, each with the size that it takes; empty: it stops as a whole."""
 
@@ -317,10 +316,10 @@ def _that_lose_little(
 ) -> Victims | None:
     """Return the fewest HyperJobs of its queue that make way for a head that has waited long.
 
-    None: they do not give enough room, or lose too much. The widest come first: fewer are stopped.
-    A HyperJob runs on if it has made way before, or has waited as long for its own start.
+    None: they do not give enough room. The widest come first: fewer are stopped. A HyperJob runs on
+    if it has made way before, or has waited as long for its own start.
     """
-    created = timestamp(head.unit.created) or now
+    most = (now - (timestamp(head.unit.created) or now)) / _PART_OF_WAIT
     patience = usage.tree.queues[waiting.queue].patience or timedelta()
 
     def may_stop(entry: Entry) -> bool:
@@ -328,7 +327,7 @@ def _that_lose_little(
         if since is None or entry.granted or unit.again or unit.priority > head.unit.priority:
             return False
         waited = since - (timestamp(unit.created) or since)
-        return waited < patience and unsaved(entry, now=now) <= _LITTLE
+        return waited < patience and unsaved(entry, now=now) <= most
 
     able = [entry for entry in own if entry is not head and may_stop(entry)]
     floor = waiting.shape.needs.floor
@@ -342,13 +341,16 @@ def _that_lose_little(
         trial.stop(each)
     if not trial.is_enough():
         return None
-    found = _fewest(taken, trial)
-    stopped = {each.entry.unit.key: each.entry for each in found}
-    lost = sum(loss_of(each, now=now) for each in stopped.values())
-    asked = floor.get(measure, NANO)
-    waits = (now - created) // _MICROSECOND * asked // 10**6
-    found.sort(key=lambda each: each.entry.unit.key)
-    return _sizes(found) if lost * _PART_OF_WAIT <= waits else None
+    return _sizes(sorted(_fewest(taken, trial), key=lambda each: each.entry.unit.key))
+
+
+def own_are_enough(waiting: Pending, holders: Holders) -> bool:
+    """Return whether a head has room once those of its own queue have ended or stopped for it."""
+    trial = _Trial(waiting, holders.usage.copy(), holders.room.copy())
+    for entry in holders.by_queues.get(frozenset((waiting.queue,)), ()):
+        if -entry.unit.priority >= waiting.order.urgency:
+            trial.stop(_Candidate(entry, dict.fromkeys(entry.holding)))
+    return trial.is_enough()
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:

@@ -41,6 +41,7 @@ from hyperjob_engine.queueing.evict import (
     holders_of,
     is_behind,
     may_evict,
+    own_are_enough,
     victims_for,
     would_start,
 )
@@ -404,8 +405,7 @@ class _Round:
         if not is_behind(state, waiting.order.key):
             if state.last.kept_for or not may_evict(state, now=self.now):
                 return
-            self.holders = self.holders or holders_of(state)
-            if not would_start(waiting, self.holders):
+            if not would_start(waiting, self._held()):
                 return
         gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
         self._evict(waiting, gang, Rank.BEHIND)
@@ -425,12 +425,17 @@ class _Round:
         if not turn.head and not rests:
             floor, queue, entry = waiting.shape.needs.floor, waiting.queue, state.entries[key]
             earned = not entry.had_turn and state.usage.has_earned(queue, floor, keeping=True)
-            if earned or self._has_waited_long(waiting, longest=True):
+            late = not earned and self._has_waited_long(waiting, longest=True)
+            if earned or (late and not own_are_enough(waiting, self._held())):
                 entry.had_turn |= earned
                 measure = measure_of(floor) if state.usage.exceeds_share(queue, floor) else ""
                 turn = state.turn = Turn(key, earned, queue if measure else "", measure, self.now)
         if turn.head == key and not state.last.kept_for:
             self._keep(waiting, most=waiting.shape.needs.floor)
+
+    def _held(self) -> Holders:
+        self.holders = self.holders or holders_of(self.state)
+        return self.holders
 
     def _has_waited_long(self, waiting: Pending, *, longest: bool = False) -> bool:
         """Return whether a head has waited for the patience of its queue, times a factor."""
@@ -467,8 +472,7 @@ class _Round:
         state, key = self.state, waiting.order.key
         kept_for, makes_way = state.last.kept_for, state.eviction.head == key
         if may_evict(state, now=self.now) and kept_for in ("", key, state.turn.head):
-            self.holders = self.holders or holders_of(state)
-            find = partial(victims_for, state, waiting, gang, self.holders, now=self.now)
+            find = partial(victims_for, state, waiting, gang, self._held(), now=self.now)
             victims = find(rank=rank)
             if victims is None and rank is Rank.HEAD and self._has_waited_long(waiting):
                 victims, rank = find(rank=Rank.LATE), Rank.LATE

@@ -31,10 +31,14 @@ def patient(*queues: Queue, patience: timedelta | None = PATIENCE, **gpus: int) 
     return made
 
 
+BOTH = queue("default"), queue("other")
+"""No HyperJob of one stops for a head of the other."""
+
+
 def after_long(head: QueuedHyperJob) -> QueueWorld:
-    """Let a head and a small HyperJob wait beside one that has run for long, 24 of 32 GPUs free."""
-    made = patient(a=32)
-    made.submit(unit("runs", 8))
+    """Let a head and a small HyperJob wait beside one of another queue, 24 of 32 GPUs free."""
+    made = patient(*BOTH, a=32)
+    made.submit(unit("runs", 8, queue="other"))
     made.decide()
     made.now += LONG
     made.submit(head, unit("small", 8, age=2))
@@ -45,7 +49,7 @@ def after_long(head: QueuedHyperJob) -> QueueWorld:
 def busy(made: QueueWorld, *, small: int, every: timedelta) -> None:
     """Let small HyperJobs of an hour come at this pace, until nothing is free any more."""
     for number in range(small):
-        made.submit(unit(f"old-{number}", 8, age=number))
+        made.submit(unit(f"old-{number}", 8, queue="other", age=number))
         made.lengths[f"old-{number}"] = round(3600 + number * every.total_seconds())
     made.decide()
 
@@ -56,13 +60,14 @@ def play(made: QueueWorld, hours: int) -> None:
     while made.now < until:
         for _ in made.advance():
             number = len(made.started)
-            made.submit(unit(f"small-{number}-{len(made.units)}", 8, age=1000 + number))
+            name = f"small-{number}-{len(made.units)}"
+            made.submit(unit(name, 8, queue="other", age=1000 + number))
         made.decide()
 
 
 def test_a_large_one_starts_although_small_ones_come_all_the_time() -> None:
     """Of 4 small ones one ends each quarter of an hour: never are 32 GPUs free at once."""
-    made = patient(a=32)
+    made = patient(*BOTH, a=32)
     busy(made, small=4, every=HOUR / 4)
     made.submit(replace(unit("large", 32), created=rfc3339(made.now)))
     came = made.now
@@ -76,7 +81,7 @@ def test_a_large_one_starts_although_small_ones_come_all_the_time() -> None:
 
 def test_after_a_turn_all_that_fit_start_for_nine_times_as_long() -> None:
     """Both heads have waited long, and the second one needs all GPUs."""
-    made = patient(a=32)
+    made = patient(*BOTH, a=32)
     busy(made, small=4, every=HOUR / 4)
     made.submit(unit("first", 16, age=100), unit("second", 32, age=101))
     made.lengths |= {"first": 30 * 3600, "second": 3600}
@@ -95,9 +100,9 @@ def test_after_a_turn_all_that_fit_start_for_nine_times_as_long() -> None:
 
 def test_no_more_is_kept_than_the_gang_needs() -> None:
     """In either cluster 12 of 16 GPUs are free, and the head needs 16 in one of them."""
-    made = patient(a=16, b=16)
+    made = patient(*BOTH, a=16, b=16)
     made.foreign |= {"a": 4, "b": 4}
-    made.submit(unit("on-a", 2, only_on=("a",)), unit("on-b", 2, only_on=("b",)))
+    made.submit(*(unit(f"on-{each}", 2, queue="other", only_on=(each,)) for each in "ab"))
     made.foreign.clear()
     made.decide()
     made.now += LONG
@@ -150,8 +155,8 @@ def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
 
 
 def test_a_guarantee_precedes_a_turn() -> None:
-    made = patient(queue("x"), queue("y", guarantee=8), a=32)
-    made.submit(unit("runs", 8, queue="x"))
+    made = patient(queue("x"), queue("y", guarantee=8), queue("z"), a=32)
+    made.submit(unit("runs", 8, queue="z"))
     made.decide()
     made.now += LONG
     made.submit(unit("head", 24, queue="x", age=1))
@@ -162,8 +167,8 @@ def test_a_guarantee_precedes_a_turn() -> None:
 
 
 def saving(name: str, gpus: int, *, age: int = 0) -> QueuedHyperJob:
-    """Make a HyperJob that saves a checkpoint every five minutes."""
-    return replace(unit(name, gpus, age=age), saves=HOUR / 12)
+    """Make a HyperJob that saves a checkpoint every minute."""
+    return replace(unit(name, gpus, age=age), saves=HOUR / 60)
 
 
 def run_since(made: QueueWorld, *names: str, **fields: object) -> None:
@@ -265,7 +270,7 @@ def test_one_that_has_just_begun_stops_although_it_saves_nothing() -> None:
 
 
 def test_none_stops_while_all_lose_more_than_the_wait_is_worth() -> None:
-    """They lose 12 minutes each: a 24th of the wait is as much after 4.8 hours."""
+    """Each loses 12 minutes: a 24th of the wait is as much after 4.8 hours."""
     running = [replace(saving(f"s{n}", 8), saves=HOUR / 5) for n in range(4)]
     made = late(*running, head=unit("head", 32))
     made.decide()
@@ -338,7 +343,7 @@ def test_the_head_of_another_queue_leaves_a_turn_what_is_kept_for_it() -> None:
 def test_a_new_leader_goes_on_with_the_turn() -> None:
     """The age of the HyperJob is in its object: no state of the last leader is needed."""
     made = after_long(unit("head", 32, age=1))
-    again = patient(a=32)
+    again = patient(*BOTH, a=32)
     again.now = made.now
     again.submit(*made.units.values())
     again.decide()
@@ -399,25 +404,22 @@ def test_what_stops_loses_little_and_is_enough_and_none_stops_in_vain(
         made.submit(unit(f"r{number}", gpus, priority=priority, age=number))
     made.decide()
     made.now = begun + timedelta(hours=100)
-    loss: dict[str, float] = {}
-    for number, (gpus, saves, minutes, again, _) in enumerate(running):
+    for number, (_, saves, minutes, again, _) in enumerate(running):
         key, at = f"r{number}", rfc3339(made.now - timedelta(minutes=minutes))
         if key in made.running():
             every = None if saves is None else timedelta(minutes=saves)
             known = made.units[f"ns/{key}"]
             made.submit(replace(known, created=at, since=at, saves=every, again=again))
-            loss[key] = gpus * min(minutes, minutes if saves is None else saves) / 60
     for key in made.units.keys() - {f"ns/{each}" for each in made.running()}:
         made.end(key)
     head = unit("head", needs, max_domains=1)
     made.submit(replace(head, created=rfc3339(made.now - timedelta(hours=waited))))
     made.decide()
     for name in made.reclaimed:
-        gpus, saves, minutes, again, priority = running[int(name[1:])]
+        _, saves, minutes, again, priority = running[int(name[1:])]
         assert not again
         assert not priority
-        assert min(minutes, minutes if saves is None else saves) <= 30
-    assert sum(loss[name] for name in made.reclaimed) <= needs * waited / 24
+        assert min(minutes, minutes if saves is None else saves) <= 60 * waited / 24
     assert waited >= PATIENCE / HOUR or not made.reclaimed
     made.decide()
     assert not made.reclaimed or "head" in made.running()
