@@ -16,78 +16,59 @@ from hyperjob.cli.kubectl.terminal import ended_in_one_way, escaped, written
 from hyperjob_core.garbage import collect_rarely
 from hyperjob_core.text import nearest
 
-GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+GROUPS: Mapping[str, Mapping[str, str]] = {
     "Look at HyperJobs": {
-        "get": ("hyperjob.cli.get", "List HyperJobs, or watch them change."),
-        "tree": ("hyperjob.cli.tree", "Show sub-jobs, their clusters and pods."),
-        "why": ("hyperjob.cli.why", "Explain why a HyperJob is not running, and what to do."),
-        "logs": ("hyperjob.cli.logs", "Print logs of a HyperJob's pods, from all clusters."),
-        "exec": ("hyperjob.cli.pod", "Run a command in a pod of a HyperJob."),
-        "port-forward": ("hyperjob.cli.pod", "Forward local ports to a pod of a HyperJob."),
-        "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
-        "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or deletion."),
+        "get": "List HyperJobs, or watch them change.",
+        "tree": "Show sub-jobs, their clusters and pods.",
+        "why": "Explain why a HyperJob is not running, and what to do.",
+        "logs": "Print logs of a HyperJob's pods, from all clusters.",
+        "exec": "Run a command in a pod of a HyperJob.",
+        "port-forward": "Forward local ports to a pod of a HyperJob.",
+        "top": "Show accelerators by cluster and by queue.",
+        "wait": "Wait for a phase, a condition or deletion.",
     },
     "Use a browser": {
-        "ui": ("hyperjob.cli.ui", "Show clusters, queues and HyperJobs in the browser."),
+        "ui": "Show clusters, queues and HyperJobs in the browser.",
     },
     "Change running HyperJobs": {
-        "suspend": (
-            "hyperjob.cli.change",
-            "Remove a HyperJob's sub-jobs from the clusters.",
-        ),
-        "resume": ("hyperjob.cli.change", "Resume a suspended HyperJob."),
-        "restart": ("hyperjob.cli.change", "Restart a HyperJob, or some of its sub-jobs."),
-        "migrate": ("hyperjob.cli.change", "Move sub-jobs to other clusters."),
+        "suspend": "Remove a HyperJob's sub-jobs from the clusters.",
+        "resume": "Resume a suspended HyperJob.",
+        "restart": "Restart a HyperJob, or some of its sub-jobs.",
+        "migrate": "Move sub-jobs to other clusters.",
     },
     "Write and test HyperJobs": {
-        "run": ("hyperjob.cli.run", "Submit a Python script or a module as a HyperJob."),
-        "plan": ("hyperjob.cli.plan", "Show on which clusters HyperJobs would run, and why."),
-        "simulate": (
-            "hyperjob_sandbox_cli.simulate",
-            "Simulate a workload on clusters, queues and policies.",
-        ),
-        "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),
-        "convert": ("hyperjob.cli.convert", "Print the HyperJobs of vcjobs and other jobs."),
-        "demo": ("hyperjob_sandbox_cli.demo", "Watch HyperJobs run across simulated clusters."),
-        "sandbox": (
-            "hyperjob_sandbox_cli.sandbox",
-            "Run HyperJob on an embedded Karmada, on this machine.",
-        ),
+        "run": "Submit a Python script or a module as a HyperJob.",
+        "plan": "Show on which clusters HyperJobs would run, and why.",
+        "simulate": "Simulate a workload on clusters, queues and policies.",
+        "lint": "Validate HyperJob files without an API server.",
+        "convert": "Print the HyperJobs of vcjobs and other jobs.",
+        "demo": "Watch HyperJobs run across simulated clusters.",
+        "sandbox": "Run HyperJob on an embedded Karmada, on this machine.",
     },
     "Run the platform": {
-        "install": ("hyperjob.cli.install", "Create HyperJob's objects in the Karmada API server."),
-        "preflight": (
-            "hyperjob.cli.preflight",
-            "Check the requirements of HyperJobs in Karmada.",
-        ),
-        "after-restore": (
-            "hyperjob.cli.after_restore",
-            "Compare the members with a Karmada put back from a backup.",
-        ),
-        "usage": (
-            "hyperjob.cli.usage",
-            "Show accelerator hours by queue and use, from Prometheus.",
-        ),
-        "queue": ("hyperjob.cli.queue", "Close and open a Queue in all clusters."),
-        "credentials": (
-            "hyperjob.cli.credentials",
-            "Renew the tokens of the controller and the webhook.",
-        ),
-        "uninstall": (
-            "hyperjob.cli.install",
-            "Delete the objects that `hyperjob install` created.",
-        ),
+        "install": "Create HyperJob's objects in the Karmada API server.",
+        "preflight": "Check the requirements of HyperJobs in Karmada.",
+        "after-restore": "Compare the members with a Karmada put back from a backup.",
+        "usage": "Show accelerator hours by queue and use, from Prometheus.",
+        "queue": "Close and open a Queue in all clusters.",
+        "credentials": "Renew the tokens of the controller and the webhook.",
+        "uninstall": "Delete the objects that `hyperjob install` created.",
     },
     "Set up the shell": {
-        "completion": (
-            "hyperjob.cli.completion",
-            "Print the completion script for bash, zsh or fish.",
-        ),
+        "completion": "Print the completion script for bash, zsh or fish.",
     },
 }
+"""The commands and their one-line help."""
+_MODULES: Mapping[str, str] = {
+    **dict.fromkeys(("exec", "port-forward"), "hyperjob.cli.pod"),
+    **dict.fromkeys(("suspend", "resume", "restart", "migrate"), "hyperjob.cli.change"),
+    "uninstall": "hyperjob.cli.install",
+    **{name: f"hyperjob_sandbox_cli.{name}" for name in ("simulate", "demo", "sandbox")},
+}
+"""The modules of commands that do not have the name of their command."""
 _HELP = ["-h", "--help"]
 _PLUGIN = "kubectl-hyperjob"
-_COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+_COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 
 _ELSEWHERE: Mapping[str, str] = {
@@ -124,8 +105,9 @@ def _hint(word: str) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
-def _module(name: str) -> ModuleType:
+def _module_of(command: str) -> ModuleType:
     """Import the module of a command; some commands are in the distribution hyperjob-sandbox."""
+    name = _MODULES.get(command, f"hyperjob.cli.{command.replace('-', '_')}")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -173,10 +155,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = _module(_COMMANDS[cmd_name][0])
-        command = getattr(module, cmd_name.replace("-", "_"))
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")
+        command: click.Command = getattr(_module_of(cmd_name), cmd_name.replace("-", "_"))
         command.context_settings.setdefault("help_option_names", _HELP)
         return command
 
@@ -193,8 +172,7 @@ class _LazyGroup(click.Group):
             return click.Command.shell_complete(self, ctx, incomplete)
         return [
             CompletionItem(name, help=text)
-            for group in GROUPS.values()
-            for name, (_, text) in group.items()
+            for name, text in _COMMANDS.items()
             if name.startswith(incomplete)
         ]
 
@@ -202,9 +180,7 @@ class _LazyGroup(click.Group):
         width = max(map(len, _COMMANDS))
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(width), text) for name, (_, text) in commands.items()]
-                )
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": _HELP})

@@ -6,20 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
 
 from hyperjob.cli.install import common as view
-from hyperjob.cli.install.common import (
-    connect,
-    context_option,
-    end,
-    kubeconfig_option,
-    output_option,
-)
-from hyperjob.cli.kubectl.access import server_flags
+from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.client import restored
 from hyperjob.client.restored import Difference, Report
 from hyperjob_core.kube.errors import KubeError
@@ -38,10 +30,9 @@ class _CannotLookError(click.ClickException):
 
 
 @click.command()
-@kubeconfig_option
-@context_option
-@output_option
-def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None:
+@access(namespaced=False)
+@view.output_option
+def preflight(access: Access, output: str) -> None:
     """Check the requirements of HyperJobs, one line each, with the command that corrects it.
 
     The command only reads. Exit code 0: HyperJobs can run; 1: a requirement is not met; 2: the API
@@ -51,19 +42,18 @@ def preflight(kubeconfig: Path | None, context: str | None, output: str) -> None
     """
 
     async def run() -> PreflightReport:
-        async with connect(kubeconfig, context) as kube:
+        async with access.connect() as kube:
             found = await look_over(kube, now=datetime.now(UTC))
             if not found.reached:
                 return found
             agree = await agreement(partial(restored.report, kube))
             return replace(found, findings=(*found.findings, agree))
 
-    report = end(run(), failure=_CannotLookError)
-    flags = server_flags(kubeconfig, context)
+    report = view.end(run(), failure=_CannotLookError)
     if output == "json":
-        click.echo(view.report_json(report, flags=flags))
+        click.echo(view.report_json(report, flags=access.flags))
     else:
-        for line in view.findings(report, flags=flags):
+        for line in view.findings(report, flags=access.flags):
             click.echo(line)
     if not report.reached:
         sys.exit(_CANNOT_LOOK)

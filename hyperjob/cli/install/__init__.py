@@ -10,16 +10,13 @@ import click
 
 from hyperjob.cli.install import common
 from hyperjob.cli.install.common import (
-    connect,
-    context_option,
     dry_run_option,
     end,
-    kubeconfig_option,
     output_option,
     print_changes,
     release_option,
 )
-from hyperjob.cli.kubectl.access import server_flags
+from hyperjob.cli.kubectl.access import Access, access
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
@@ -43,8 +40,7 @@ from hyperjob_install.settings import (
 
 
 @click.command()
-@kubeconfig_option
-@context_option
+@access(namespaced=False)
 @click.option("--webhook-url", metavar="URL", help="URL at which the API server calls the webhook.")
 @click.option(
     "--webhook-service",
@@ -117,8 +113,7 @@ from hyperjob_install.settings import (
 @dry_run_option
 @output_option
 def install(
-    kubeconfig: Path | None,
-    context: str | None,
+    access: Access,
     webhook_url: str | None,
     webhook_service: str | None,
     ca_file: Path | None,
@@ -159,10 +154,8 @@ def install(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
-    flags = server_flags(kubeconfig, context)
-
     async def run() -> None:
-        async with connect(kubeconfig, context) as kube:
+        async with access.connect() as kube:
             await require_karmada(kube)
             before = await recorded(kube)
             settings = asked.over(before)
@@ -171,7 +164,7 @@ def install(
             await _own_release(kube, settings, allowed)
             found = await _planned(kube, await trusting(kube, settings), allowed)
             if found.problems:
-                _refuse(found, flags=flags, dry_run=dry_run, output=output)
+                _refuse(found, flags=access.flags, dry_run=dry_run, output=output)
             for line in differences(before, settings) if before else ():
                 click.echo(f"changes of this installation: {line}", err=output == "json")
             done = execute(
@@ -184,7 +177,7 @@ def install(
                 found.changes,
                 done=None if dry_run else done,
                 output=output,
-                last=common.aimed("Next: hyperjob preflight", flags),
+                last=common.aimed("Next: hyperjob preflight", access.flags),
             )
 
     end(run())
@@ -236,8 +229,7 @@ def _authorities(path: Path) -> bytes:
 
 
 @click.command()
-@kubeconfig_option
-@context_option
+@access(namespaced=False)
 @release_option
 @click.option(
     "--keep-crds/--delete-crds",
@@ -249,8 +241,7 @@ def _authorities(path: Path) -> bytes:
 @dry_run_option
 @output_option
 def uninstall(
-    kubeconfig: Path | None,
-    context: str | None,
+    access: Access,
     release: str | None,
     keep_crds: bool,
     force: bool,
@@ -266,7 +257,7 @@ def uninstall(
     """
 
     async def run() -> None:
-        async with connect(kubeconfig, context) as kube:
+        async with access.connect() as kube:
             items: Sequence[Item] = targets(delete_crds=not keep_crds)
             if release and (other := await other_release(kube, release)):
                 click.echo(

@@ -5,32 +5,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from pathlib import Path
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 import click
 
-from hyperjob import __version__
 from hyperjob.table import table
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_install.objects import FIELD_MANAGER, title
+from hyperjob_install.objects import title
 from hyperjob_install.plan import Action, Change, shorten
 from hyperjob_install.preflight import Finding, PreflightReport
 from hyperjob_install.problems import InstallError, Problem
 
-_USER_AGENT = f"{FIELD_MANAGER}/{__version__}"
-
 _T = TypeVar("_T")
 
-kubeconfig_option = click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="kubeconfig of the Karmada API server.  [default: $KUBECONFIG, the pod's own account,"
-    " ~/.kube/config]",
-)
-context_option = click.option("--context", metavar="NAME", help="Context of that kubeconfig.")
 output_option = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
@@ -42,11 +30,6 @@ release_option = click.option(
     metavar="NAMESPACE/NAME",
     help="Helm release that runs the command; objects of other releases stay unchanged.",
 )
-
-
-def connect(kubeconfig: Path | None, context: str | None) -> AbstractAsyncContextManager[Kube]:
-    """Open a client of the Karmada API server."""
-    return Kube.connect(kubeconfig=kubeconfig, context=context, user_agent=_USER_AGENT)
 
 
 def end(
@@ -68,7 +51,7 @@ async def print_changes(
     kept: bool = False,
 ) -> None:
     """Print the changes; `done` makes them first, and its error follows the changes it made."""
-    made = list(changes) if done is None else []
+    made, dry_run = list(changes) if done is None else [], done is None
     error: InstallError | KubeError | None = None
     if done is not None:
         async with aclosing(done):
@@ -77,10 +60,8 @@ async def print_changes(
                     made.append(change)
             except (InstallError, KubeError) as failure:
                 error = failure
-    dry_run = done is None
     if output == "json":
-        text = changes_json(made, (), dry_run=dry_run, error=str(error or ""))
-        click.echo(text)
+        click.echo(changes_json(made, (), dry_run=dry_run, error=str(error or "")))
     else:
         for line in rows(made, kept=kept):
             click.echo(line)
@@ -170,13 +151,10 @@ def aimed(text: str, flags: str) -> str:
     """Return the text whose commands for the Karmada API server have these flags."""
     if not flags or "--kubeconfig" in text:
         return text
-    return _COMMAND.sub(lambda found: f"{found[0]} {_flags_of(found[2], flags)}", text)
-
-
-def _flags_of(program: str, flags: str) -> str:
-    if program.startswith("hyperjob-certs"):
-        return flags.replace("--context", "--karmada-context")
-    return flags
+    certs_flags = flags.replace("--context", "--karmada-context")
+    return _COMMAND.sub(
+        lambda found: f"{found[0]} {certs_flags if 'certs' in found[2] else flags}", text
+    )
 
 
 def _finding(finding: Finding, width: int, flags: str) -> str:

@@ -52,20 +52,7 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-def namespace_option(flag: str = "-n") -> Callable[[_F], _F]:
-    """Return the option of a command's namespace."""
-    return click.option(
-        flag,
-        "--namespace",
-        type=NAMESPACE,
-        metavar="NAME",
-        help="Namespace.  [default: that of the kubeconfig's context]",
-    )
-
-
-def access(
-    *, everywhere: bool = False, flag: str = "-n", namespaced: bool = True
-) -> Callable[[_F], _F]:
+def access(*, everywhere: bool = False, namespaced: bool = True) -> Callable[[_F], _F]:
     """Return a decorator that adds kubectl's flags of access, as the argument `access`.
 
     A command about objects without a namespace takes none: `namespaced=False`.
@@ -83,7 +70,7 @@ def access(
             return function(**given)
 
         options = [
-            *([namespace_option(flag)] if namespaced else []),
+            *([_namespace] if namespaced else []),
             *([_everywhere] if everywhere else []),
             _kubeconfig,
             _context,
@@ -144,14 +131,14 @@ class Access:
 
         A command that names its context, such as that of the host cluster, is returned unchanged.
         """
-        flags = server_flags(self.kubeconfig, self.context)
+        flags = self.flags
         return " && ".join(_aimed(each, flags) for each in words.split(" && ")) if flags else words
 
-
-def server_flags(kubeconfig: Path | None, context: str | None) -> str:
-    """Return the flags of the API server that a command uses; empty for the default one."""
-    flags = (("--kubeconfig", kubeconfig), ("--context", context))
-    return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
+    @property
+    def flags(self) -> str:
+        """Return the flags of the API server; empty for the default one."""
+        flags = (("--kubeconfig", self.kubeconfig), ("--context", self.context))
+        return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
 def _aimed(words: str, flags: str) -> str:
@@ -377,9 +364,15 @@ async def _clusters(kube: Kube, access: Access, ctx: click.Context) -> Iterable[
     return sorted({(cluster, "") for summary in named for cluster in summary.clusters})
 
 
-NAMESPACE: Final = Offered(_all_of(NAMESPACES))
 JOB: Final = Offered(_jobs)
 CLUSTER: Final = Offered(_clusters)
+_namespace = click.option(
+    "-n",
+    "--namespace",
+    type=Offered(_all_of(NAMESPACES)),
+    metavar="NAME",
+    help="Namespace.  [default: that of the kubeconfig's context]",
+)
 jobs_option: Final = click.option(
     "--job",
     "jobs",

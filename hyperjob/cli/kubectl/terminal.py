@@ -11,9 +11,9 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import click
 
@@ -35,47 +35,23 @@ def _simple(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_HANDLER, _simple)
 
 
-class Escaped(io.TextIOBase):
-    """A stream that escapes control characters and writes to another stream."""
+class Escaped:
+    """A stream that escapes control characters on their way to another; all else is the other's."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - an attribute of any stream
+        return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
         """Write a text and return its length before escaping."""
         self.stream.write(printable(text))
         return len(text)
 
-    def flush(self) -> None:
-        """Flush the other stream."""
-        self.stream.flush()
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def isatty(self) -> bool:
-        """Return whether the other stream is a terminal."""
-        return self.stream.isatty()
-
-    def fileno(self) -> int:
-        """Return the descriptor of the other stream."""
-        return self.stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a slot there
-        """The encoding of the other stream."""
-        return self.stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]  # a slot there
-        """The error handler of the other stream for text that it cannot encode."""
-        return self.stream.errors
-
-    @property
-    def buffer(self) -> io.BufferedIOBase:
-        """The byte stream of the other stream, which click needs."""
-        return cast("io.BufferedIOBase", self.stream.buffer)
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        self.write("".join(lines))
 
 
 @contextmanager
