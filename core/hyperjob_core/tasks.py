@@ -1,8 +1,24 @@
-"""Cancellation of asyncio tasks."""
+"""Cancellation of asyncio tasks, and requests that run at the same time."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+async def at_once(
+    ask: Callable[[_T], Awaitable[_R]], items: Iterable[_T], *, most: int
+) -> list[_R]:
+    """Call a coroutine function for each item, `most` at a time; return its results in order."""
+    slots = asyncio.Semaphore(most)
+
+    async def one(item: _T) -> _R:
+        async with slots:
+            return await ask(item)
+
+    return list(await asyncio.gather(*map(one, items)))
 
 
 async def cancel(tasks: "Iterable[asyncio.Future[Any]]") -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
-from hyperjob.client.reading import items, listed
+from hyperjob.client.reading import answers, items, listed
 from hyperjob.client.summary import COUNTERS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
@@ -30,8 +30,6 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.reasons.pods import PodsRefused
 
 _JOB_LABEL: Final = "volcano.sh/job-name"
-_PARALLEL: Final = 16
-_MEMBERS_AT_ONCE: Final = 8
 _MEMBER_SECONDS: Final = 10.0
 _FACT: Final = "fact"
 _OPTIONAL: Final = (HYPERNODES, *DEVICES)
@@ -53,19 +51,8 @@ async def pods_of_all(
     kube: Kube, namespace: str, jobs: Sequence[JobStatus]
 ) -> tuple[dict[str, list[Object]], Mapping[str, KubeError]]:
     """Return the pods of every placed sub-job, and the error for each that cannot be read."""
-    limit = asyncio.Semaphore(_PARALLEL)
-    pods: dict[str, list[Object]] = {}
-    errors: dict[str, KubeError] = {}
-
-    async def one(job: JobStatus) -> None:
-        async with limit:
-            try:
-                pods[job.name] = await pods_of(kube, namespace, job)
-            except KubeError as error:
-                errors[job.name] = error
-
-    await asyncio.gather(*(one(job) for job in jobs if job.cluster))
-    return pods, errors
+    placed = {job.name: job for job in jobs if job.cluster}
+    return await answers(lambda name: pods_of(kube, namespace, placed[name]), placed)
 
 
 async def refusals_of_all(
@@ -99,19 +86,9 @@ async def views_of(
     kube: Kube, clusters: Iterable[str]
 ) -> tuple[dict[str, MemberView], dict[str, KubeError]]:
     """Return the nodes of each member with their pods, and the error for each unread member."""
-    limit = asyncio.Semaphore(_MEMBERS_AT_ONCE)
-    views: dict[str, MemberView] = {}
-    errors: dict[str, KubeError] = {}
-
-    async def one(name: str) -> None:
-        async with limit:
-            try:
-                views[name] = await _view(kube.member(name, time_limit=_MEMBER_SECONDS))
-            except KubeError as error:
-                errors[name] = error
-
-    await asyncio.gather(*(one(name) for name in clusters))
-    return views, errors
+    return await answers(
+        lambda name: _view(kube.member(name, time_limit=_MEMBER_SECONDS)), clusters, most=8
+    )
 
 
 async def _view(member: Kube) -> MemberView:

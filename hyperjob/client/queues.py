@@ -6,6 +6,7 @@ the status in the Karmada API server has no effect: Karmada aggregates it from t
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from hyperjob.client.reading import is_ready
@@ -14,6 +15,7 @@ from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import CLUSTERS, COMMANDS, QUEUES, key_of
+from hyperjob_core.tasks import at_once
 
 OPEN: Final = frozenset({"", "Open"})
 CLOSED: Final = frozenset({"Closed", "Closing"})
@@ -39,17 +41,12 @@ async def change(kube: Kube, name: str, *, opens: bool, seconds: float) -> list[
     """
     await kube.get(QUEUES, name)
     clusters = (await kube.list(CLUSTERS)).items
-    limit = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(cluster: Object) -> MemberQueue:
-        async with limit:
-            return await _change_in_member(kube, cluster, name, opens=opens, seconds=seconds)
-
-    return list(await asyncio.gather(*(one(each) for each in sorted(clusters, key=key_of))))
+    change_one = partial(_change_in_member, kube, name, opens=opens, seconds=seconds)
+    return await at_once(change_one, sorted(clusters, key=key_of), most=_AT_ONCE)
 
 
 async def _change_in_member(
-    kube: Kube, cluster: Object, name: str, *, opens: bool, seconds: float
+    kube: Kube, name: str, cluster: Object, *, opens: bool, seconds: float
 ) -> MemberQueue:
     """Have a member's Volcano set the state of a Queue; every failure is in the result."""
     where, wanted = key_of(cluster), OPEN if opens else CLOSED
@@ -65,14 +62,9 @@ async def _change_in_member(
             queue = await _until_state(member, name, wanted, seconds)
     except KubeError as error:
         return MemberQueue(cluster=where, error=str(error))
-    state = _state_of(queue) or "Open"
-    if _state_of(queue) in wanted:
-        return MemberQueue(cluster=where, state=state)
-    return MemberQueue(
-        cluster=where,
-        state=state,
-        error=f"Volcano's controller did not answer the Command within {seconds:g}s",
-    )
+    state = _state_of(queue)
+    late = f"Volcano's controller did not answer the Command within {seconds:g}s"
+    return MemberQueue(cluster=where, state=state or "Open", error="" if state in wanted else late)
 
 
 async def _until_state(member: Kube, name: str, wanted: frozenset[str], seconds: float) -> Object:

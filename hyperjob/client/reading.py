@@ -1,9 +1,8 @@
 """List HyperJobs by name or selector, and read other kinds and Events where the user may."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from hyperjob.client.errors import ClientError, NeverError, NotYetError
 from hyperjob_core.api.meta import Object
@@ -22,9 +21,10 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_core.tasks import at_once
 from hyperjob_core.text import did_you_mean
 
-_PARALLEL = 16
+_R = TypeVar("_R")
 _NAMED: Final = {each.plural: each for each in (CLUSTERS, HYPERJOBS, QUEUES)}
 
 Reading = list[Object] | KubeError
@@ -46,21 +46,33 @@ async def hyperjobs(
     if not names:
         listed = await kube.list(HYPERJOBS, namespace=namespace, label_selector=selector)
         return Found(listed.items, [])
-    limit = asyncio.Semaphore(_PARALLEL)
 
-    async def one(name: str) -> Object | KubeError:
-        async with limit:
-            try:
-                return await kube.get(HYPERJOBS, name, namespace=namespace)
-            except NotFound as error:
-                return await with_hint(kube, error, namespace)
-            except KubeError as error:
-                return error
+    async def one(name: str) -> Object:
+        try:
+            return await kube.get(HYPERJOBS, name, namespace=namespace)
+        except NotFound as error:
+            raise await with_hint(kube, error, namespace) from None
 
-    results = await asyncio.gather(*(one(name) for name in names))
-    return Found(
-        [item for item in results if not isinstance(item, KubeError)],
-        [item for item in results if isinstance(item, KubeError)],
+    found, errors = await answers(one, names)
+    return Found([*found.values()], [*errors.values()])
+
+
+async def answers(
+    ask: Callable[[str], Awaitable[_R]], names: Iterable[str], *, most: int = 16
+) -> tuple[dict[str, _R], dict[str, KubeError]]:
+    """Ask about each name, `most` at a time; return the answers, and the errors of the others."""
+
+    async def one(name: str) -> _R | KubeError:
+        try:
+            return await ask(name)
+        except KubeError as error:
+            return error
+
+    names = list(dict.fromkeys(names))
+    results = dict(zip(names, await at_once(one, names, most=most), strict=True))
+    return (
+        {name: each for name, each in results.items() if not isinstance(each, KubeError)},
+        {name: each for name, each in results.items() if isinstance(each, KubeError)},
     )
 
 

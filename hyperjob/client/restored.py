@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hyperjob.client.reading import answers
 from hyperjob.client.requests import patch
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
@@ -25,7 +26,7 @@ from hyperjob_core.api.names import (
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
+from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
@@ -177,7 +178,7 @@ def _difference(
         hyperjob=_hyperjob(job),
         expected=expected,
         found=found,
-        phase=_phase(there) if there is not None else "",
+        phase=_phase(there),
     )
 
 
@@ -185,8 +186,8 @@ def _hyperjob(job: Object) -> str:
     return string(at(job, "metadata", "labels", LABEL_HYPERJOB))
 
 
-def _phase(job: Object) -> str:
-    return string(at(job, "status", "state", "phase"))
+def _phase(obj: Object | None) -> str:
+    return string(at(obj, "status", "state", "phase"))
 
 
 def is_over(phase: str) -> bool:
@@ -201,7 +202,7 @@ def _is_at_rest(restored: Restored, namespace: str, name: str) -> bool:
 
 
 def _has_ended(owner: Object | None) -> bool:
-    return string(at(owner, "status", "state", "phase")) in (Phase.COMPLETED, Phase.FAILED)
+    return _phase(owner) in (Phase.COMPLETED, Phase.FAILED)
 
 
 def _pin(policy: Object | None) -> str:
@@ -223,20 +224,14 @@ async def report(kube: Kube) -> Report:
     Raises KubeError where the Karmada API server cannot be read.
     """
     restored = await _restored(kube)
-    members: dict[str, list[Object]] = {}
-    unread: dict[str, str] = {}
-    limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(cluster: str) -> None:
-        async with limit:
-            try:
-                member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
-                members[cluster] = (await member.list(VCJOBS, label_selector=LABEL_HYPERJOB)).items
-            except KubeError as error:
-                unread[cluster] = error.message
+    async def one(cluster: str) -> list[Object]:
+        member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
+        return (await member.list(VCJOBS, label_selector=LABEL_HYPERJOB)).items
 
-    names = [key_of(each) for each in (await kube.list(CLUSTERS)).items]
-    await asyncio.gather(*(one(name) for name in sorted(names)))
+    names = sorted(key_of(each) for each in (await kube.list(CLUSTERS)).items)
+    members, errors = await answers(one, names, most=_AT_ONCE)
+    unread = {cluster: error.message for cluster, error in errors.items()}
     return Report(differences(restored, members), unread)
 
 

@@ -4,7 +4,6 @@ The module applies every object as a server dry run: all conflicts and refusals 
 the first write.
 """
 
-import asyncio
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from hyperjob_core.kube.resources import (
     RESOURCE_INTERPRETERS,
     Resource,
 )
+from hyperjob_core.tasks import at_once
 from hyperjob_install import problems
 from hyperjob_install.definitions import lost_fields
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash, clashes
@@ -153,21 +153,17 @@ async def plan(
     clashes_ = await planner.clashes(items)
     replaced = {each.name for each in clashes_ if each.name in VOLCANO_GLOBAL and replace_others}
     clashing = [problems.clash(each) for each in clashes_ if each.name not in replaced]
-    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(item: Item) -> Step | Problem:
         is_clashing = bool(clashes_) and item.part is Component.INTERPRETERS
         try:
-            async with slots:
-                return await (planner.unasked(item) if is_clashing else planner.step(item, items))
+            return await (planner.unasked(item) if is_clashing else planner.step(item, items))
         except Conflict as error:
             return problems.field_conflict(item.title, error)
         except KubeError as error:
             return problems.refused(item.title, error)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(item)) for item in items]
-    found = [task.result() for task in tasks]
+    found = await at_once(one, items, most=_AT_ONCE)
     steps = [each for each in found if isinstance(each, Step)]
     steps = [step for step in steps if step.change.action is not Action.ABSENT]
     parts = [step.item.part for step in steps]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,7 +10,8 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import head_errors, is_hyperjob, kubectl_warnings
-from hyperjob.cli.lint.documents import ManifestFile, manifest_of
+from hyperjob.cli.lint.documents import Document as FileDocument
+from hyperjob.cli.lint.documents import manifest_of
 from hyperjob.client.durations import expected_start_value
 from hyperjob.client.plan.judge import Document, Judgement, Piece, Verdict, judge_all, unsuitable
 from hyperjob.client.plan.snapshot import Snapshot, admitting, read_snapshot
@@ -23,12 +23,8 @@ from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, QUEU
 from hyperjob_core.text import once
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
-from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_engine.resources import amount_only
-
-if TYPE_CHECKING:
-    from hyperjob.cli.embedded import SandboxConfig
 
 _BUILT_IN = ("default", "root")
 _CODES = {
@@ -43,57 +39,37 @@ _CODES = {
 
 def planned(files: Sequence[str], clusters: Path | None, access: Access, form: str) -> Code:
     """Print the judgements of the HyperJobs of files; return the code of the gravest verdict."""
-    sources = [manifest_of(name) for name in files]
-    documents = [each for source in sources for each in _documents(source)]
+    every = [each for name in files for each in manifest_of(name).documents]
+    documents = [_judged(each) for each in every if is_hyperjob(each.content)]
     if not documents:
         raise FailureError("the files contain no HyperJob", code=Code.USAGE)
-    objects = [document.content for source in sources for document in source.documents]
-    snapshot = _snapshot(access, clusters, [each for each in objects if is_hyperjob(each)])
-    found = judge_all(documents, snapshot.with_queues(_queues_of(objects)).with_needed(objects))
-    _print(found, form)
+    if clusters is not None:
+        snapshot = from_file(clusters, namespace=access.namespace)
+    else:
+        snapshot = run(_from_control_plane(access, [each.content for each in documents]))
+    objects = [each.content for each in every]
+    queues = [each for each in objects if _is_queue(each)]
+    found = judge_all(documents, snapshot.with_queues(queues).with_needed(objects))
+    if form:
+        out.dump({"items": [value(each) for each in found]}, form)
+    for position, each in enumerate(found if not form else ()):
+        out.say([*([""] if position else []), *as_table(each)])
     verdicts = {each.verdict for each in found}
     return next(code for verdict, code in _CODES.items() if verdict in verdicts)
 
 
-def _documents(source: ManifestFile) -> list[Document]:
-    """Return the HyperJobs of a file in their order, with what is wrong beside their fields."""
-    return [
-        Document(
-            content=document.content,
-            line=document.line,
-            errors=[item.text for item in head_errors(document)],
-            warnings=[item.text for item in kubectl_warnings(document)],
-        )
-        for document in source.documents
-        if is_hyperjob(document.content)
-    ]
+def _judged(document: FileDocument) -> Document:
+    """Return a HyperJob with what is wrong beside its fields."""
+    return Document(
+        content=document.content,
+        line=document.line,
+        errors=[item.text for item in head_errors(document)],
+        warnings=[item.text for item in kubectl_warnings(document)],
+    )
 
 
-def _queues_of(objects: Sequence[Object]) -> list[Object]:
-    """Return the Queues of the files."""
-    return [
-        content
-        for content in objects
-        if (content.get("apiVersion"), content.get("kind")) == (QUEUES.api_version, "Queue")
-    ]
-
-
-def _snapshot(access: Access, clusters: Path | None, hyperjobs: Sequence[Object]) -> Snapshot:
-    """Return the clusters of a file, or the control plane with the objects that HyperJobs need."""
-    if clusters is not None:
-        return from_file(clusters, namespace=access.namespace)
-    return run(from_control_plane(access, hyperjobs=hyperjobs))
-
-
-def _print(found: Sequence[Judgement], form: str) -> None:
-    """Print the judgements."""
-    if form:
-        out.dump({"items": [value(each) for each in found]}, form)
-        return
-    for position, each in enumerate(found):
-        if position:
-            out.say([""])
-        out.say(as_table(each))
+def _is_queue(content: Object) -> bool:
+    return (content.get("apiVersion"), content.get("kind")) == (QUEUES.api_version, QUEUES.kind)
 
 
 def from_file(path: Path, *, namespace: str | None) -> Snapshot:
@@ -101,7 +77,13 @@ def from_file(path: Path, *, namespace: str | None) -> Snapshot:
 
     The file says whether Volcano Global or the built-in queues admit.
     """
-    from hyperjob.cli.embedded import clusters_file, idle_clusters
+    from hyperjob.cli.embedded import (
+        clusters_file,
+        hypernodes_of,
+        idle_clusters,
+        nodes_of,
+        others_of,
+    )
 
     config = clusters_file(path)
     admission = admitting(volcano_global=config.volcano_global.enabled)
@@ -111,21 +93,8 @@ def from_file(path: Path, *, namespace: str | None) -> Snapshot:
         {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
         for name, spec in specs.items()
     ]
-    return Snapshot(
-        now=datetime.now(UTC),
-        objects={CLUSTERS: idle_clusters(config), QUEUES: queues},
-        views=_views(config),
-        options=Options(queue_admission=admission),
-        namespace=namespace or "default",
-    )
-
-
-def _views(config: "SandboxConfig") -> dict[str, MemberView]:
-    """Return the nodes of each cluster of a file, with the pods of other workloads."""
-    from hyperjob.cli.embedded import hypernodes_of, nodes_of, others_of
-
     now = datetime.now(UTC)
-    return {
+    views = {
         each.name: view_of(
             {
                 PODS: map(pod_fact, others_of(each)),
@@ -136,16 +105,21 @@ def _views(config: "SandboxConfig") -> dict[str, MemberView]:
         )
         for each in config.clusters
     }
+    return Snapshot(
+        now=now,
+        objects={CLUSTERS: idle_clusters(config), QUEUES: queues},
+        views=views,
+        options=Options(queue_admission=admission),
+        namespace=namespace or "default",
+    )
 
 
-async def from_control_plane(access: Access, *, hyperjobs: Sequence[Object]) -> Snapshot:
+async def _from_control_plane(access: Access, hyperjobs: Sequence[Object]) -> Snapshot:
     """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
     async with access.connect() as kube:
+        namespace = access.home(kube)
         return await read_snapshot(
-            kube,
-            namespace=access.home(kube),
-            hyperjobs=hyperjobs,
-            left_out=out.remark,
+            kube, namespace=namespace, hyperjobs=hyperjobs, left_out=out.remark
         )
 
 
@@ -187,6 +161,8 @@ def as_table(judgement: Judgement) -> list[Text]:
 
 def value(judgement: Judgement) -> Object:
     """Return a judgement as JSON values."""
+    line = judgement.waits_in
+    place = {} if line is None else {"queue": line.queue, "place": line.place, "of": line.length}
     return {
         "namespace": judgement.namespace,
         "name": judgement.name,
@@ -197,7 +173,7 @@ def value(judgement: Judgement) -> Object:
         "warnings": list(judgement.warnings),
         "queues": [_queue_value(judgement, name) for name in judgement.queues],
         **_chosen(judgement),
-        **_position(judgement),
+        **({"position": place} if place else {}),
         **expected_start_value(judgement.expected),
         "jobs": [
             {
@@ -261,13 +237,6 @@ def _chosen(judgement: Judgement) -> Object:
         if each.alternative is not None
     ]
     return {"alternatives": found} if found else {}
-
-
-def _position(judgement: Judgement) -> Object:
-    line = judgement.waits_in
-    if line is None:
-        return {}
-    return {"position": {"queue": line.queue, "place": line.place, "of": line.length}}
 
 
 def _pods(piece: Piece) -> str:

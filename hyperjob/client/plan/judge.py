@@ -19,8 +19,8 @@ from hyperjob_core.api.status import ExpectedStart
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import run
-from hyperjob_engine.expansion.auto import Split
-from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.line import Wait
+from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, Plan
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob, child_of, queue_of
@@ -88,7 +88,7 @@ def pieces(
     `has_room`: the clusters have room for the sub-jobs that wait. Each sub-job is compared with the
     room beside all others of the HyperJob.
     """
-    observed, split = draft.observed, draft.split
+    observed = draft.observed
     records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
     requests = {item.name: item.request() for item in wanted}
     standing = []
@@ -110,6 +110,7 @@ def pieces(
         waits = has_room and record.get("reason") in _WAITS
         unplaced = f"has room, but the sub-job {message}" if waits else _NOT_FOR_ALL
         overflow = created[item.name].overflow if item.name in created else ""
+        runs = (item.group.name, cluster) in standing and item.name not in created
         found.append(
             Piece(
                 name=item.name,
@@ -122,13 +123,7 @@ def pieces(
                 phase=string(record.get("phase")),
                 message=overflow or ("" if cluster else message),
                 elsewhere=_elsewhere(
-                    observed,
-                    requests[item.name],
-                    cluster,
-                    room,
-                    split,
-                    unplaced=unplaced,
-                    runs=(item.group.name, cluster) in standing and item.name not in created,
+                    draft, requests[item.name], cluster, room, unplaced=unplaced, runs=runs
                 ),
             )
         )
@@ -136,14 +131,7 @@ def pieces(
 
 
 def _elsewhere(
-    observed: Observed,
-    request: PlacementRequest,
-    cluster: str,
-    room: Room,
-    split: Split,
-    *,
-    unplaced: str,
-    runs: bool,
+    draft: Draft, request: PlacementRequest, cluster: str, room: Room, *, unplaced: str, runs: bool
 ) -> dict[str, str]:
     """Return why a sub-job is on none of the other clusters, by cluster.
 
@@ -154,19 +142,14 @@ def _elsewhere(
     beside = room.copy()
     if request.name in beside.assigned:
         beside.take(request)
-    limit = observed.hyperjob.max_domains
+    limit, pins = draft.observed.hyperjob.max_domains, draft.split.pins
     reasons = alternatives(
-        request,
-        cluster,
-        beside,
-        max_domains=limit,
-        unplaced=unplaced,
-        runs=runs,
+        request, cluster, beside, max_domains=limit, unplaced=unplaced, runs=runs
     )
     texts = {name: hindrance.text for name, hindrance in reasons.items()}
-    if request.name in split.pins and not runs:
+    if request.name in pins and not runs:
         for name, hindrance in reasons.items():
-            if name in split.pins.values():
+            if name in pins.values():
                 texts[name] = "holds another share of the split"
             elif hindrance.has_room:
                 texts[name] = _NOT_NEEDED
@@ -211,15 +194,6 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinePosition:
-    """A place in a queue, counted from 1, and the number of HyperJobs that wait there."""
-
-    queue: str
-    place: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The prediction for a HyperJob.
 
@@ -238,7 +212,7 @@ class Judgement:
     warnings: Sequence[str] = ()
     queues: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
-    waits_in: LinePosition | None = None
+    waits_in: Wait | None = None
     expected: ExpectedStart | None = None
     expectation: str = ""
     chosen: Sequence[summary.Group] = ()
@@ -319,10 +293,9 @@ def _judged(
     state = mapping(at(decided.status, "state"))
     wanted = [sub_job for sub_job, _ in draft.children]
     queues, shares = _queue_problems(wanted, rehearsal.queues, observed.admission)
-    line = _line_position(answer, queues if rehearsal.queues.known else {})
-    held_back = line is not None and state.get("phase") == "Queued"
-    waits = state.get("phase") == "Pending" or held_back
     wait = observed.verdict.wait if observed.verdict is not None else None
+    in_line = wait is not None and rehearsal.queues.known and wait.queue in queues
+    waits = state.get("phase") == "Pending" or (in_line and state.get("phase") == "Queued")
     free = wait is None or wait.has_room
     found = pieces(draft, decided, wanted, answer.created, has_room=free)
     verdict, message = Verdict.FITS, places(found)
@@ -341,7 +314,7 @@ def _judged(
         chosen=[each for each in groups if each.alternative is not None],
         queues=queues,
         shares=shares,
-        waits_in=line,
+        waits_in=wait if in_line else None,
         expected=expected,
         expectation=""
         if expected is None
@@ -368,15 +341,6 @@ def _queue_problems(
         if share is not None:
             shares[name] = share
     return problems, shares
-
-
-def _line_position(answer: Answer, queues: Mapping[str, str]) -> LinePosition | None:
-    """Return the place of the HyperJob in the line of one of its queues; None out of a line."""
-    verdict = answer.observed.verdict
-    wait = verdict.wait if verdict is not None else None
-    if wait is None or wait.queue not in queues:
-        return None
-    return LinePosition(queue=wait.queue, place=wait.place, length=wait.length)
 
 
 def _context(rehearsal: Rehearsal, snapshot: Snapshot, namespace: str) -> Context:

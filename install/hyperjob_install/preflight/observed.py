@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api.leader import leader_of
@@ -31,6 +32,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
+from hyperjob_core.tasks import at_once
 from hyperjob_install.definitions import missing_fields
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, clashes
 from hyperjob_install.objects import is_ours
@@ -89,30 +91,22 @@ async def read_members(
         for rule in member_rules(settings.members)
         for plural in rule["resources"]
     ]
-    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def asked(cluster: str) -> ControllerRights | KubeError:
-        async with slots:
-            try:
-                member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
-                return await _reviewed(member, user, questions)
-            except KubeError as error:
-                return error
+        try:
+            member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
+            return await _reviewed(member, user, questions)
+        except KubeError as error:
+            return error
 
     names = [each["metadata"]["name"] for each in clusters if is_true(each, "Ready")]
-    return dict(zip(names, await asyncio.gather(*map(asked, names)), strict=True))
+    return dict(zip(names, await at_once(asked, names, most=_AT_ONCE), strict=True))
 
 
 async def _reviewed(
     kube: Kube, user: User, questions: Sequence[AccessQuestion]
 ) -> ControllerRights:
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def is_allowed(question: AccessQuestion) -> bool:
-        async with slots:
-            return await allows(kube, question)
-
-    answers = await asyncio.gather(*(is_allowed(question) for question in questions))
+    answers = await at_once(partial(allows, kube), questions, most=_AT_ONCE)
     refused = dict.fromkeys(
         _text(question) for question, allowed in zip(questions, answers, strict=True) if not allowed
     )
