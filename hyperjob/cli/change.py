@@ -18,8 +18,8 @@ from hyperjob.cli.kubectl.access import (
 from hyperjob.cli.kubectl.changing import Done, each, wait_options
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client import requests
+from hyperjob.client.reading import Target
 from hyperjob.client.waiting import Progress
-from hyperjob_core.kube.client import Kube
 
 _WAIT: Final = (
     "Wait until the sub-jobs run again; --no-wait returns as soon as the API server has stored"
@@ -111,8 +111,8 @@ def migrate(
 async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: str) -> None:
     """Suspend or resume every named HyperJob."""
 
-    async def change(kube: Kube, namespace: str, name: str, _progress: Progress) -> Done:
-        found, changed = await requests.suspend(kube, namespace, name, on=on)
+    async def change(target: Target, _progress: Progress) -> Done:
+        found, changed = await requests.suspend(target, on=on)
         if changed:
             return found, "suspended" if on else "resumed"
         return found, "already suspended" if on else "not suspended"
@@ -131,15 +131,13 @@ async def _request(
 ) -> None:
     """Request `wanted` for every named HyperJob, and wait as `--wait` says."""
 
-    async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
-        asked = await requests.ask(kube, namespace, name, wanted)
+    async def change(target: Target, progress: Progress) -> Done:
+        asked = await requests.ask(target, wanted)
         if wait is False:
             return asked.hyperjob, "requested"
-        found = await requests.taken(kube, namespace, name, wanted, asked, progress=progress)
+        found = await requests.taken(target, wanted, asked, progress=progress)
         if wait:
-            found = await requests.running_again(
-                kube, namespace, name, asked, seconds=timeout, progress=progress
-            )
+            found = await requests.running_again(target, asked, seconds=timeout, progress=progress)
         return found or asked.hyperjob, wanted.word
 
     await each(access, names, change, form=form)

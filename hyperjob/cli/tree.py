@@ -17,9 +17,9 @@ from hyperjob.cli.kubectl.access import Choice, end, hyperjobs_argument
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.output import dim, phase
 from hyperjob.client import training
-from hyperjob.client.errors import title, words
+from hyperjob.client.errors import words
 from hyperjob.client.members import pod_counts, pod_trouble, pods_of_all, task_of, tasks_of
-from hyperjob.client.reading import Reading, items, listed
+from hyperjob.client.reading import Reading, Target, items, listed
 from hyperjob.client.summary import Group, Summary, pods_text, read
 from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
@@ -27,8 +27,7 @@ from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.reflector import states
-from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS, key_of
+from hyperjob_core.kube.resources import VCJOBS, key_of
 from hyperjob_core.text import once
 
 
@@ -78,7 +77,8 @@ def tree(choice: Choice, pods: bool, watch: bool, form: str) -> None:
     async def show() -> None:
         async with choice.access.connect() as kube:
             if watch:
-                await _follow(kube, choice.access.home(kube), choice.names[0], pods=pods)
+                target = Target(kube, choice.access.home(kube), choice.names[0])
+                await _follow(target, pods=pods)
                 return
             found = await choice.read(kube)
             summaries = [read(item) for item in sorted(found.items, key=key_of)]
@@ -135,18 +135,18 @@ def _own_vcjobs(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]
     }
 
 
-async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
+async def _follow(target: Target, *, pods: bool) -> None:
     """Print the tree at every change of the HyperJob; a terminal shows it in the same place."""
-    await kube.get(HYPERJOBS, name, namespace=namespace)
+    await target.get()
     console = out.console()
     live = Live(console=console, auto_refresh=False) if console.is_terminal else None
     with live if live is not None else nullcontext():
-        async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
+        async with aclosing(target.states()) as stream:
             async for hyperjob in stream:
                 if hyperjob is None:
-                    out.remark(f"{title(name)} deleted")
+                    out.remark(f"{target.title} deleted")
                     return
-                lines = tree_lines(*await _branches(kube, read(hyperjob), pods=pods))
+                lines = tree_lines(*await _branches(target.kube, read(hyperjob), pods=pods))
                 if live is not None:
                     live.update(Text("\n").join(lines), refresh=True)
                 else:

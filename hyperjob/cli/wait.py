@@ -11,6 +11,7 @@ from hyperjob.cli.kubectl.access import Access, Duration, access, names_argument
 from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.errors import title
+from hyperjob.client.reading import Target
 from hyperjob.client.waiting import Goal, parse_goal, reach
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
@@ -77,12 +78,9 @@ def wait(
 
     async def show() -> list[Object | None]:
         async with access.connect() as kube:
-            namespace = access.home(kube)
+            targets = [Target(kube, access.home(kube), name) for name in names]
             with progress(shown=len(names) == 1) as tell:
-                waits = (
-                    reach(kube, namespace, name, goal, seconds=timeout, progress=tell)
-                    for name in names
-                )
+                waits = (reach(each, goal, seconds=timeout, progress=tell) for each in targets)
                 return list(await asyncio.gather(*waits))
 
     found = run(show())

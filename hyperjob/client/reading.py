@@ -1,16 +1,17 @@
 """List HyperJobs by name or selector, and read other kinds and Events where the user may."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hyperjob.client.errors import ClientError, NeverError, NotYetError
+from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE, lease_name
 from hyperjob_core.api.trainer import FAILED, RUNS_AS, RUNS_AS_HYPERJOB
 from hyperjob_core.api.wire import condition, is_true, mapping, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound, make_status
+from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     CORE_EVENTS,
@@ -29,6 +30,33 @@ _NAMED: Final = {each.plural: each for each in (CLUSTERS, HYPERJOBS, QUEUES)}
 
 Reading = list[Object] | KubeError
 """The objects, or the error of the request: a command works with the objects that it may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A HyperJob of an API server by its name; it may not exist."""
+
+    kube: Kube
+    namespace: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """Return its name as kubectl prints names."""
+        return title(self.name)
+
+    @property
+    def why(self) -> str:
+        """Return the command that explains its state."""
+        return f"kubectl hyperjob why {self.name} -n {self.namespace}"
+
+    async def get(self) -> Object:
+        """Read it; raises KubeError."""
+        return await self.kube.get(HYPERJOBS, self.name, namespace=self.namespace)
+
+    def states(self) -> AsyncGenerator[Object | None, None]:
+        """Yield it now and after each change, None where it does not exist; it has no end."""
+        return states(self.kube, HYPERJOBS, self.name, namespace=self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +199,14 @@ async def without_hyperjob(kube: Kube, namespace: str, name: str) -> ClientError
     """Return the reason why a TrainJob has no HyperJob, as an error; raises KubeError."""
     trainjob = await kube.get(TRAINJOBS, name, namespace=namespace)
     failed = condition(mapping(trainjob.get("status")), FAILED)
-    title = f"trainjob/{name}"
+    who = f"trainjob/{name}"
     if failed.get("status") == "True":
-        return NeverError(f"{title} failed ({failed.get('reason')}): {failed.get('message')}")
+        return NeverError(f"{who} failed ({failed.get('reason')}): {failed.get('message')}")
     events = sorted(items(await events_of(kube, trainjob)), key=event_time)
     warnings = [each for each in events if each.get("type") == "Warning"]
     if warnings:
-        return NotYetError(f"{title}: {string(warnings[-1].get('message'))}")
+        return NotYetError(f"{who}: {string(warnings[-1].get('message'))}")
     return NotYetError(
-        f"{title} has no HyperJob: the controller makes one of a TrainJob whose label, or that of"
+        f"{who} has no HyperJob: the controller makes one of a TrainJob whose label, or that of"
         f" its runtime or namespace, is {RUNS_AS}={RUNS_AS_HYPERJOB}; see hyperjob preflight"
     )

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
+from hyperjob.client.errors import ClientError, NeverError, NotYetError
+from hyperjob.client.reading import Target
 from hyperjob.client.summary import Summary, choose, read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.kube.client import Kube, PatchType
+from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import HYPERJOBS, Resource
 from hyperjob_core.text import did_you_mean
@@ -109,7 +110,7 @@ def new_token(now: datetime) -> str:
     return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')}-{secrets.token_hex(2)}"
 
 
-async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> WrittenRequest:
+async def ask(target: Target, request: RequestKind) -> WrittenRequest:
     """Write the request as an annotation of the HyperJob; read it again after each conflict.
 
     NeverError when the HyperJob has ended or is being deleted; NotYetError when the controller has
@@ -117,28 +118,26 @@ async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> Wr
     """
     token = new_token(datetime.now(UTC))
     for attempt in range(1, _TRIES + 1):
-        hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
+        hyperjob = await target.get()
         summary = read(hyperjob)
         if summary.has_ended:
             raise NeverError(
-                f"{title(name)} is {summary.phase}: a HyperJob that has ended never runs"
+                f"{target.title} is {summary.phase}: a HyperJob that has ended never runs"
                 " again; delete it, then apply it again"
             )
         if summary.deleting:
-            raise NeverError(
-                f"{title(name)} is being deleted: kubectl hyperjob why {name} -n {namespace}"
-            )
+            raise NeverError(f"{target.title} is being deleted: {target.why}")
         if summary.suspend and request.kind == "restart":
             raise NeverError(
-                f"{title(name)} is suspended: it has no sub-job to restart; to start it: kubectl"
-                f" hyperjob resume {name} -n {namespace}"
+                f"{target.title} is suspended: it has no sub-job to restart; to start it: kubectl"
+                f" hyperjob resume {target.name} -n {target.namespace}"
             )
         meant = request.choose(summary)
         if earlier := pending_token(summary, request):
             raise NotYetError(
-                f"the controller has not accepted an earlier {request.kind} of {title(name)}"
-                f" ({earlier}) yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it:"
-                f" kubectl annotate hj {name} -n {namespace} {request.annotation}-"
+                f"the controller has not accepted an earlier {request.kind} of {target.title}"
+                f" ({earlier}) yet: {target.why}; to withdraw it: kubectl annotate hj {target.name}"
+                f" -n {target.namespace} {request.annotation}-"
             )
         value = " ".join([token, *(job.name for job in meant)])
         body: Object = {
@@ -148,7 +147,7 @@ async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> Wr
             }
         }
         try:
-            changed = await patch(kube, namespace, name, body)
+            changed = await patch(target, body)
         except Conflict:
             if attempt == _TRIES:
                 raise
@@ -158,9 +157,7 @@ async def ask(kube: Kube, namespace: str, name: str, request: RequestKind) -> Wr
 
 
 async def taken(
-    kube: Kube,
-    namespace: str,
-    name: str,
+    target: Target,
     request: RequestKind,
     asked: WrittenRequest,
     *,
@@ -172,13 +169,11 @@ async def taken(
     """
 
     def holds(hyperjob: Object | None) -> bool:
-        return summary_of(hyperjob, name).requests.get(request.kind) == asked.token
+        return summary_of(hyperjob, target.name).requests.get(request.kind) == asked.token
 
     try:
         return await until(
-            kube,
-            namespace,
-            name,
+            target,
             holds,
             what="has accepted the request",
             seconds=_TAKEN_SECONDS,
@@ -186,19 +181,13 @@ async def taken(
         )
     except NotYetError:
         raise NotYetError(
-            f"no controller has accepted the {request.kind} of {title(name)} within"
-            f" {_TAKEN_SECONDS:g}s: kubectl hyperjob why {name} -n {namespace}"
+            f"no controller has accepted the {request.kind} of {target.title} within"
+            f" {_TAKEN_SECONDS:g}s: {target.why}"
         ) from None
 
 
 async def running_again(
-    kube: Kube,
-    namespace: str,
-    name: str,
-    asked: WrittenRequest,
-    *,
-    seconds: float,
-    progress: Progress = silent,
+    target: Target, asked: WrittenRequest, *, seconds: float, progress: Progress = silent
 ) -> Object | None:
     """Wait until every sub-job of the request runs in a later attempt, or the HyperJob completes.
 
@@ -208,11 +197,11 @@ async def running_again(
     before = {job.name: job.number for job in asked.jobs}
 
     def holds(hyperjob: Object | None) -> bool:
-        summary = summary_of(hyperjob, name)
+        summary = summary_of(hyperjob, target.name)
         if summary.has_ended:
             if summary.phase == "Completed":
                 return True
-            raise NeverError(f"{title(name)} is {summary.phase}")
+            raise NeverError(f"{target.title} is {summary.phase}")
         made = [job for job in summary.jobs if job.name in before or not before]
         return bool(made) and all(
             job.number > before.get(job.name, 0)
@@ -221,52 +210,43 @@ async def running_again(
         )
 
     what = f"has {len(before) or 'its'} sub-jobs running again"
-    return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)
+    return await until(target, holds, what=what, seconds=seconds, progress=progress)
 
 
 FIELD_MANAGER: Final = "kubectl-hyperjob"
 
 
-async def patch(
-    kube: Kube, namespace: str, name: str, body: Object, *, resource: Resource = HYPERJOBS
-) -> Object:
+async def patch(target: Target, body: Object, *, resource: Resource = HYPERJOBS) -> Object:
     """Send a JSON merge patch; return the object as the API server stored it."""
-    return await kube.patch(
+    return await target.kube.patch(
         resource,
-        name,
+        target.name,
         body,
         kind=PatchType.MERGE,
-        namespace=namespace,
+        namespace=target.namespace,
         field_manager=FIELD_MANAGER,
     )
 
 
-async def suspend(kube: Kube, namespace: str, name: str, *, on: bool = True) -> tuple[Object, bool]:
+async def suspend(target: Target, *, on: bool = True) -> tuple[Object, bool]:
     """Set `spec.suspend` to `on`; return the HyperJob and whether the value changed.
 
     NeverError when the HyperJob has ended.
     """
-    found = await kube.get(HYPERJOBS, name, namespace=namespace)
+    found = await target.get()
     before = read(found)
     if before.has_ended:
         raise NeverError(
-            f"{title(name)} is {before.phase}: a HyperJob that has ended cannot be suspended or"
+            f"{target.title} is {before.phase}: a HyperJob that has ended cannot be suspended or"
             " resumed"
         )
     if before.suspend == on:
         return found, False
     body: Object = {"spec": {"suspend": on}}
-    return await patch(kube, namespace, name, body), True
+    return await patch(target, body), True
 
 
-async def settled(
-    kube: Kube,
-    namespace: str,
-    name: str,
-    *,
-    on: bool,
-    seconds: float,
-) -> Object | None:
+async def settled(target: Target, *, on: bool, seconds: float) -> Object | None:
     """Wait until the HyperJob is Suspended (`on`), or runs or has completed (not `on`).
 
     `seconds` 0 is no time limit.
@@ -274,12 +254,12 @@ async def settled(
     wanted = (Phase.SUSPENDED,) if on else (Phase.RUNNING, Phase.COMPLETED)
 
     def holds(hyperjob: Object | None) -> bool:
-        summary = summary_of(hyperjob, name)
+        summary = summary_of(hyperjob, target.name)
         if not summary.is_current:
             return False
         if summary.has_ended and summary.phase not in wanted:
-            raise NeverError(f"{title(name)} is {summary.phase}")
+            raise NeverError(f"{target.title} is {summary.phase}")
         return summary.phase in wanted
 
     what = "is Suspended" if on else "runs"
-    return await until(kube, namespace, name, holds, what=what, seconds=seconds)
+    return await until(target, holds, what=what, seconds=seconds)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hyperjob.client.reading import answers
+from hyperjob.client.reading import Target, answers
 from hyperjob.client.requests import patch
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
@@ -266,8 +266,7 @@ async def correct(
         elif each.suspends:
             if (owner := (each.namespace, each.hyperjob)) not in suspended:
                 suspended.add(owner)
-                body: Object = {"spec": {"suspend": True}}
-                await patch(kube, each.namespace, each.hyperjob, body)
+                await patch(Target(kube, *owner), {"spec": {"suspend": True}})
                 said(f"HyperJob {each.namespace}/{each.hyperjob} is suspended")
             await _without_works(kube, each, works)
         elif each.adopts:
@@ -283,21 +282,22 @@ async def _adopt(kube: Kube, each: Difference, said: Callable[[str], None]) -> N
     if await _is_being_deleted(kube, each):
         said(f"vcjob {each.namespace}/{each.name} is being deleted in {each.found}")
         return
-    owner = await kube.get(HYPERJOBS, each.hyperjob, namespace=each.namespace)
+    target = Target(kube, each.namespace, each.hyperjob)
+    owner = await target.get()
     member = kube.member(each.found)
     try:
         running = await member.get(VCJOBS, each.name, namespace=each.namespace)
     except NotFound:
         return
     if at(owner, "spec", "suspend") is True:
-        await patch(kube, each.namespace, each.hyperjob, {"spec": {"suspend": False}})
+        await patch(target, {"spec": {"suspend": False}})
         said(f"HyperJob {each.namespace}/{each.hyperjob} is resumed")
     policy, job = taken_over(parse_hyperjob(owner), running, each.found)
     try:
         await kube.create(PROPAGATION_POLICIES, policy)
     except AlreadyExists:
         body: Object = {"spec": {"placement": policy["spec"]["placement"]}}
-        await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
+        await patch(replace(target, name=each.name), body, resource=PROPAGATION_POLICIES)
     with contextlib.suppress(AlreadyExists):
         await kube.create(VCJOBS, job)
     said(f"vcjob {each.namespace}/{each.name} is known to Karmada again, in {each.found}")
@@ -324,7 +324,8 @@ async def _pin_to(kube: Kube, each: Difference, works: Works) -> None:
         for affinity in objects(placement.get("clusterAffinities"))
     ]
     body: Object = {"spec": {"placement": {"clusterAffinities": affinities}}}
-    await patch(kube, each.namespace, each.name, body, resource=PROPAGATION_POLICIES)
+    target = Target(kube, each.namespace, each.name)
+    await patch(target, body, resource=PROPAGATION_POLICIES)
     name = binding_name(each.name)
     try:
         binding = await kube.get(RESOURCE_BINDINGS, name, namespace=each.namespace)
@@ -334,7 +335,7 @@ async def _pin_to(kube: Kube, each: Difference, works: Works) -> None:
         {**target, "name": each.found} for target in objects(at(binding, "spec", "clusters"))
     ]
     body["spec"]["clusters"] = clusters
-    await patch(kube, each.namespace, name, body, resource=RESOURCE_BINDINGS)
+    await patch(replace(target, name=name), body, resource=RESOURCE_BINDINGS)
     await _without_works(kube, each, works)
 
 

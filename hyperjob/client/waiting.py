@@ -8,13 +8,12 @@ from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
 from hyperjob.client.logs.steps import prints_step
+from hyperjob.client.reading import Target
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import natural, string
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound, make_status
-from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_core.text import human_duration
@@ -35,9 +34,7 @@ def silent(_text: str) -> None:
 
 
 async def until(
-    kube: Kube,
-    namespace: str,
-    name: str,
+    target: Target,
     holds: Holds,
     *,
     what: str,
@@ -55,11 +52,11 @@ async def until(
 
     async def follow(patience: asyncio.Timeout) -> Object | None:
         nonlocal last
-        async with aclosing(states(kube, HYPERJOBS, name, namespace=namespace)) as stream:
+        async with aclosing(target.states()) as stream:
             async for last in stream:
                 if holds(last):
                     return last
-                progress(f"{name} {_state_text(last)}; waiting until it {what}")
+                progress(f"{target.name} {_state_text(last)}; waiting until it {what}")
                 if not is_doubtful(last):
                     patience.reschedule(None)
                 elif patience.when() is None:
@@ -73,11 +70,11 @@ async def until(
                     return await follow(patience)
             except TimeoutError:
                 raise NeverError(
-                    f"{title(name)} {_state_text(last)}: as things are, it never {what}"
+                    f"{target.title} {_state_text(last)}: as things are, it never {what}"
                 ) from None
     except TimeoutError:
         raise NotYetError(
-            f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"
+            f"timed out after {human_duration(seconds)} waiting until {target.title} {what}; it"
             f" {_state_text(last)}"
         ) from None
 
@@ -193,9 +190,7 @@ def parse_goal(text: str) -> Goal:
 
 
 async def reach(
-    kube: Kube,
-    namespace: str,
-    name: str,
+    target: Target,
     goal: Goal,
     *,
     seconds: float,
@@ -214,18 +209,16 @@ async def reach(
     def holds(hyperjob: Object | None) -> bool:
         nonlocal first, known
         if hyperjob is None and first and not goal.is_deletion:
-            raise not_found(name)
+            raise not_found(target.name)
         first = False
         if hyperjob is not None and goal.is_deletion:
             found = string(hyperjob["metadata"].get("uid"))
             known = known or found
             return found != known
-        return goal.holds(hyperjob, name)
+        return goal.holds(hyperjob, target.name)
 
     reaching = until(
-        kube,
-        namespace,
-        name,
+        target,
         holds,
         what=goal.words,
         seconds=seconds,
@@ -237,39 +230,34 @@ async def reach(
         return None
     if goal.step is None:
         return await reaching
-    return await _or_printed(kube, namespace, name, reaching, step=goal.step)
+    return await _or_printed(target, reaching, step=goal.step)
 
 
 async def _or_printed(
-    kube: Kube,
-    namespace: str,
-    name: str,
-    reaching: Coroutine[None, None, Object | None],
-    *,
-    step: int,
+    target: Target, reaching: Coroutine[None, None, Object | None], *, step: int
 ) -> Object | None:
     """Wait for a step in the status or in a log, whichever is first; return the HyperJob.
 
     The status has it up to an interval of the controller later.
     """
     in_status = asyncio.create_task(reaching)
-    in_log = asyncio.create_task(_printed(kube, namespace, name, step))
+    in_log = asyncio.create_task(_printed(target, step))
     try:
         await asyncio.wait({in_status, in_log}, return_when=asyncio.FIRST_COMPLETED)
         if in_status.done() or not in_log.result():
             return await in_status
-        return await kube.get(HYPERJOBS, name, namespace=namespace)
+        return await target.get()
     finally:
         await cancel([in_status, in_log])
 
 
-async def _printed(kube: Kube, namespace: str, name: str, step: int) -> bool:
+async def _printed(target: Target, step: int) -> bool:
     """Follow the logs until a program reports the step; False if no log reports it."""
     try:
-        found = await kube.get(HYPERJOBS, name, namespace=namespace)
+        found = await target.get()
     except KubeError:
         return False  # the wait for the status reports it
-    return await prints_step(kube, read(found), step)
+    return await prints_step(target.kube, read(found), step)
 
 
 def _ended_text(summary: Summary, wanted: str) -> str:

@@ -16,7 +16,7 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines, last_failure
 from hyperjob.client.logs.steps import Thinned
-from hyperjob.client.reading import event_time, events_of
+from hyperjob.client.reading import Target, event_time, events_of
 from hyperjob.client.summary import Summary
 from hyperjob.client.waiting import Goal, Progress, not_found, parse_goal, reach, silent
 from hyperjob.client.why.evidence import Explanation, gather
@@ -29,7 +29,6 @@ from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, KubeError
-from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.training import ProgressLine, parse
@@ -117,7 +116,7 @@ class AsyncJob(JobView):
     async def refresh(self) -> Summary:
         """Read the HyperJob again; raise NotFoundError after its deletion."""
         with translated():
-            found = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
+            found = await self._target.get()
         return self._take(found)
 
     async def wait(
@@ -139,9 +138,7 @@ class AsyncJob(JobView):
         if timeout < 0:
             raise ValueError(f"timeout={timeout!r}: expected seconds, and 0 for no limit")
         goal: Goal = parse_goal(state if state == "delete" or "=" in state else f"phase={state}")
-        reaching = self._reached(
-            reach(self._kube, self.namespace, self.name, goal, seconds=timeout, progress=progress)
-        )
+        reaching = self._reached(reach(self._target, goal, seconds=timeout, progress=progress))
         if not show:
             return await reaching
         with Screen() as screen:
@@ -156,9 +153,7 @@ class AsyncJob(JobView):
         """Yield the status now and after each change, until the HyperJob ends or is deleted."""
         uid = self.raw["metadata"].get("uid")
         with translated():
-            async with aclosing(
-                states(self._kube, HYPERJOBS, self.name, namespace=self.namespace)
-            ) as found:
+            async with aclosing(self._target.states()) as found:
                 async for hyperjob in found:
                     if hyperjob is None or hyperjob["metadata"]["uid"] != uid:
                         return  # a new HyperJob of this name is another one
@@ -296,18 +291,15 @@ class AsyncJob(JobView):
             except Conflict:  # another UID
                 raise not_found(self.name) from None
             if wait:
-                await reach(
-                    self._kube,
-                    self.namespace,
-                    self.name,
-                    parse_goal("delete"),
-                    seconds=timeout,
-                    uid=uid,
-                )
+                await reach(self._target, parse_goal("delete"), seconds=timeout, uid=uid)
 
     @property
     def _kube(self) -> Kube:
         return self._client.kube
+
+    @property
+    def _target(self) -> Target:
+        return Target(self._kube, self.namespace, self.name)
 
     def _take(self, hyperjob: Object | None) -> Summary:
         """Keep the object that was read; None, after the deletion, keeps the one before."""
@@ -344,22 +336,18 @@ class AsyncJob(JobView):
 
     async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
         with translated():
-            changed, _ = await requests.suspend(self._kube, self.namespace, self.name, on=on)
+            changed, _ = await requests.suspend(self._target, on=on)
         self._take(changed)
         if not wait:
             return self.status
-        return await self._reached(
-            requests.settled(self._kube, self.namespace, self.name, on=on, seconds=timeout)
-        )
+        return await self._reached(requests.settled(self._target, on=on, seconds=timeout))
 
     async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
         async def answered() -> Object | None:
-            asked = await requests.ask(self._kube, self.namespace, self.name, request)
-            found = await requests.taken(self._kube, self.namespace, self.name, request, asked)
+            asked = await requests.ask(self._target, request)
+            found = await requests.taken(self._target, request, asked)
             if wait:
-                found = await requests.running_again(
-                    self._kube, self.namespace, self.name, asked, seconds=timeout
-                )
+                found = await requests.running_again(self._target, asked, seconds=timeout)
             return found
 
         return await self._reached(answered())

@@ -11,10 +11,9 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration
 from hyperjob.cli.kubectl.exits import Code, failure
 from hyperjob.client.errors import ClientError, title, words
-from hyperjob.client.reading import with_hint
+from hyperjob.client.reading import Target, with_hint
 from hyperjob.client.waiting import Progress, silent
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -44,17 +43,11 @@ def wait_options(default: str) -> Callable[[_F], _F]:
 Done = tuple[Object, str]
 """The HyperJob after the change, and a word for the change."""
 
-Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
-"""Changes the HyperJob of a namespace and a name."""
+Change = Callable[[Target, Progress], Awaitable[Done]]
+"""Changes a HyperJob."""
 
 
-async def each(
-    access: Access,
-    names: Sequence[str],
-    change: Change,
-    *,
-    form: str,
-) -> None:
+async def each(access: Access, names: Sequence[str], change: Change, *, form: str) -> None:
     """Change several HyperJobs concurrently and print the result of each.
 
     An error for one HyperJob does not stop the change of the others; it sets the exit code.
@@ -65,7 +58,7 @@ async def each(
 
             async def one(name: str) -> Done:
                 try:
-                    return await change(kube, namespace, name, tell)
+                    return await change(Target(kube, namespace, name), tell)
                 except NotFound as error:
                     raise await with_hint(kube, error, namespace) from None
 

@@ -14,7 +14,7 @@ from typing import Final
 from hyperjob.client.errors import ClientError
 from hyperjob.client.plan.judge import judge, unsuitable
 from hyperjob.client.plan.snapshot import read_snapshot
-from hyperjob.client.reading import event_time, events_of, items
+from hyperjob.client.reading import Target, event_time, events_of, items
 from hyperjob.client.requests import ask, migrate, restart, suspend
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.evidence import gather
@@ -116,23 +116,24 @@ def confirmation(action: str, row: Row) -> Confirmation:
 async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:
     """Carry out the action and return a text about it; raises ClientError or KubeError."""
     summary = row.summary
-    namespace, name = summary.namespace, summary.name
+    name = summary.name
+    hyperjob = Target(kube, summary.namespace, name)
     match action:
         case "suspend" | "resume":
-            await suspend(kube, namespace, name, on=action == "suspend")
+            await suspend(hyperjob, on=action == "suspend")
             return f"{name} is being suspended." if action == "suspend" else f"{name} is resumed."
         case "restart":
-            await ask(kube, namespace, name, restart([target] if target else []))
+            await ask(hyperjob, restart([target] if target else []))
             return f"The restart of {target or name} is requested."
         case "migrate":
             if not target:
                 raise ClientError("choose the cluster to move the sub-jobs away from")
-            await ask(kube, namespace, name, migrate(cluster=target))
+            await ask(hyperjob, migrate(cluster=target))
             return f"The move away from {target} is requested."
         case "delete":
             if typed.strip() != name:
                 raise ClientError(f"type {name} into the field: nothing was deleted")
-            await kube.delete(HYPERJOBS, name, namespace=namespace, uid=summary.uid)
+            await kube.delete(HYPERJOBS, name, namespace=summary.namespace, uid=summary.uid)
             return f"{name} is being deleted."
         case _:
             raise ClientError(f"there is no action {action}")

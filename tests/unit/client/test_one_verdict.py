@@ -12,6 +12,7 @@ import pytest
 from hyperjob.client.errors import NeverError, NotYetError
 from hyperjob.client.plan.judge import Verdict, judge
 from hyperjob.client.plan.snapshot import Snapshot
+from hyperjob.client.reading import Target
 from hyperjob.client.summary import read
 from hyperjob.client.waiting import parse_goal, reach
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
@@ -149,7 +150,7 @@ async def fleet() -> MemoryServer:
 
 async def waits_in_vain(server: MemoryServer) -> bool:
     try:
-        await reach(Kube(server), "ml", "one", parse_goal("phase=Completed"), seconds=30)
+        await reach(Target(Kube(server), "ml", "one"), parse_goal("phase=Completed"), seconds=30)
     except NeverError:
         return True
     except NotYetError:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from hyperjob.client.errors import NeverError, NotYetError
+from hyperjob.client.reading import Target
 from hyperjob.client.requests import ask, restart, running_again
 from hyperjob.client.waiting import HOPELESS_SECONDS, parse_goal, reach
 from hyperjob_core.api.meta import Object
@@ -35,7 +36,7 @@ def waits(goal: str, *times: tuple[float, Object], seconds: float = 0) -> float:
                 at, lambda s=status: plane.change(HYPERJOBS, "a/one", {"status": s}, status=True)
             )
         began = loop.time()
-        await reach(kube, "a", "one", parse_goal(goal), seconds=seconds)
+        await reach(Target(kube, "a", "one"), parse_goal(goal), seconds=seconds)
         return loop.time() - began
 
     return run(act())
@@ -64,7 +65,7 @@ def test_a_deletion_is_reached_when_another_hyperjob_has_the_name() -> None:
             plane.put(HYPERJOBS, {**made, "metadata": {**made["metadata"], "uid": "new"}})
 
         asyncio.get_running_loop().call_later(5, replace)
-        return await reach(kube, "a", "one", parse_goal("delete"), seconds=60)
+        return await reach(Target(kube, "a", "one"), parse_goal("delete"), seconds=60)
 
     assert run(act()) is None
 
@@ -79,14 +80,14 @@ def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
         await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
         jobs = [job] * before
         plane.change(HYPERJOBS, "a/one", {"status": {"jobs": jobs}}, status=True)
-        asked = await ask(kube, "a", "one", restart())
+        asked = await ask(Target(kube, "a", "one"), restart())
         loop = asyncio.get_running_loop()
         status = {"jobs": [{**job, "attempt": before}]}
         loop.call_later(
             5, lambda: plane.change(HYPERJOBS, "a/one", {"status": status}, status=True)
         )
         began = loop.time()
-        await running_again(kube, "a", "one", asked, seconds=60)
+        await running_again(Target(kube, "a", "one"), asked, seconds=60)
         return loop.time() - began
 
     assert run(act()) == pytest.approx(5)
