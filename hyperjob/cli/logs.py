@@ -8,7 +8,6 @@ import json
 import re
 import sys
 from contextlib import aclosing
-from typing import Any
 
 import click
 from rich.console import Console
@@ -27,15 +26,12 @@ from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.terminal import untouched
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines
+from hyperjob.client.logs.reading import ChosenLogs, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import printable
-from hyperjob_engine.model.training import is_for_controller
-
-_FORMS = (out.JSON,)
 
 
 @click.command()
@@ -93,7 +89,7 @@ _FORMS = (out.JSON,)
     help="Print cluster and pod before each line.",
 )
 @click.option("--progress", is_flag=True, help="Print progress lines and stacks too.")
-@out.output(*_FORMS)
+@out.output(out.JSON)
 def logs(
     name: str,
     access: Access,
@@ -138,30 +134,31 @@ def logs(
         container=container,
         all_containers=all_containers,
         ranks=frozenset(ranks) or None,
+        attempt=attempt,
+        tail=tail,
+        since=since,
+        previous=previous,
+        hides=not (progress or form == out.JSON),
     )
-    query = {
-        **({"previous": "true"} if previous else {}),
-        **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
-    }
-    as_json = form == out.JSON
-    hides = not (progress or as_json)
 
     async def show() -> None:
         async with access.connect() as kube:
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
-            if attempt is not None and not is_present(summary, wanted, attempt):
-                kept = Printer(prefix=prefix, timestamps=True, as_json=as_json)
-                for source, line in kept_lines(summary, wanted, attempt):
-                    if not (hides and is_for_controller(line)):
-                        kept.print(source, line)
-                return
-            choice: Any = {"query": query, "tail": tail, "say": out.remark, "hides": hides}
-            found = (
-                Following(kube, summary, wanted, **choice)
-                if follow
-                else await ChosenLogs.of(kube, summary, wanted, **choice)
+            kept = kept_lines(summary, wanted)
+            printer = Printer(
+                prefix=prefix,
+                timestamps=timestamps or kept is not None,
+                as_json=form == out.JSON,
             )
-            printer = Printer(prefix=prefix, timestamps=timestamps, as_json=as_json)
+            for source, line in kept or ():
+                printer.print(source, line)
+            if kept is not None:
+                return
+            found = (
+                Following(kube, summary, wanted, say=out.remark)
+                if follow
+                else await ChosenLogs.of(kube, summary, wanted, say=out.remark)
+            )
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:
                     printer.print(source, line)

@@ -92,7 +92,7 @@ async def _reach(
     )
     async with access.connect() as kube:
         summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
-        pods = await ChosenLogs.of(kube, summary, wanted, tail=None, say=out.remark)
+        pods = await ChosenLogs.of(kube, summary, wanted, say=out.remark)
     found = next((each for each in pods.chosen if each.running), None)
     if found is None:
         why = f"kubectl hyperjob why {name} -n {summary.namespace}"

@@ -145,7 +145,7 @@ def run(
             out.say([title if form == out.NAME else f"{title} created"])
             if not follow:
                 return
-            found = Following(kube, read(made), Wanted(), tail=None, say=out.remark, hides=True)
+            found = Following(kube, read(made), Wanted(hides=True), say=out.remark)
             printer = Printer(prefix=True, timestamps=False, as_json=False)
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:

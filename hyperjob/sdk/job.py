@@ -14,7 +14,7 @@ from pydantic import Field
 from hyperjob.client import requests
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines, last_failure
+from hyperjob.client.logs.reading import ChosenLogs, kept_lines, last_failure
 from hyperjob.client.logs.steps import Thinned
 from hyperjob.client.reading import Target, event_time, events_of
 from hyperjob.client.summary import Summary
@@ -191,29 +191,31 @@ class AsyncJob(JobView):
             raise ValueError("logs: give follow or previous, not both")
         ranks = None if rank is None else frozenset([rank] if isinstance(rank, int) else rank)
         jobs = (job,) if isinstance(job, str) else tuple(job)
-        wanted = Wanted(jobs=jobs, cluster=cluster, task=task, ranks=ranks)
+        wanted = Wanted(
+            jobs=jobs,
+            cluster=cluster,
+            task=task,
+            ranks=ranks,
+            attempt=attempt,
+            tail=tail,
+            since=since,
+            previous=previous,
+        )
         contains = _pattern(search)
-        query = {
-            **({"previous": "true"} if previous else {}),
-            **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
-        }
         summary = await self.refresh()
         with translated():
-            if attempt is not None and not is_present(summary, wanted, attempt):
-                for container, raw in kept_lines(summary, wanted, attempt):
-                    if contains.search(text := raw.decode()):
-                        yield LogLine(container.cluster, container.pod, container.container, text)
+            kept = kept_lines(summary, wanted)
+            for container, raw in kept or ():
+                if contains.search(text := raw.decode()):
+                    yield LogLine(container.cluster, container.pod, container.container, text)
+            if kept is not None:
                 return
-            if follow:
-                found = Following(
-                    self._kube, summary, wanted, query=query, tail=tail, say=silent
-                ).lines()
-            else:
-                standing = await ChosenLogs.of(
-                    self._kube, summary, wanted, query=query, tail=tail, say=silent
-                )
-                found = standing.lines()
-            async with aclosing(found) as lines:
+            found = (
+                Following(self._kube, summary, wanted, say=silent)
+                if follow
+                else await ChosenLogs.of(self._kube, summary, wanted, say=silent)
+            )
+            async with aclosing(found.lines()) as lines:
                 async for container, raw in lines:
                     line = line_of(container, raw)
                     if contains.search(line.text):
@@ -232,7 +234,7 @@ class AsyncJob(JobView):
         found = Thinned[Row](most)
         summary = await self.refresh()
         with translated():
-            standing = await ChosenLogs.of(self._kube, summary, Wanted(), tail=-1, say=silent)
+            standing = await ChosenLogs.of(self._kube, summary, Wanted(tail=-1), say=silent)
             async with aclosing(standing.lines()) as lines:
                 async for container, raw in lines:
                     if (line := parse(Line.of(raw))) is not None:

@@ -17,7 +17,12 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The pods and containers that the user has selected."""
+    """The pods and containers that the user has selected, and the lines of their logs.
+
+    `attempt` counts from 1. `tail` is the number of last lines of each container, -1 for all: by
+    default all of a single one, else 10. `since` is in seconds before now. `previous`: those from
+    before the last restart of the container. `hides` leaves out the lines for the controller.
+    """
 
     jobs: Sequence[str] = ()
     cluster: str | None = None
@@ -25,6 +30,19 @@ class Wanted:
     container: str | None = None
     all_containers: bool = False
     ranks: frozenset[int] | None = None
+    attempt: int | None = None
+    tail: int | None = None
+    since: float | None = None
+    previous: bool = False
+    hides: bool = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Return the parameters of a request for a log, without that of the last lines."""
+        return {
+            **({"previous": "true"} if self.previous else {}),
+            **({"sinceSeconds": str(max(1, round(self.since)))} if self.since is not None else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

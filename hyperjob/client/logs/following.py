@@ -7,7 +7,6 @@ of a sub-job only while one of its containers has not started, or has ended and 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from types import MappingProxyType
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
@@ -42,20 +41,15 @@ class Following:
         summary: Summary,
         wanted: Wanted,
         *,
-        tail: int | None,
-        query: Mapping[str, str] = MappingProxyType({}),
         limit: int = MOST_LOGS,
         say: Say,
-        hides: bool = False,
     ) -> None:
         self._kube = kube
         self._summary = summary
         self._wanted = wanted
-        self._query = {**query, "follow": "true"}
-        self._tail = tail
         self._limit = limit
         self._say_it = say
-        self.reader = LogReader(kube, summary.namespace, self._say, hides=hides)
+        self.reader = LogReader(kube, summary.namespace, self._say, hides=wanted.hides)
         self._lines: asyncio.Queue[Line] = asyncio.Queue(_LINES_HELD)
         self._changed = asyncio.Event()
         self._gone = False
@@ -199,7 +193,8 @@ class Following:
                 raise ClientError(many)
             self._say(many)
         # The logs of containers that start later are read from their first line.
-        params = {**self._query, **(tail_of(fresh, self._tail) if first else {})}
+        tail = tail_of(fresh, self._wanted.tail) if first else {}
+        params = {**self._wanted.query, "follow": "true", **tail}
         for source in fresh[:room]:
             read = self._followed.get(source)
             if read is None or not source.is_run_of(read):

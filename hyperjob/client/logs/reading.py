@@ -8,7 +8,6 @@ import heapq
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from hyperjob.client.errors import ClientError, words
@@ -135,14 +134,11 @@ class ChosenLogs:
         summary: Summary,
         wanted: Wanted,
         *,
-        tail: int | None,
-        query: Mapping[str, str] = MappingProxyType({}),
         say: Say,
-        hides: bool = False,
     ) -> "ChosenLogs":
         """Read the pods and choose the logs; ClientError when there is no log to read.
 
-        `say` gets the reason for every log that cannot be read. `hides`: see LogReader.
+        `say` gets the reason for every log that cannot be read.
         """
         require_task(summary, wanted)
         jobs = require_placed(summary, wanted)
@@ -156,8 +152,8 @@ class ChosenLogs:
             say(text)
         if not chosen:
             raise no_log(summary, failed=bool(errors))
-        params = {**query, **tail_of(chosen, tail)}
-        reader = LogReader(kube, summary.namespace, say, hides=hides)
+        params = {**wanted.query, **tail_of(chosen, wanted.tail)}
+        reader = LogReader(kube, summary.namespace, say, hides=wanted.hides)
         return cls(reader, chosen, params, bool(errors))
 
     @property
@@ -261,16 +257,15 @@ def _seconds_between(end: str, last: str) -> float:
     return abs((second - first).total_seconds()) if first and second else 0.0
 
 
-def is_present(summary: Summary, wanted: Wanted, attempt: int) -> bool:
-    """Return whether an attempt, from 1, is the present one of every selected sub-job."""
-    return all(job.number == attempt for job in _selected_jobs(summary, wanted))
+def kept_lines(summary: Summary, wanted: Wanted) -> list[Line] | None:
+    """Return the last lines of the containers that failed in the selected attempt.
 
-
-def kept_lines(summary: Summary, wanted: Wanted, attempt: int) -> list[Line]:
-    """Return the last lines of the containers that failed in an attempt, which counts from 1.
-
-    ClientError where there are none; the text names the attempts that have lines.
+    None without one, and for the present attempt of every selected sub-job, whose logs are there.
+    ClientError where there are no lines; the text names the attempts that have some.
     """
+    attempt = wanted.attempt
+    if attempt is None or all(job.number == attempt for job in _selected_jobs(summary, wanted)):
+        return None
     found = [
         (_log_of(run), line.encode())
         for job, run in _selected_runs(summary, wanted)
@@ -279,7 +274,7 @@ def kept_lines(summary: Summary, wanted: Wanted, attempt: int) -> list[Line]:
     ]
     if not found:
         raise ClientError(_no_lines(summary, wanted, attempt))
-    return found
+    return [each for each in found if not (wanted.hides and is_for_controller(each[1]))]
 
 
 def _no_lines(summary: Summary, wanted: Wanted, attempt: int) -> str:

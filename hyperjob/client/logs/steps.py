@@ -23,7 +23,7 @@ async def prints_step(kube: Kube, summary: Summary, step: int) -> bool:
 
     A user who may not read logs waits for the status alone: no error is raised for them.
     """
-    following = Following(kube, summary, Wanted(), tail=_TAIL, say=lambda _text: None)
+    following = Following(kube, summary, Wanted(tail=_TAIL), say=lambda _text: None)
     try:
         async with aclosing(following.lines()) as lines:
             async for _, raw in lines:

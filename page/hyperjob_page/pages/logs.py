@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
-from hyperjob.client.logs.reading import ChosenLogs, is_present, kept_lines
+from hyperjob.client.logs.reading import ChosenLogs, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.lines import LogLine as Line
 from hyperjob_core.api.wire import natural
@@ -19,7 +19,6 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import printable, shortened
-from hyperjob_engine.model.training import is_for_controller
 
 SIZES: Final = (50, 200, 1000)
 _LINE: Final = 4000
@@ -81,19 +80,15 @@ class Choice:
             task=self.task or None,
             container=self.container or None,
             ranks=frozenset(ranks_of(self.rank)) or None,
+            attempt=self.attempt,
+            tail=self.tail,
+            since=SINCE.get(self.since),
+            hides=not self.progress,
         )
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Return how the client library reads the logs."""
-        query = {"sinceSeconds": str(SINCE[self.since])} if self.since else {}
-        return {"query": query, "tail": self.tail, "hides": not self.progress}
-
     def line(self, source: ContainerLog, raw: bytes) -> ShownLine | None:
-        """Return a line to show; None for one without the searched words, or for the controller."""
+        """Return a line to show; None for one without the searched words."""
         line = Line.of(raw)
-        if not self.progress and is_for_controller(line.text):
-            return None
         text = text_of(line.text)
         if self.search.lower() not in text.lower():
             return None
@@ -123,13 +118,10 @@ async def last_lines(
     found: list[ShownLine] = []
     with errors_told(remarks.append):
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
-        if choice.attempt and not is_present(summary, choice.wanted, choice.attempt):
-            shown = kept_lines(summary, choice.wanted, choice.attempt)[-_LINES:]
-            lines_of = (choice.line(source, raw) for source, raw in shown)
+        if (kept := kept_lines(summary, choice.wanted)) is not None:
+            lines_of = (choice.line(source, raw) for source, raw in kept[-_LINES:])
             return [line for line in lines_of if line is not None], remarks
-        standing = await ChosenLogs.of(
-            kube, summary, choice.wanted, say=remarks.append, **choice.reading
-        )
+        standing = await ChosenLogs.of(kube, summary, choice.wanted, say=remarks.append)
         async with aclosing(standing.lines()) as lines:
             async for source, raw in lines:
                 if len(found) >= _LINES:

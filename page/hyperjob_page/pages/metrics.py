@@ -271,8 +271,8 @@ async def _read_present(
     left = _BYTES
     try:
         async with asyncio.timeout(_SECONDS):
-            wanted = Wanted(ranks=frozenset(ranks) or None)
-            logs = await ChosenLogs.of(kube, summary, wanted, tail=_TAIL, say=remarks.append)
+            wanted = Wanted(ranks=frozenset(ranks) or None, tail=_TAIL)
+            logs = await ChosenLogs.of(kube, summary, wanted, say=remarks.append)
             if len(logs.chosen) > _LOGS:
                 remarks.append(f"{_LOGS} of {len(logs.chosen)} logs are read: choose ranks")
                 logs.chosen = logs.chosen[:_LOGS]

@@ -78,7 +78,7 @@ def follow(member: Member, *, seconds: float = 600) -> tuple[list[str], list[str
         asyncio.get_running_loop().call_later(seconds, member.end)
         async with Kube(member) as kube:
             summary = read(await kube.get(HYPERJOBS, "llm", namespace="ml"))
-            following = Following(kube, summary, Wanted(), tail=None, limit=50, say=remarks.append)
+            following = Following(kube, summary, Wanted(), limit=50, say=remarks.append)
             async with aclosing(following.lines()) as lines:
                 found = [line.decode() async for _, line in lines]
         return found, remarks, following.failed

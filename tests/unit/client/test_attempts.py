@@ -6,7 +6,7 @@ import pytest
 
 from hyperjob.client.errors import ClientError
 from hyperjob.client.logs.choosing import Wanted
-from hyperjob.client.logs.reading import is_present, kept_lines, last_failure
+from hyperjob.client.logs.reading import kept_lines, last_failure
 from hyperjob.client.summary import read
 from tests.unit.cli.objects import hyperjob, sub_job
 
@@ -35,32 +35,31 @@ SUMMARY = read(hyperjob("Running", sub_job(phase="Running", attempt=3, history=R
 
 @pytest.mark.parametrize(("attempt", "cluster", "last"), [(1, "east", "one"), (2, "west", "two")])
 def test_each_failed_attempt_has_its_traceback(attempt: int, cluster: str, last: str) -> None:
-    lines = kept_lines(SUMMARY, Wanted(), attempt)
+    lines = kept_lines(SUMMARY, Wanted(attempt=attempt)) or []
     assert [line for _, line in lines] == [b"Traceback", f"ValueError: {last}".encode()]
     assert {source.label for source, _ in lines} == {f"{cluster}/llm-trainer-0-worker-0"}
 
 
 def test_without_lines_the_error_says_how_the_attempt_ended_and_which_have_some() -> None:
     with pytest.raises(ClientError, match=r"attempt 3 .* Preempted; there are .* attempt 1, 2"):
-        kept_lines(SUMMARY, Wanted(), 3)
+        kept_lines(SUMMARY, Wanted(attempt=3))
     with pytest.raises(ClientError, match="no last lines of attempt 9"):
-        kept_lines(SUMMARY, Wanted(), 9)
+        kept_lines(SUMMARY, Wanted(attempt=9))
     with pytest.raises(ClientError, match=r"there are those of attempt 1$"):
-        kept_lines(SUMMARY, Wanted(cluster="east"), 2)
+        kept_lines(SUMMARY, Wanted(cluster="east", attempt=2))
 
 
 def test_ranks_and_a_container_select_among_the_containers_that_failed() -> None:
     runs = [run(0, failure={**failure("Traceback\nValueError: one"), "rank": 3})]
     summary = read(hyperjob("Running", sub_job(phase="Running", attempt=1, history=runs)))
-    assert kept_lines(summary, Wanted(ranks=frozenset({3}), container="main"), 1)
-    for wanted in (Wanted(ranks=frozenset({0})), Wanted(container="other")):
+    assert kept_lines(summary, Wanted(ranks=frozenset({3}), container="main", attempt=1))
+    for wanted in (Wanted(ranks=frozenset({0}), attempt=1), Wanted(container="other", attempt=1)):
         with pytest.raises(ClientError, match="no last lines of attempt 1"):
-            kept_lines(summary, wanted, 1)
+            kept_lines(summary, wanted)
 
 
 def test_the_present_attempt_has_its_logs() -> None:
-    assert is_present(SUMMARY, Wanted(), 4)
-    assert not is_present(SUMMARY, Wanted(), 3)
+    assert kept_lines(SUMMARY, Wanted(attempt=4)) is None
 
 
 def test_the_last_failure_is_that_of_the_attempt_that_failed_the_hyperjob() -> None:
