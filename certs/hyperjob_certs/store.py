@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Protocol, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from hyperjob_certs.x509 import (
     CLOCK_SKEW,
@@ -91,10 +91,10 @@ MAX_STEPS: Final = 3
 
 def decide(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Step:
     """Return the next step; KEEP if none is due."""
-    if (reason := _authority_is_due(bundle, now=now)) is not None:
-        return Step(Action.NEW_CA, reason)
-    if bundle.ca is None:  # for the type checker: without an authority a step is due
+    if bundle.ca is None:
         return Step(Action.NEW_CA, "there is no authority")
+    if (reason := _authority_is_due(bundle.ca, now=now)) is not None:
+        return Step(Action.NEW_CA, reason)
     if (reason := _leaf_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
         return Step(Action.REISSUE_LEAF, reason)
     if (reason := _retirement_is_due(bundle, bundle.ca, now=now)) is not None:
@@ -137,15 +137,13 @@ def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[B
     return bundle, steps
 
 
-def _authority_is_due(bundle: Bundle, *, now: datetime) -> str | None:
+def _authority_is_due(ca: Pair, *, now: datetime) -> str | None:
     """Return why a new authority must be issued; None if the present one can sign on."""
-    if bundle.ca is None:
-        return "there is no authority"
     try:
-        check_pair(bundle.ca, now=now)
+        check_pair(ca, now=now)
     except InvalidPair as problem:
         return f"the authority cannot sign: {problem}"
-    if now >= _renewal(bundle.ca.certificate):
+    if now >= _renewal(ca.certificate):
         return "the authority is near its end"
     return None
 
@@ -214,18 +212,6 @@ class Stored:
 
     bundle: Bundle
     origin: Object | None = None
-
-
-class Store(Protocol):
-    """A store of one bundle."""
-
-    async def load(self) -> Stored:
-        """Return the stored bundle; an empty one if there is none yet."""
-        ...
-
-    async def save(self, bundle: Bundle, *, over: Stored) -> None:
-        """Replace the state `over`; raise `Conflict` (or AlreadyExists) if it has changed."""
-        ...
 
 
 def to_items(bundle: Bundle) -> dict[str, bytes]:
@@ -348,6 +334,10 @@ class DirectoryStore:
             _link(self._directory / name, f"..data/{name}")
         if old is not None and old.parent == self._directory.resolve():
             shutil.rmtree(old, ignore_errors=True)
+
+
+Store: TypeAlias = SecretStore | DirectoryStore
+"""A store of one bundle; its `save` fails if the stored state has changed since the `load`."""
 
 
 def _link(link: Path, target: str) -> None:

@@ -51,24 +51,23 @@ async def execute(
     fresh: list[str] = []
     replaced: set[Component] = set()
     unchecked = True
-    for step in plan.steps:
-        if fresh and step.item.resource is not CRDS:
+    for change in plan.changes:
+        item = change.item
+        if fresh and item.resource is not CRDS:
             await _established(kube, fresh, wait)
             fresh = []
-        if step.change.action is Action.DELETED:
-            await _delete(kube, step.item)
-            replaced.add(step.item.part)
-        elif step.change.action.changes:
-            if step.item.part is Component.WEBHOOKS and unchecked:
-                await require_webhook(
-                    kube, step.item, unreachable=unreachable, seconds=webhook_wait
-                )
+        if change.action is Action.DELETED:
+            await _delete(kube, item)
+            replaced.add(item.part)
+        elif change.action.changes:
+            if item.part is Component.WEBHOOKS and unchecked:
+                await require_webhook(kube, item, unreachable=unreachable, seconds=webhook_wait)
                 unchecked = False
-            patience = wait if step.item.part in replaced else 0
-            await _apply(kube, step.item, force=force_conflicts, patience=patience)
-        if step.item.resource is CRDS and step.change.action is Action.CREATED:
-            fresh.append(step.item.name)
-        yield step.change
+            patience = wait if item.part in replaced else 0
+            await _apply(kube, item, force=force_conflicts, patience=patience)
+        if item.resource is CRDS and change.action is Action.CREATED:
+            fresh.append(item.name)
+        yield change
     await _established(kube, fresh, wait)
 
 
@@ -161,7 +160,7 @@ async def remove(
     """
     for item in items:
         action, note = await _remove(kube, item, dry_run=dry_run, wait=wait)
-        yield Change(item.resource, item.name, item.namespace, action, note=note)
+        yield Change(item, action, note=note)
 
 
 def _lease() -> Item:

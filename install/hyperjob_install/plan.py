@@ -91,33 +91,18 @@ class Action(enum.StrEnum):
 class Change:
     """The change of an object: `fields` differ, `note` is the reason for keeping the object."""
 
-    resource: Resource
-    name: str
-    namespace: str | None
+    item: Item
     action: Action
     fields: tuple[str, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An item and its change."""
-
-    item: Item
-    change: Change
-
-
-@dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """All steps in order; `execute` must not run while there are problems."""
+    """All changes in order; `execute` must not run while there are problems."""
 
-    steps: tuple[Step, ...]
+    changes: tuple[Change, ...]
     problems: tuple[Problem, ...]
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Return the change of each object."""
-        return tuple(step.change for step in self.steps)
 
 
 async def require_karmada(kube: Kube) -> None:
@@ -154,7 +139,7 @@ async def plan(
     replaced = {each.name for each in clashes_ if each.name in VOLCANO_GLOBAL and replace_others}
     clashing = [problems.clash(each) for each in clashes_ if each.name not in replaced]
 
-    async def one(item: Item) -> Step | Problem:
+    async def one(item: Item) -> Change | Problem:
         is_clashing = bool(clashes_) and item.part is Component.INTERPRETERS
         try:
             return await (planner.unasked(item) if is_clashing else planner.step(item, items))
@@ -164,14 +149,13 @@ async def plan(
             return problems.refused(item.title, error)
 
     found = await at_once(one, items, most=_AT_ONCE)
-    steps = [each for each in found if isinstance(each, Step)]
-    steps = [step for step in steps if step.change.action is not Action.ABSENT]
-    parts = [step.item.part for step in steps]
+    changes = [each for each in found if isinstance(each, Change)]
+    changes = [change for change in changes if change.action is not Action.ABSENT]
     if replaced:
-        first = parts.index(Component.INTERPRETERS)
-        steps[first:first] = [_removal(name) for name in sorted(replaced)]
+        first = [change.item.part for change in changes].index(Component.INTERPRETERS)
+        changes[first:first] = [_removal(name) for name in sorted(replaced)]
     return InstallPlan(
-        tuple(steps),
+        tuple(changes),
         (*clashing, *(each for each in found if isinstance(each, Problem))),
     )
 
@@ -194,27 +178,27 @@ class _Planner:
             return []  # the dry run of each customization reports that its kind is not served
         return clashes(listed.items)
 
-    async def unasked(self, item: Item) -> Step | Problem:
+    async def unasked(self, item: Item) -> Change | Problem:
         """Plan an interpreter without a dry run: Karmada refuses it while another one conflicts."""
         try:
             live = await self._kube.get(item.resource, item.name)
         except NotFound:
-            return _step(item, Action.CREATED)
+            return Change(item, Action.CREATED)
         if self._is_foreign(item, live):
             return problems.taken(item.title)
-        return _step(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
+        return Change(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
 
-    async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+    async def step(self, item: Item, items: Sequence[Item]) -> Change | Problem:
         """Plan one of `items`. Raises KubeError where the API server refuses its dry run."""
         try:
             live = await self._kube.get(item.resource, item.name, namespace=item.namespace)
         except NotFound:
-            return _step(item, Action.ABSENT) if item.absent else await self._create(item, items)
+            return Change(item, Action.ABSENT) if item.absent else await self._create(item, items)
         if item.absent:
             found = replace(item, object=live)
-            return _step(found, Action.DELETED if is_ours(live) else Action.ABSENT)
+            return Change(found, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
-            return _step(item, Action.KEPT, note=problems.NOT_OURS)
+            return Change(item, Action.KEPT, note=problems.NOT_OURS)
         if self._is_foreign(item, live):
             return problems.taken(item.title)
         if (
@@ -225,22 +209,22 @@ class _Planner:
             return problems.lost(item.title, gone)
         item = _keeping_bundles(item, live)  # the step applies it too
         fields = changed_fields(live, await self._dry_run(item))
-        return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
+        return Change(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
 
     def _is_foreign(self, item: Item, live: Object) -> bool:
         """Return whether an object of another owner has the name; a CRD's name is its kind's."""
         return not (is_ours(live) or self._force or item.resource is CRDS)
 
-    async def _create(self, item: Item, items: Sequence[Item]) -> Step:
+    async def _create(self, item: Item, items: Sequence[Item]) -> Change:
         """Return the step that creates an object, after a dry run where the API server has one."""
         if item.only_where_served and not await self._is_served(item.resource):
-            return _step(item, Action.ABSENT)
+            return Change(item, Action.ABSENT)
         # A dry run would fail before the creation of the namespace or of the CRD.
         if not (
             await self._awaits_namespace(item, items) or await self._awaits_definition(item, items)
         ):
             await self._dry_run(item)
-        return _step(item, Action.CREATED)
+        return Change(item, Action.CREATED)
 
     async def _dry_run(self, item: Item) -> Object:
         """Return the object as an apply would store it."""
@@ -283,7 +267,7 @@ class _Planner:
         return False
 
 
-def _removal(name: str) -> Step:
+def _removal(name: str) -> Change:
     """Plan the deletion of a customization that HyperJob's replaces."""
     other = {
         "apiVersion": RESOURCE_INTERPRETERS.api_version,
@@ -293,11 +277,7 @@ def _removal(name: str) -> Step:
     item = Item(
         part=Component.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True
     )
-    return _step(item, Action.DELETED, note="Volcano Global's; HyperJob's replaces it")
-
-
-def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:
-    return Step(item, Change(item.resource, item.name, item.namespace, action, fields, note))
+    return Change(item, Action.DELETED, note="Volcano Global's; HyperJob's replaces it")
 
 
 def _keeping_bundles(item: Item, live: Object) -> Item:

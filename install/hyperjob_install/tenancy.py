@@ -110,18 +110,15 @@ def tenancy(*, enabled: bool) -> list[Item]:
         binding = {"policyName": kind.policy, "validationActions": ["Deny"]}
         objects.append((ADMISSION_POLICIES, kind.policy, {"spec": policy_spec(kind)}))
         objects.append((ADMISSION_POLICY_BINDINGS, kind.policy, {"spec": binding}))
-    rules = [use_rule(kind.resource) for kind in _KINDS]
+    used = [kind.resource for kind in _KINDS]
+    rules = [
+        {"apiGroups": [each.group], "resources": [each.plural], "verbs": [USE]} for each in used
+    ]
     objects.append((CLUSTER_ROLES, USE_ALL, {"rules": rules}))
     return [
         new_item(*each, part=Component.TENANCY, component="tenancy", absent=not enabled)
         for each in objects
     ]
-
-
-def use_rule(resource: Resource, *names: str) -> Object:
-    """Return the rule of a role that may use the named objects of a kind, or all of them."""
-    rule: Object = {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": [USE]}
-    return {**rule, "resourceNames": list(names)} if names else rule
 
 
 def policy_spec(kind: _Kind) -> Object:

@@ -10,7 +10,7 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -67,31 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run(options: Options) -> None:
     async with AsyncExitStack() as stack:
-        around = await _look_around(stack, options)
-        await _serve(options, around)
+        known = known_from(options)
+        around = await _look_around(stack, options, known)
+        await _serve(options, around, known)
 
 
-def _with_options(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
-    """Return the context function with the users who may open gates, and the longest grace."""
+def known_from(options: Options) -> Context:
+    """Return what reviews know without other objects: who may open gates, the longest grace."""
     users = frozenset(filter(None, map(str.strip, options.controller_users.split(","))))
-    grace = options.max_grace_period
-    if not users and grace == NOTHING_KNOWN.max_grace_seconds:
-        return context
-    known = NOTHING_KNOWN
-    made = replace(known, controllers=users, max_grace_seconds=grace)
-
-    def with_options() -> Context:
-        nonlocal known, made
-        # The context changes rarely, and each state of it is one object.
-        now = context()
-        if now is not known:
-            known, made = now, replace(now, controllers=users, max_grace_seconds=grace)
-        return made
-
-    return with_options
+    known = replace(NOTHING_KNOWN, controllers=users, max_grace_seconds=options.max_grace_period)
+    return NOTHING_KNOWN if known == NOTHING_KNOWN else known
 
 
-async def _look_around(stack: AsyncExitStack, options: Options) -> "Surroundings | None":
+async def _look_around(
+    stack: AsyncExitStack, options: Options, known: Context
+) -> "Surroundings | None":
     """Watch the objects that warnings are about; return None without `--kubeconfig`."""
     if options.kubeconfig is None:
         return None
@@ -100,12 +90,12 @@ async def _look_around(stack: AsyncExitStack, options: Options) -> "Surroundings
     from hyperjob_webhook.surroundings import watched
 
     try:
-        return await stack.enter_async_context(watched(options.kubeconfig))
+        return await stack.enter_async_context(watched(options.kubeconfig, known))
     except ConfigError as problem:
         raise CannotStart(str(problem)) from None
 
 
-async def _serve(options: Options, around: "Surroundings | None") -> None:
+async def _serve(options: Options, around: "Surroundings | None", known: Context) -> None:
     """Serve reviews until a signal, then drain. Raises CannotStart for a file or port.
 
     The certificate is loaded before the listener opens: no client meets a server without one.
@@ -115,12 +105,12 @@ async def _serve(options: Options, around: "Surroundings | None") -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     source = _load(options)
-    _EXPIRY.set_function(lambda: _expiry(source))
+    _EXPIRY.set_function(lambda: source.facts.not_after.timestamp())  # noqa: PLW0108 - renewed
     requests = RequestLog()
     server = WebhookServer(
         reporter=requests,
         limits=LIMITS,
-        context=_with_options(around.context if around else lambda: NOTHING_KNOWN, options),
+        context=around.context if around else lambda: known,
         missing=around.missing if around else None,
         judge=around.judge if around else None,
     )
@@ -129,7 +119,7 @@ async def _serve(options: Options, around: "Surroundings | None") -> None:
     if around is not None:
         readyz.add("credentials", around.refused)
     readyz.add("shutdown", lambda: "the webhook is shutting down" if server.draining else None)
-    _warm_up()
+    validate_create({"spec": {}})  # builds cached values, above all the compiled schema
     port = await _listen(server, options, source.server_context())
     following = asyncio.create_task(source.run(), name="certificate")
     try:
@@ -189,11 +179,6 @@ async def _protection(stack: AsyncExitStack, options: Options) -> Protection | N
         raise CannotStart(str(problem)) from None
 
 
-def _warm_up() -> None:
-    """Build cached values, above all the compiled schema, before the first review."""
-    validate_create({"spec": {}})
-
-
 async def _drain(server: WebhookServer, options: Options) -> None:
     """Fail readiness, serve on until the endpoints are updated, then finish reviews in flight."""
     _log.info("draining", extra={"delay": options.shutdown_delay})
@@ -227,10 +212,6 @@ async def _listen(server: WebhookServer, options: Options, tls: ssl.SSLContext) 
     except OSError as error:
         where = f"{options.bind_address}:{options.secure_port}"
         raise CannotStart(str(ListenError(where, error, flag="--secure-port"))) from None
-
-
-def _expiry(source: FileSource) -> float:
-    return source.facts.not_after.timestamp()
 
 
 def _certificate(source: FileSource) -> str | None:

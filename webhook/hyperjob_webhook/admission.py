@@ -14,6 +14,7 @@ import hyperjob_core
 from hyperjob_core.api.defaults import stored
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WEBHOOK_VERSION
+from hyperjob_core.api.wire import at
 from hyperjob_rules.configuration import (
     MUTATE_HYPERJOB,
     MUTATE_RESOURCEBINDING,
@@ -157,13 +158,10 @@ ROUTES: Final[Mapping[str, Route]] = {
 
 def _signed(raw: Object) -> Object:
     """Return a HyperJob with this release's version in its annotation, if it has the annotation."""
-    metadata = raw.get("metadata")
-    if not isinstance(metadata, dict):
+    if at(raw, "metadata", "annotations", WEBHOOK_VERSION) != "":
         return raw
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, dict) or annotations.get(WEBHOOK_VERSION) != "":
-        return raw
-    signed = {**annotations, WEBHOOK_VERSION: hyperjob_core.__version__}
+    metadata = raw["metadata"]
+    signed = {**metadata["annotations"], WEBHOOK_VERSION: hyperjob_core.__version__}
     return {**raw, "metadata": {**metadata, "annotations": signed}}
 
 

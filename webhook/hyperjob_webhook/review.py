@@ -15,7 +15,7 @@ import orjson
 
 from hyperjob_core.api.field import FieldError, invalid_status
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import decoded
+from hyperjob_core.api.wire import decoded, mapping, string
 from hyperjob_core.text import shortened
 from hyperjob_rules.validation.rules import Decision
 
@@ -159,16 +159,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> None:
 
 def _name(request: dict[str, Any], obj: Object | None) -> str:
     """Return the object's name; at CREATE with generateName its prefix."""
-    if name := _text(request, "name"):
-        return name
-    metadata = obj.get("metadata") if obj else None
-    if not isinstance(metadata, dict):
-        return ""
-    for field in ("name", "generateName"):
-        value = metadata.get(field)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    metadata = mapping((obj or {}).get("metadata"))
+    own = string(metadata.get("name")) or string(metadata.get("generateName"))
+    return _text(request, "name") or own
 
 
 def _object(request: dict[str, Any], field: str) -> Object | None:
@@ -182,8 +175,8 @@ def _mapping(request: dict[str, Any], field: str) -> dict[str, Any]:
     return _object(request, field) or {}
 
 
-def _text(mapping: dict[str, Any], field: str) -> str:
-    value = mapping.get(field)
+def _text(part: dict[str, Any], field: str) -> str:
+    value = part.get(field)
     if value is None:
         return ""
     if isinstance(value, str):

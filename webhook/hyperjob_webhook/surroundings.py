@@ -10,12 +10,13 @@ runtime and the namespace of a TrainJob decide whether it becomes a HyperJob, an
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests and informers
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, string
-from hyperjob_core.kube.client import EventType, Kube
+from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.existing import existing
 from hyperjob_core.kube.informer import Informer, refused
@@ -27,6 +28,7 @@ from hyperjob_core.kube.resources import (
     QUEUES,
     TRAINING_RUNTIMES,
     Resource,
+    key_of,
 )
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.endpoints import Remark
@@ -56,13 +58,16 @@ MOST_BYTES: Final = 128 * 1024
 
 
 @asynccontextmanager
-async def watched(kubeconfig: str) -> AsyncIterator["Surroundings"]:
-    """Watch the objects inside the context. Raises ConfigError for an unusable kubeconfig."""
+async def watched(kubeconfig: str, known: Context = NOTHING_KNOWN) -> AsyncIterator["Surroundings"]:
+    """Watch the objects inside the context. Raises ConfigError for an unusable kubeconfig.
+
+    `known` is what reviews know besides.
+    """
     async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT) as kube:
         clusters = Informer(kube, CLUSTERS)
         queues = Informer(kube, QUEUES)
         priorities = Informer(kube, PRIORITY_CLASSES)
-        surroundings = Surroundings(kube, clusters, queues, priorities)
+        surroundings = Surroundings(kube, clusters, queues, priorities, known)
         tasks = [asyncio.create_task(each.run()) for each in (clusters, queues, priorities)]
         try:
             yield surroundings
@@ -74,14 +79,19 @@ class Surroundings:
     """The context from the informers, rebuilt after a change, and the reads of needed objects."""
 
     def __init__(
-        self, kube: Kube, clusters: Informer, queues: Informer, priorities: Informer
+        self,
+        kube: Kube,
+        clusters: Informer,
+        queues: Informer,
+        priorities: Informer,
+        known: Context = NOTHING_KNOWN,
     ) -> None:
         self.kube = kube
         self._looks = 0
         self._clusters = clusters
         self._queues = queues
         self._priorities = priorities
-        self._known = NOTHING_KNOWN
+        self._known = known
         self._changed = True
         for informer in (clusters, queues, priorities):
             informer.add_handler(self._note)
@@ -90,12 +100,13 @@ class Surroundings:
         """Return the context of this moment."""
         if self._changed:
             clusters, queues, priorities = self._clusters, self._queues, self._priorities
-            self._known = Context(
+            self._known = replace(
+                self._known,
                 clusters=known_clusters(clusters.items()) if _is_whole(clusters) else None,
                 queues=known_queues(queues.items()) if _is_whole(queues) else None,
-                priority_classes={item["metadata"]["name"] for item in priorities.items()}
-                if _is_whole(priorities)
-                else None,
+                priority_classes=(
+                    set(map(key_of, priorities.items())) if _is_whole(priorities) else None
+                ),
                 kept_classes=kept_classes(priorities.items()),
             )
             # Before the sync of all informers the context is not kept.
@@ -172,8 +183,7 @@ class Surroundings:
         except NotFound:
             return None
 
-    def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        del kind, old, new
+    def _note(self, *_: object) -> None:
         self._changed = True
 
 

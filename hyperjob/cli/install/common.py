@@ -12,7 +12,6 @@ import click
 
 from hyperjob.table import table
 from hyperjob_core.kube.errors import ConfigError, KubeError
-from hyperjob_install.objects import title
 from hyperjob_install.plan import Action, Change, shorten
 from hyperjob_install.preflight import Finding, PreflightReport
 from hyperjob_install.problems import InstallError, Problem
@@ -166,16 +165,17 @@ def _finding(finding: Finding, width: int, flags: str) -> str:
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
     fields = ",".join(shorten(change.fields)) or change.note
-    name = title(change.resource, change.name)
-    return (str(change.action), name, change.namespace or "", fields)
+    item = change.item
+    return (str(change.action), item.title, item.namespace or "", fields)
 
 
 def _change_value(change: Change) -> dict[str, object]:
+    item = change.item
     return {
-        "apiVersion": change.resource.api_version,
-        "kind": change.resource.kind,
-        "name": change.name,
-        "namespace": change.namespace,
+        "apiVersion": item.resource.api_version,
+        "kind": item.resource.kind,
+        "name": item.name,
+        "namespace": item.namespace,
         "action": change.action,
         "fields": list(change.fields),
         "note": change.note,

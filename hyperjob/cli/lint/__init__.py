@@ -124,29 +124,22 @@ def print_json(results: Sequence[Checked]) -> None:
 
 
 def _file(result: Checked) -> dict[str, Any]:
-    """Return the findings of a file as JSON values."""
-    made: dict[str, Any] = {"file": result.name}
-    if result.problem:
-        made["problem"] = result.problem
-    made["hyperJobs"] = [
+    hyperjobs = [
         {
             "kind": document.kind,
             "name": document.name,
             "line": document.line,
-            "errors": [
-                {key: value for key, value in asdict(found).items() if key != "text"}
-                for found in document.errors
-            ],
+            "errors": [_without(asdict(found), "text") for found in document.errors],
             "warnings": [
-                {
-                    "rule": found.rule,
-                    "line": found.line,
-                    "message": found.text,
-                    "remedy": found.remedy,
-                }
+                _without({**asdict(found), "message": found.text}, "text", "field", "reason")
                 for found in document.warnings
             ],
         }
         for document in result.documents
     ]
-    return made
+    problem = {"problem": result.problem} if result.problem else {}
+    return {"file": result.name, **problem, "hyperJobs": hyperjobs}
+
+
+def _without(found: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if name not in names}

@@ -342,13 +342,10 @@ def _unpack(
 
 def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
     """Yield the path and line of each field; a map's entry has two paths: `a.b` and `a[b]`."""
-    count = letters = 0
+    letters = 0
     stack: list[tuple[str, yaml.Node]] = [("", root)]
     while stack:
         path, node = stack.pop()
-        count += 1
-        if count > MAX_NODES:
-            raise TooManyFieldsError
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 line = key.start_mark.line + 1

@@ -1,7 +1,7 @@
 """The first screen: the accelerators of each cluster, used by each HyperJob, reserved or free."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -101,12 +101,10 @@ class CardCache:
         known = self._made.pop(key, None)
         if known is None or known.version != version:
             card = make()
-            same = known is not None and known.card == card
-            html = (
-                known.html
-                if known is not None and same
-                else str(render("parts/cluster.html", card=card))
-            )
+            if known is None or known.card != card:
+                html = str(render("parts/cluster.html", card=card))
+            else:
+                html = known.html
             known = Card(version, card, html)
         self._made[key] = known
         while len(self._made) > _CARDS:
@@ -182,21 +180,19 @@ def totals(found: Sequence[ClusterCard]) -> list[Bar]:
 
 def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:
     """Return the sum of the bars of an accelerator, with a segment for each queue."""
-    queues: dict[tuple[str, int], int] = {}
-    used = reserved = other = free = lost = 0
+    queues: Counter[tuple[str, int]] = Counter()
+    sums: Counter[str] = Counter()
     for card, bar in found:
         for segment in bar.segments:
             if segment.kind == "used":
-                where = segment.queue, segment.colour
-                queues[where] = queues.get(where, 0) + segment.number
-        used += bar.used
-        reserved += bar.reserved
-        other += bar.other
-        free += bar.free if card.ready else 0
-        lost += bar.free if not card.ready else 0
+                queues[segment.queue, segment.colour] += segment.number
+        sums.update(used=bar.used, reserved=bar.reserved, other=bar.other)
+        sums["free" if card.ready else "lost"] += bar.free
+    used, reserved, other = sums["used"], sums["reserved"], sums["other"]
+    free, lost = sums["free"], sums["lost"]
     parts = [
         BarSegment(kind="used", label=f"queue {queue}", number=number, queue=queue, colour=colour)
-        for (queue, colour), number in sorted(queues.items(), key=lambda item: -item[1])
+        for (queue, colour), number in queues.most_common()
     ]
     parts += _rest(reserved=reserved, other=other, free=free)
     if lost:
@@ -226,14 +222,8 @@ def card_of(
     for part in sorted(parts, key=lambda part: (-(part.running + part.reserved), part.key)):
         before = keys.get(part.key)
         number = part.running + part.reserved + (before.number if before else 0)
-        keys[part.key] = BarSegment(
-            kind="used" if part.running else "reserved",
-            label=part.key,
-            number=number,
-            key=part.key,
-            queue=part.queue,
-            colour=colour(part.queue),
-        )
+        kind = "used" if part.running else "reserved"
+        keys[part.key] = _of_hyperjob(part, number, colour, kind=kind)
     return ClusterCard(
         name=name,
         ready=ready,
@@ -272,17 +262,7 @@ def _drawn(parts: Sequence[Holding], colour: Colour) -> list[BarSegment]:
     found = sorted(
         (part for part in parts if part.running), key=lambda part: (-part.running, part.key)
     )
-    segments = [
-        BarSegment(
-            kind="used",
-            label=part.key,
-            number=part.running,
-            key=part.key,
-            queue=part.queue,
-            colour=colour(part.queue),
-        )
-        for part in found[:_DRAWN]
-    ]
+    segments = [_of_hyperjob(part, part.running, colour) for part in found[:_DRAWN]]
     more: dict[str, list[Holding]] = {}
     for part in found[_DRAWN:]:
         more.setdefault(part.queue, []).append(part)
@@ -297,6 +277,13 @@ def _drawn(parts: Sequence[Holding], colour: Colour) -> list[BarSegment]:
         for queue, members in more.items()
     ]
     return sorted(segments, key=lambda segment: segment.queue)
+
+
+def _of_hyperjob(part: Holding, number: int, colour: Colour, *, kind: str = "used") -> BarSegment:
+    hue = colour(part.queue)
+    return BarSegment(
+        kind=kind, label=part.key, number=number, key=part.key, queue=part.queue, colour=hue
+    )
 
 
 def _rest(*, reserved: int, other: int, free: int) -> list[BarSegment]:

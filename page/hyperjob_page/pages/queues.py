@@ -23,18 +23,13 @@ _LIVING: Final = [phase for phase in Phase if not phase.is_terminal]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBar:
-    """An accelerator in a queue; None for absent bounds. Widths and places are percents.
+    """The use of an accelerator in a queue; None for absent bounds. Widths and places are percents.
 
     The whole bar is the largest of use, share, guarantee and capability.
     """
 
-    accelerator: str
-    used: int
-    share: int | None
+    use: QueueUse
     guarantee: int | None
-    deserved: int | None
-    capability: int | None
-    waiting: int
     borrowed: int
     own_width: float
     borrowed_width: float
@@ -190,13 +185,8 @@ def _queue_bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
         return round(100 * number / whole, 2)
 
     return QueueBar(
-        accelerator=use.accelerator,
-        used=use.used,
-        share=use.share,
+        use=use,
         guarantee=least,
-        deserved=use.deserved,
-        capability=use.capability,
-        waiting=use.waiting,
         borrowed=borrowed,
         own_width=at(use.used - borrowed),
         borrowed_width=at(borrowed),

@@ -1,6 +1,7 @@
 """What is printed: differences by path, rows, summaries, findings, JSON; and what is refused."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,17 @@ from hyperjob.cli import main
 from hyperjob.cli.install import common
 from hyperjob_core.kube.errors import Conflict, make_status
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
+from hyperjob_install.objects import Component, new_item
 from hyperjob_install.plan import Action, Change
 from hyperjob_install.preflight import CheckResult, Finding, PreflightReport, Status
 from hyperjob_install.problems import Problem, field_conflict
 from tests.unit.install.observations import ca_pem
 
-CREATED = Change(CLUSTER_ROLES, "hyperjob-controller", None, Action.CREATED)
-CONFIGURED = Change(LEASES, "l", "ns", Action.CONFIGURED, ("spec.a", "spec.b"))
-UNCHANGED = Change(CRDS, "x", None, Action.UNCHANGED)
-KEPT = Change(NAMESPACES, "ns", None, Action.KEPT, note="not made by hyperjob install")
+_item = partial(new_item, content={}, part=Component.RBAC, component="rbac")
+CREATED = Change(_item(CLUSTER_ROLES, "hyperjob-controller"), Action.CREATED)
+CONFIGURED = Change(_item(LEASES, "l", namespace="ns"), Action.CONFIGURED, ("spec.a", "spec.b"))
+UNCHANGED = Change(_item(CRDS, "x"), Action.UNCHANGED)
+KEPT = Change(_item(NAMESPACES, "ns"), Action.KEPT, note="not made by hyperjob install")
 
 
 def test_only_what_differs_has_a_row() -> None:

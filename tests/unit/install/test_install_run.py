@@ -78,7 +78,7 @@ def namespace(name: str = "ns") -> Item:
 async def planned(server: InstallServer, *items: Item, **how: Any) -> list[tuple[Any, ...]]:
     found = await plan(server.kube, items, **how)
     assert found.problems == ()
-    return [(each.name, each.action, each.fields, each.note) for each in found.changes]
+    return [(each.item.name, each.action, each.fields, each.note) for each in found.changes]
 
 
 def foreign(item: Item, data: str = "2") -> Object:
@@ -250,7 +250,7 @@ async def test_webhooks_keep_the_authority_that_another_command_has_written() ->
             hook["clientConfig"]["caBundle"] = "old"
     found = await plan(server.kube, hooks)
     assert [each.action for each in found.changes] == [Action.UNCHANGED] * 2
-    for step in found.steps:
+    for step in found.changes:
         assert {each["clientConfig"]["caBundle"] for each in step.item.object["webhooks"]} == {
             "old"
         }
@@ -278,7 +278,7 @@ async def test_only_a_karmada_is_installed_into() -> None:
 
 async def run(server: InstallServer, found: InstallPlan, **how: Any) -> list[tuple[str, Action]]:
     how = {"wait": 60.0, "webhook_wait": 0.0, **how}
-    return [(each.name, each.action) async for each in execute(server.kube, found, **how)]
+    return [(each.item.name, each.action) async for each in execute(server.kube, found, **how)]
 
 
 async def test_an_installation_writes_what_differs_in_order_and_a_second_run_nothing() -> None:
@@ -286,7 +286,7 @@ async def test_an_installation_writes_what_differs_in_order_and_a_second_run_not
     items = manifest(replace(HOOK, skip=frozenset({Component.WEBHOOKS})))
     found = await plan(server.kube, items)
     done = await run(server, found)
-    assert done == [(each.name, each.action) for each in found.changes]
+    assert done == [(each.item.name, each.action) for each in found.changes]
     assert {action for _, action in done} == {Action.CREATED}
     assert [name for _, _, name in server.calls] == [name for name, _ in done]
     again = await plan(server.kube, items)

@@ -129,7 +129,8 @@ def test_queues_come_as_a_tree_with_what_is_borrowed_and_the_line() -> None:
     ]
     leaf = nodes[-1]
     (bar,) = leaf.bars
-    assert (bar.used, bar.share, bar.borrowed, bar.guarantee, bar.waiting) == (64, 32, 32, 8, 128)
+    assert (bar.use.used, bar.use.share, bar.borrowed, bar.guarantee) == (64, 32, 32, 8)
+    assert bar.use.waiting == 128
     assert [(place, each.key) for place, each in leaf.line] == [
         (1, "team-12/train-12"),
         (2, "team-24/train-24"),

@@ -22,7 +22,7 @@ from hyperjob_certs.x509 import issue_ca, issue_serving
 from hyperjob_rules.configuration import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
-from hyperjob_webhook.__main__ import CannotStart, _certificate, main
+from hyperjob_webhook.__main__ import CannotStart, _certificate, known_from, main
 from hyperjob_webhook.options import Options
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -66,29 +66,21 @@ def options(tmp_path: Path, authority: Any) -> Options:
 
 
 def test_users_who_may_open_gates_are_added_to_what_is_known(options: Options):
-    states = [NOTHING_KNOWN, Context(priority_classes=frozenset({"high"}))]
     for users in ("", " , "):
-        none = process._with_options(lambda: states[0], replace(options, controller_users=users))
-        assert none() is NOTHING_KNOWN
-    known = process._with_options(lambda: states[0], replace(options, controller_users=" a ,b, "))
-    users = frozenset({"a", "b"})
-    first = known()
-    assert first == Context(controllers=users)
-    assert known() is first
-    del states[0]
-    second = known()
-    assert second == Context(controllers=users, priority_classes=frozenset({"high"}))
-    assert known() is second
+        assert known_from(replace(options, controller_users=users)) is NOTHING_KNOWN
+    known = known_from(replace(options, controller_users=" a ,b, "))
+    assert known == Context(controllers=frozenset({"a", "b"}))
+    assert known_from(replace(options, max_grace_period=7)) == Context(max_grace_seconds=7)
 
 
 async def test_objects_are_watched_where_a_kubeconfig_is_given_alone(
     options: Options, tmp_path: Path
 ):
     async with AsyncExitStack() as stack:
-        assert await process._look_around(stack, options) is None
+        assert await process._look_around(stack, options, NOTHING_KNOWN) is None
         wrong = replace(options, kubeconfig=str(tmp_path / "none"))
         with pytest.raises(CannotStart, match=r"none: no such file; give a kubeconfig"):
-            await process._look_around(stack, wrong)
+            await process._look_around(stack, wrong, NOTHING_KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import runtime, trainjob
 
 
-def around(kube: Any) -> tuple[Surroundings, list[Informer]]:
+def around(kube: Any, known: Context = NOTHING_KNOWN) -> tuple[Surroundings, list[Informer]]:
     informers = [Informer(kube, each) for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)]
-    return Surroundings(kube, *informers), informers
+    return Surroundings(kube, *informers, known), informers
 
 
 def test_empty_lists_are_known_once_they_were_read() -> None:
@@ -31,6 +31,8 @@ def test_empty_lists_are_known_once_they_were_read() -> None:
     for each in informers:
         each.synced.set()
     assert found.context() == Context(clusters={}, queues={}, priority_classes=frozenset())
+    users = Context(controllers=frozenset({"a"}))
+    assert around(ApiServer().kube, users)[0].context() == users
 
 
 async def test_a_cluster_is_ready_only_where_its_condition_says_so() -> None:
