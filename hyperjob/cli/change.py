@@ -109,7 +109,6 @@ def migrate(
 
 
 async def _set_suspend(access: Access, names: Sequence[str], *, on: bool, form: str) -> None:
-    """Suspend or resume every named HyperJob."""
 
     async def change(target: Target, _progress: Progress) -> Done:
         found, changed = await requests.suspend(target, on=on)

@@ -95,7 +95,6 @@ class _Printer:
         self._console = out.console()
 
     def all(self, found: Found, *, single: bool, nowhere: str) -> None:
-        """Print the HyperJobs found."""
         if self._form not in (out.TABLE, out.WIDE):
             if found.items or not found.errors:
                 out.objects(found.items, self._form, single=single)
@@ -113,7 +112,6 @@ class _Printer:
                 self.change(item)
 
     def change(self, item: Object) -> None:
-        """Print one HyperJob."""
         if self._form in (out.TABLE, out.WIDE):
             self._rows([item])
         else:

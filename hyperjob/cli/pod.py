@@ -23,7 +23,6 @@ from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 
 
 def _chosen(command: Any) -> Any:  # noqa: ANN401 - click's own functions
-    """Add the options that choose one pod."""
     options = (
         click.option("--job", type=JOB, metavar="JOB", help="Only this sub-job."),
         click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only this cluster."),

@@ -61,7 +61,6 @@ class _Pair(click.ParamType[tuple[str, str]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
-        """Return key and value."""
         key, sign, rest = str(value).partition("=")
         if not key or not sign:
             self.fail(f"{value!r} has no =", param, ctx)

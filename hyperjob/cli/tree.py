@@ -119,13 +119,11 @@ async def _branches(
 
 
 async def _vcjobs(kube: Kube, namespace: str | None, name: str = "") -> Reading:
-    """List the vcjobs of one HyperJob, or of all."""
     selector = f"{LABEL_HYPERJOB}={name}" if name else LABEL_HYPERJOB
     return await listed(kube, VCJOBS, namespace=namespace, label_selector=selector)
 
 
 def _own_vcjobs(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
-    """Return the vcjobs of a HyperJob, by name."""
     names = {job.name for job in summary.jobs}
     return {
         item["metadata"]["name"]: item

@@ -47,7 +47,6 @@ def _moment(_ctx: click.Context, _param: click.Parameter, value: str) -> datetim
 
 
 def _proxy(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """Return the path of the API server's proxy to a Service."""
     if value is None:
         return None
     found = _SERVICE.fullmatch(value)

@@ -37,7 +37,6 @@ class _GoalType(click.ParamType[Goal]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """List the goals that begin with `incomplete`."""
         goals = [*(f"phase={phase}" for phase in Phase), *_BEYOND_PHASES]
         return [CompletionItem(goal) for goal in goals if goal.startswith(incomplete)]
 

@@ -99,7 +99,6 @@ def _number(value: object) -> float | None:
 
 
 def _words(error: KubeError, host: str) -> str:
-    """Return why Prometheus gave no answer, and what to do."""
     if isinstance(error, Unavailable) and not error.answered:
         return f"Prometheus does not answer: {error.message}{_ADDRESS}"
     said, remedy = error.message, _REMEDIES.get(error.http_code, "")

@@ -85,7 +85,6 @@ def translated() -> Iterator[None]:
 
 
 def _error_of(error: KubeError) -> HyperJobError:
-    """Return the exception of the SDK for an error of the API server."""
     text = words(error)
     if isinstance(error, NotFound):
         return NotFoundError(text)

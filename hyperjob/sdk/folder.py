@@ -298,7 +298,6 @@ def names_of(requirements: Sequence[str]) -> set[str]:
 
 
 def _of_project(path: Path) -> Iterator[str]:
-    """Yield the dependencies of a pyproject.toml; raise SourceError."""
     try:
         project = tomllib.loads(_text(path)).get("project")
     except tomllib.TOMLDecodeError as error:

@@ -309,7 +309,6 @@ class AsyncJob(JobView):
         return self.status
 
     async def _read_again(self) -> None:
-        """Read the HyperJob again, if it can be read."""
         with contextlib.suppress(HyperJobError):
             await self.refresh()
 

@@ -218,7 +218,6 @@ def _variables_of(folder: Folder, machine: Machine | None) -> Mapping[str, str]:
 
 
 def _command_line(script: str | Path, args: Args) -> list[str]:
-    """Return the command line of a script; raise SourceError."""
     if isinstance(args, str):
         split = json.dumps(shlex.split(args))
         raise SourceError(f"{script}: args of a script are a list of words: args={split}")

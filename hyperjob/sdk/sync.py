@@ -101,7 +101,6 @@ class _Loop:
         sys.excepthook = hook
 
     def iterate(self, source: AsyncIterator[_T]) -> Iterator[_T]:
-        """Iterate over an asynchronous iterator."""
         try:
             while True:
                 try:
@@ -129,7 +128,6 @@ def is_interactive() -> bool:
 
 
 def _settle(result: "Future[_T]", done: "asyncio.Task[_T]") -> None:
-    """Copy the result of a task."""
     if done.cancelled():
         result.cancel()
     elif (error := done.exception()) is not None:

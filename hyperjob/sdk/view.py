@@ -180,7 +180,6 @@ def _table(rows: Iterable[Sequence[str]]) -> Markup:
 
 
 def _bar(summary: Summary) -> Markup:
-    """Return the progress of the training as a bar and a line."""
     training = summary.training
     if training is None:
         return Markup("")

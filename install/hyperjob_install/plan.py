@@ -227,7 +227,6 @@ class _Planner:
         return Change(item, Action.CREATED)
 
     async def _dry_run(self, item: Item) -> Object:
-        """Return the object as an apply would store it."""
         return await self._kube.apply(
             item.resource,
             item.object,

@@ -151,7 +151,6 @@ def make_app(context: Context) -> web.Application:
 
 
 async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Add the headers to an answer before its first byte is sent."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers["Server"] = HEADERS["Server"]  # aiohttp has set its own name and version

@@ -308,7 +308,6 @@ def _draw(blocks: list[TimelineBar], new: TimelineBar) -> None:
 
 
 def _kind(span: Span) -> str:
-    """Return the CSS class of a span's block."""
     phase = span.phase
     if phase in (Phase.STOPPING, Phase.SUSPENDED) or span.reason == Reason.SUSPENDED:
         return "suspended"

@@ -177,7 +177,6 @@ def _claims(template: Object) -> list[Object]:
 
 
 def _targets(training: Training) -> frozenset[str]:
-    """Return the containers that get the variables of the framework."""
     more = objects(at(training.policy, "torch", "envInjection", "targets"))
     return frozenset(
         {NODE, *(name for each in more for name in strings(each.get("containerNames")))}

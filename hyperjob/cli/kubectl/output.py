@@ -27,7 +27,6 @@ class _Form(click.Choice[str]):
     """A form of output, which says where those of kubectl alone are."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the form."""
         if value.startswith(("jsonpath", "custom-columns", "go-template")):
             self.fail(f"{value!r} is of kubectl alone: kubectl get hj -o {value!r}", param, ctx)
         return super().convert(value, param, ctx)

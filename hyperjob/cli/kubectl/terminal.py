@@ -118,7 +118,6 @@ class _UsageError(click.UsageError):
 
 class _Error(click.ClickException):
     def show(self, file: object = None) -> None:
-        """Print the error."""
         click.echo(f"error: {self.format_message()}", err=True)
 
 

@@ -135,7 +135,6 @@ def ui(
 
 
 def _announce(address: str) -> None:
-    """Print the address of the page."""
     click.echo(f"HyperJob: {address}")
     remark("Ctrl-C stops the server.")
     sys.stdout.flush()

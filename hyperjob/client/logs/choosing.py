@@ -212,7 +212,6 @@ def _delays(state: Object) -> bool:
 
 
 def _container_states(pod: Object) -> dict[str, Object]:
-    """Return the status of each container by name."""
     status = mapping(pod.get("status"))
     found = (
         *objects(status.get("initContainerStatuses")),

@@ -100,7 +100,6 @@ class Following:
             await cancel([observing, discovering, *self._pumps.values()])
 
     async def _observe(self) -> None:
-        """Watch the HyperJob and store its newest version."""
         name, namespace = self._summary.name, self._summary.namespace
         async with aclosing(states(self._kube, HYPERJOBS, name, namespace=namespace)) as stream:
             async for hyperjob in stream:

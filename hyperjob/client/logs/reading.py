@@ -278,7 +278,6 @@ def kept_lines(summary: Summary, wanted: Wanted) -> list[Line] | None:
 
 
 def _no_lines(summary: Summary, wanted: Wanted, attempt: int) -> str:
-    """Return a text that an attempt has no lines, and which attempts have some."""
     every = [run for _, run in _selected_runs(summary, wanted)]
     known = sorted({run.attempt + 1 for run in every if run.failure and run.failure.message})
     runs = [run for run in every if run.attempt + 1 == attempt]

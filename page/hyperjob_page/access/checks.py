@@ -83,7 +83,6 @@ def _netloc(origin: str) -> str:
 
 
 def _without_port(host: str) -> str:
-    """Return the host without its port."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]

@@ -146,7 +146,6 @@ def _scale(low: float, high: float, length: int) -> Callable[[float], float]:
 
 
 def _path(places: Iterable[tuple[float, float]]) -> str:
-    """Return a line through places."""
     found = [f"{x:.1f} {y:.1f}" for x, y in places]
     if len(found) == 1:
         found *= 2  # a line of no length shows as a dot
@@ -266,7 +265,6 @@ class _Lines:
 async def _read_present(
     kube: Kube, summary: Summary, ranks: Sequence[int], lines: _Lines, remarks: list[str]
 ) -> None:
-    """Read the logs of the present pods."""
     attempts = {job.name: job.number for job in summary.jobs}
     left = _BYTES
     try:
