@@ -10,7 +10,7 @@ from hyperjob.client.reading import answers, items, listed
 from hyperjob.client.summary import COUNTERS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.api.wire import at, count, mapping, natural, string, string_map
+from hyperjob_core.api.wire import at, count, mapping, natural, string
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
 from hyperjob_core.kube.resources import (
@@ -114,24 +114,20 @@ async def _facts(member: Kube, resource: Resource) -> list[Fact | None] | None:
 
 def _place(pod: Object) -> tuple[str, int, str]:
     """Return the sort key of a pod by task and index: worker-2 comes before worker-10."""
-    metadata = pod["metadata"]
-    marks = {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
-    index = str(marks.get("volcano.sh/task-index") or "")
-    return (
-        str(marks.get("volcano.sh/task-spec") or ""),
-        natural(index) or 0,
-        str(metadata["name"]),
-    )
-
-
-_TASK: Final = "volcano.sh/task-spec"
+    return task_of(pod), natural(_mark(pod, "volcano.sh/task-index")) or 0, pod["metadata"]["name"]
 
 
 def task_of(pod: Object) -> str:
     """Return the task of a pod."""
+    return _mark(pod, "volcano.sh/task-spec")
+
+
+def _mark(pod: Object, name: str) -> str:
+    """Return what Volcano has written into a label, or an annotation, of a pod."""
     metadata = mapping(pod.get("metadata"))
-    labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
-    return labels.get(_TASK) or annotations.get(_TASK, "")
+    return next(
+        filter(None, (string(at(metadata, kind, name)) for kind in ("labels", "annotations"))), ""
+    )
 
 
 def pod_counts(job: JobStatus, vcjob: Object | None) -> dict[str, int]:

@@ -18,6 +18,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import HYPERJOBS, Resource
@@ -98,25 +99,13 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
     return there
 
 
-def pending_token(summary: Summary, request: RequestKind) -> str:
-    """Return the token of a request that the controller has not accepted; empty without one."""
-    words = summary.annotations.get(request.annotation, "").split()
-    taken = summary.requests.get(request.kind, "")
-    return words[0] if words and words[0] != taken else ""
-
-
-def new_token(now: datetime) -> str:
-    """Return a token of the time and a random suffix, which is unique within a second."""
-    return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')}-{secrets.token_hex(2)}"
-
-
 async def ask(target: Target, request: RequestKind) -> WrittenRequest:
     """Write the request as an annotation of the HyperJob; read it again after each conflict.
 
     NeverError when the HyperJob has ended or is being deleted; NotYetError when the controller has
     not accepted an earlier request of this kind; ClientError when the request has no sub-job.
     """
-    token = new_token(datetime.now(UTC))
+    token = f"{rfc3339(datetime.now(UTC))}-{secrets.token_hex(2)}"
     for attempt in range(1, _TRIES + 1):
         hyperjob = await target.get()
         summary = read(hyperjob)
@@ -133,7 +122,8 @@ async def ask(target: Target, request: RequestKind) -> WrittenRequest:
                 f" hyperjob resume {target.name} -n {target.namespace}"
             )
         meant = request.choose(summary)
-        if earlier := pending_token(summary, request):
+        earlier = summary.annotations.get(request.annotation, "").partition(" ")[0]
+        if earlier not in ("", summary.requests.get(request.kind)):
             raise NotYetError(
                 f"the controller has not accepted an earlier {request.kind} of {target.title}"
                 f" ({earlier}) yet: {target.why}; to withdraw it: kubectl annotate hj {target.name}"

@@ -92,13 +92,7 @@ def _error_of(error: KubeError) -> HyperJobError:
         return UnreachableError(text)
     if error.reason == "Invalid":
         causes = (error.status.get("details") or {}).get("causes") or ()
-        fields = [
-            FieldError(
-                str(each.get("field", "")),
-                str(each.get("reason", "")),
-                str(each.get("message", "")),
-            )
-            for each in causes
-        ]
+        names = ("field", "reason", "message")
+        fields = [FieldError(*(str(each.get(name, "")) for name in names)) for each in causes]
         return InvalidError(text, fields)
     return HyperJobError(text)

@@ -219,21 +219,15 @@ def settings_of(record: Object) -> Settings:
 
 def command(settings: Settings, *more: str) -> str:
     """Return the whole `hyperjob install` of these settings, with `more` options."""
-    words = ["hyperjob", "install"]
-    if settings.service_accounts:
-        words.append("--service-accounts")
-    elif settings.user_prefix != PREFIX:
-        words += ["--user-prefix", settings.user_prefix]
-    if settings.members is not DEFAULT.members:
-        words += ["--members", str(settings.members)]
-    for part in settings.parts:
-        words += ["--with", part]
-    for skipped in sorted(settings.skip):
-        words += ["--skip", skipped]
-    if settings.release:
-        words += ["--release", settings.release]
-    if settings.address:
-        words += ["--webhook-service" if settings.service else "--webhook-url", settings.address]
+    texts = _texts(settings) | {_SKIP: " ".join(sorted(settings.skip))}
+    if settings.service_accounts:  # it excludes a prefix
+        texts[_PREFIX] = PREFIX
+    words, usual = ["hyperjob", "install"], _texts(DEFAULT)
+    for name, text in texts.items():
+        if text == "true":
+            words.append(f"--{name}")
+        elif text != usual[name]:
+            words += [word for value in text.split() for word in (f"--{name}", value)]
     return shlex.join([*words, *more])
 
 

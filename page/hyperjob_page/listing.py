@@ -34,6 +34,13 @@ _LONGEST: Final = 256
 _PAGES: Final = 100_000
 
 
+_PARAMETERS: Final[Mapping[str, str]] = {
+    "q": "search",
+    **{name: name for name in ("namespace", "queue", "cluster", "label", "sort", "page", "size")},
+}
+"""The parameters of an address with one value, and their fields of a Query."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """Filters, order and page; an empty filter matches every HyperJob. `label` is key=value."""
@@ -97,18 +104,9 @@ class Query:
         """Return name and value of each field that is not at its default."""
         plain = Query()
         found = [
-            (short, str(value))
-            for short, value, usual in (
-                ("q", self.search, plain.search),
-                ("namespace", self.namespace, plain.namespace),
-                ("queue", self.queue, plain.queue),
-                ("cluster", self.cluster, plain.cluster),
-                ("label", self.label, plain.label),
-                ("sort", self.sort, plain.sort),
-                ("page", self.page, plain.page),
-                ("size", self.size, plain.size),
-            )
-            if value != usual
+            (short, str(getattr(self, name)))
+            for short, name in _PARAMETERS.items()
+            if getattr(self, name) != getattr(plain, name)
         ]
         found += [("phase", phase) for phase in self.phases]
         if self.descending:

@@ -37,26 +37,22 @@ MEANINGS = {
 class FailureError(click.ClickException):
     """Ends a command with one line: `error: …`."""
 
-    def __init__(self, message: str, *, code: Code = Code.FAILED) -> None:
+    prefix = "error: "
+
+    def __init__(self, message: str, *, code: int = Code.FAILED) -> None:
         super().__init__(message)
         # click declares exit_code for the class and reads it from the instance
         vars(self)["exit_code"] = int(code)
 
     def show(self, file: object = None) -> None:
         """Print the error as kubectl does."""
-        click.echo(self.line(), err=True)
-
-    def line(self) -> str:
-        """Return the line to print."""
-        return f"error: {self.message}"
+        click.echo(f"{self.prefix}{self.message}", err=True)
 
 
 class ServerError(FailureError):
-    """Ends a command with the message of the API server."""
+    """Ends a command with the message of the API server, which begins with `Error from server`."""
 
-    def line(self) -> str:
-        """Return the message alone: it begins with `Error from server`."""
-        return self.message
+    prefix = ""
 
 
 def run(work: Coroutine[None, None, _T]) -> _T:
@@ -82,14 +78,8 @@ def _ending(error: Exception) -> Exception:
 
 def failure(error: ClientError) -> FailureError:
     """Return the FailureError with message and exit code for an error of the client library."""
-    match error:
-        case NotYetError():
-            code = Code.NOT_YET
-        case NeverError():
-            code = Code.NEVER
-        case _:
-            code = Code.FAILED
-    return FailureError(str(error), code=code)
+    codes = {NotYetError: Code.NOT_YET, NeverError: Code.NEVER}
+    return FailureError(str(error), code=codes.get(type(error), Code.FAILED))
 
 
 def _first_error(group: ExceptionGroup[Exception]) -> Exception:

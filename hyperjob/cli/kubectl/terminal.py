@@ -116,11 +116,6 @@ class _UsageError(click.UsageError):
             click.echo(f"See '{self.ctx.command_path} --help' for usage.", err=True)
 
 
-class _Error(click.ClickException):
-    def show(self, file: object = None) -> None:
-        click.echo(f"error: {self.format_message()}", err=True)
-
-
 @contextmanager
 def ended_in_one_way() -> Iterator[None]:
     """Print click's own errors in the form of this program's errors."""
@@ -133,8 +128,8 @@ def ended_in_one_way() -> Iterator[None]:
     except click.ClickException as error:
         if type(error).show is not click.ClickException.show:
             raise
-        ending = _Error(error.format_message())
-        vars(ending)["exit_code"] = error.exit_code
-        raise ending from None
+        from hyperjob.cli.kubectl.exits import FailureError
+
+        raise FailureError(error.format_message(), code=error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None

@@ -122,25 +122,24 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     selector = f"{LABEL_HYPERJOB}={name}"
     inspected = _with_pods(summary)
     unstarted = [job for job in inspected if job.phase != JobPhase.RUNNING]
-    async with asyncio.TaskGroup() as group:
-        start = group.create_task
-        vcjobs = start(listed(kube, VCJOBS, namespace=namespace, label_selector=selector))
-        bindings = start(listed(kube, RESOURCE_BINDINGS, namespace=namespace))
-        leases = start(lease(kube, of=namespace))
-        events = start(events_of(kube, hyperjob))
-        pods = start(pods_of_all(kube, namespace, inspected))
-        refusals = start(refusals_of_all(kube, namespace, unstarted))
-    found, errors = pods.result()
+    vcjobs, bindings, leases, events, (pods, errors), refusals = await asyncio.gather(
+        listed(kube, VCJOBS, namespace=namespace, label_selector=selector),
+        listed(kube, RESOURCE_BINDINGS, namespace=namespace),
+        lease(kube, of=namespace),
+        events_of(kube, hyperjob),
+        pods_of_all(kube, namespace, inspected),
+        refusals_of_all(kube, namespace, unstarted),
+    )
     return Evidence(
         now=datetime.now(UTC),
         summary=summary,
-        vcjobs=vcjobs.result(),
-        bindings=bindings.result(),
-        events=events.result(),
-        lease=leases.result(),
-        pods=found,
+        vcjobs=vcjobs,
+        bindings=bindings,
+        events=events,
+        lease=leases,
+        pods=pods,
         pod_errors=errors,
-        pods_refused=refusals.result(),
+        pods_refused=refusals,
     )
 
 

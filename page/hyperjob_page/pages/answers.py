@@ -196,8 +196,5 @@ def html(text: str, *, status: int = 200) -> web.Response:
 
 def problem(status: int, text: str) -> web.Response:
     """Return a page with an error text."""
-    try:
-        title = HTTPStatus(status).phrase
-    except ValueError:
-        title = "Error"
+    title = HTTPStatus(status).phrase
     return html(str(render("problem.html", title=title, status=status, text=text)), status=status)
