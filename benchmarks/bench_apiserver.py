@@ -23,7 +23,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 
 CRD: dict[str, Any] = yaml.safe_load(
     """

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from hyperjob_controller.caches import Caches
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory import Memory
-from hyperjob_controller.splitting import Splitter
 from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
@@ -42,6 +41,9 @@ from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job
 from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.queueing.verdict import choice_in
+
+if TYPE_CHECKING:
+    from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
 
 T = TypeVar("T")
 
@@ -118,7 +120,7 @@ class Observer:
         admission: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
         decides_alone: Callable[[], bool] = lambda: False,
-        splitter: Splitter | None = None,
+        splitter: "Splitter | None" = None,
         cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, SubJobTraining]] = lambda _key: {},
         hang: Callable[[str], Hang | None] = lambda _key: None,

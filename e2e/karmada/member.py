@@ -8,7 +8,8 @@ import yaml
 from e2e.karmada.controlplane import addresses, api_server
 from e2e.karmada.process import Stack
 from hyperjob_sandbox.clusters import Cluster
-from hyperjob_sandbox.member.cluster import QUEUES_OF_VOLCANO, nodes_of
+from hyperjob_sandbox.member.cluster import QUEUES_OF_VOLCANO
+from hyperjob_sandbox.member.nodes import nodes_of
 from tests.support.processes import free_port, running
 from tests.support.stack import LOOPBACK, kubectl
 

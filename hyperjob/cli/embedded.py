@@ -12,7 +12,7 @@ from hyperjob.client.errors import NO_SANDBOX
 try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, load
     from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
-    from hyperjob_sandbox.member.cluster import hypernodes_of, nodes_of, others_of
+    from hyperjob_sandbox.member.nodes import hypernodes_of, nodes_of, others_of
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":
         raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox import outages
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
 from hyperjob_sandbox.karmada.cluster_controller import Member

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
 
 NAMESPACES = "/api/v1/namespaces"

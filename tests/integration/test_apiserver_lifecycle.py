@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import yaml
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, client_context, connected, gadget
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -11,7 +11,7 @@ import yaml
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, Unauthorized
 from hyperjob_core.kube.resources import NAMESPACES, SECRETS
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.controlplane import KUBECTL

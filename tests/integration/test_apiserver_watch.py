@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

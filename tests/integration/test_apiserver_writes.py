@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
 
 

@@ -20,7 +20,7 @@ from hyperjob_controller.options import Options
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.integration.test_controller import hyperjob, phase_is
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane

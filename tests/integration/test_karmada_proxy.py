@@ -11,7 +11,7 @@ from hyperjob.client.members import log_path
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound, Unavailable
 from hyperjob_core.kube.resources import PODS, proxied
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from tests.support.rawlog import raw_lines

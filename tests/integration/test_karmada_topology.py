@@ -19,7 +19,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.topology import Topology
 from tests.support.envtest import kube_apiserver

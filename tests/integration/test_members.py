@@ -24,7 +24,8 @@ from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.members import NodeState
 from hyperjob_engine.model.observed import Observed
-from hyperjob_sandbox.apiserver import ApiServer, errors
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions

@@ -20,7 +20,7 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from hyperjob_rules.configuration import configurations
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_webhook.options import parse as parse_webhook
 from tests.integration.test_upgrade_traffic import RATE, hyperjob
 from tests.support.embedded import crd_files

@@ -23,7 +23,7 @@ from hyperjob_core.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from hyperjob_rules.configuration import configurations
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from tests.support.controller import clusters, eventually
 from tests.support.embedded import crd_files

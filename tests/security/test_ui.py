@@ -18,7 +18,7 @@ from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, 
 from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
 from hyperjob_install.settings import Settings
 from hyperjob_page.world import LiveState
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.charted import Audit
 from tests.support.controlplane import cluster_bindings
 from tests.support.embedded import crd_files

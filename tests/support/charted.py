@@ -16,7 +16,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
 from hyperjob_core.tasks import cancel
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.controller import TIME_LIMIT

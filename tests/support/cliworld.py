@@ -32,7 +32,7 @@ from hyperjob_core.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions

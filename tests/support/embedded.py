@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from hyperjob_core.api.schema import volcano_crds
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ import aiohttp
 import orjson
 import yaml
 
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 
 GADGETS = "/apis/test.example.dev/v1/namespaces/default/gadgets"
 GADGET_CRD: dict[str, Any] = yaml.safe_load(

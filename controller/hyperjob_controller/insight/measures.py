@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
-from aiohttp import web
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily as Gauge
 from prometheus_client.core import Metric
@@ -30,7 +29,6 @@ from hyperjob_core.api.wire import at, count, mapping, natural, objects, string,
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.renewals import LONGEST, parse
 from hyperjob_core.registry import REGISTRY, filled
-from hyperjob_core.telemetry.endpoints import Handler
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
@@ -40,6 +38,9 @@ from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
+
+if TYPE_CHECKING:
+    from hyperjob_core.telemetry.endpoints import Handler
 
 _RUNS: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 _SIZES: Final = ("below", "wanted", "beyond")
@@ -398,8 +399,9 @@ _FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 def debug_routes(
     memory: Memory, wall: Wall, *, now: Callable[[], datetime], members: Members | None = None
-) -> dict[str, Handler]:
+) -> "dict[str, Handler]":
     """Return the handlers by path."""
+    from aiohttp import web  # a slow import: not for `hyperjob plan`
 
     async def show_members(_request: web.Request) -> web.StreamResponse:
         body = orjson.dumps({} if members is None else members.state(now()), option=_FORM)

@@ -12,7 +12,7 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import holds_node
-from hyperjob_sandbox.member.cluster import nodes_of, others_of
+from hyperjob_sandbox.member.nodes import nodes_of, others_of
 from hyperjob_sandbox.objects import is_ready, new_object, with_conditions
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")

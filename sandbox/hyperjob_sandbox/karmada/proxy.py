@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hyperjob_core.kube.resources import CLUSTERS
-from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 
 SUBRESOURCE = (CLUSTERS.group, CLUSTERS.plural, "proxy")

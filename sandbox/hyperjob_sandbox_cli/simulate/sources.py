@@ -14,7 +14,7 @@ from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import inspect
 from hyperjob_sandbox import clusters
 from hyperjob_sandbox.clusters import Cluster
-from hyperjob_sandbox.member.cluster import node_labels
+from hyperjob_sandbox.member.nodes import node_labels
 from hyperjob_sandbox.simulate.nodes import devices
 from hyperjob_sandbox.simulate.sites import queue, site, usual_sites
 from hyperjob_sandbox.simulate.workload import (
