@@ -278,19 +278,16 @@ class TrainJobs:
             in_turn=self._in_turn,
         )
 
-    def _trainjob_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        del kind
+    def _trainjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         self._queue.add(key_of(new or old or {}))
 
-    def _hyperjob_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        del kind
+    def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
         # A HyperJob of another owner may make way for a TrainJob of its name.
         if self._objects is not None and self._objects.trainjobs.get(key_of(obj)) is not None:
             self._queue.add(key_of(obj))
 
-    def _runtime_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        del kind
+    def _runtime_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
         scope = string(at(obj, "metadata", "namespace"))
         wanted = RUNTIME_KIND if scope else CLUSTER_RUNTIME_KIND
@@ -300,8 +297,7 @@ class TrainJobs:
             if (kind_of, at(reference, "name")) == (wanted, obj["metadata"]["name"]):
                 self._queue.add(key_of(trainjob))
 
-    def _namespace_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        del kind
+    def _namespace_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         for trainjob in self._trainjobs((new or old or {})["metadata"]["name"]):
             self._queue.add(key_of(trainjob))
 

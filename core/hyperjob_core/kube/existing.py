@@ -3,7 +3,6 @@
 Of all other kinds the API server sends the metadata alone.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
@@ -17,6 +16,7 @@ from hyperjob_core.kube.resources import (
     SERVICE_ACCOUNTS,
     Resource,
 )
+from hyperjob_core.tasks import at_once
 
 Names: TypeAlias = Mapping[tuple[str, str], Mapping[str, str]]
 """The existing names, by namespace and kind; a missing key means unknown.
@@ -46,22 +46,21 @@ async def existing(
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
     unknown: set[tuple[str, str]] = set()
-    limit = asyncio.Semaphore(_PARALLEL)
 
-    async def look(namespace: str, kind: str, name: str) -> None:
+    async def look(each: tuple[str, str, str]) -> None:
         """Add the name to `found`, or its namespace and kind to `unknown`."""
+        namespace, kind, name = each
         key = namespace, kind
         found.setdefault(key, {})
+        if key in unknown:
+            return
         try:
-            async with limit:
-                if key in unknown:
-                    return
-                if kind == PERSISTENT_VOLUME_CLAIMS.kind:
-                    claim = await kube.get(KINDS[kind], name, namespace=namespace)
-                    found[key][name] = string(at(claim, "spec", "volumeName"))
-                    return
-                path = KINDS[kind].path(namespace, name)
-                await kube.raw("GET", path, accept=f"{_METADATA}, application/json")
+            if kind == PERSISTENT_VOLUME_CLAIMS.kind:
+                claim = await kube.get(KINDS[kind], name, namespace=namespace)
+                found[key][name] = string(at(claim, "spec", "volumeName"))
+                return
+            path = KINDS[kind].path(namespace, name)
+            await kube.raw("GET", path, accept=f"{_METADATA}, application/json")
             found[key][name] = ""
         except NotFound:
             return
@@ -71,8 +70,6 @@ async def existing(
                 left_out(KINDS[kind], error)
 
     ordered = sorted(set(wanted))
-    async with asyncio.TaskGroup() as group:
-        for each in ordered[:most]:
-            group.create_task(look(*each))
+    await at_once(look, ordered[:most], most=_PARALLEL)
     unknown |= {(namespace, kind) for namespace, kind, _ in ordered[most:]}
     return {key: names for key, names in found.items() if key not in unknown}

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
@@ -41,6 +41,7 @@ from hyperjob_install.reach import trial_hyperjob, trial_vcjob
 from hyperjob_install.settings import UNKNOWN, Settings, command, recorded
 from hyperjob_rules.configuration import MUTATING_NAME
 
+_T = TypeVar("_T")
 _AT_ONCE: Final = 8
 _MEMBER_SECONDS: Final = 5.0
 _AUTHENTICATED: Final = "system:authenticated"
@@ -93,11 +94,8 @@ async def read_members(
     ]
 
     async def asked(cluster: str) -> ControllerRights | KubeError:
-        try:
-            member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
-            return await _reviewed(member, user, questions)
-        except KubeError as error:
-            return error
+        member = kube.member(cluster, time_limit=_MEMBER_SECONDS)
+        return await _or_error(_reviewed(member, user, questions))
 
     names = [each["metadata"]["name"] for each in clusters if is_true(each, "Ready")]
     return dict(zip(names, await at_once(asked, names, most=_AT_ONCE), strict=True))
@@ -252,7 +250,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         reads = {name: group.create_task(_read(asked)) for name, asked in wanted.items()}
         trial = group.create_task(_trial(kube, HYPERJOBS, trial_hyperjob()))
         vcjob = group.create_task(_trial(kube, VCJOBS, trial_vcjob()))
-        installation = group.create_task(_installation(kube))
+        installation = group.create_task(_or_error(recorded(kube)))
     known = installation.result()
     settings = None if isinstance(known, KubeError) else known
     leases, clusters = reads["leases"].result(), reads["clusters"].result()
@@ -268,7 +266,7 @@ async def observe(kube: Kube, *, now: datetime) -> ObservedPlane:
         trial=trial.result(),
         vcjob=vcjob.result(),
         installation=known,
-        rights=await _rights(kube, user, settings),
+        rights=None if user is None else await _or_error(read_rights(kube, user, settings)),
         members=members,
         **{name: task.result() for name, task in reads.items()},
     )
@@ -294,21 +292,9 @@ async def _one(
     return [await kube.get(resource, name, namespace=namespace)]
 
 
-async def _installation(kube: Kube) -> Settings | KubeError | None:
+async def _or_error(asked: Awaitable[_T]) -> _T | KubeError:
     try:
-        return await recorded(kube)
-    except KubeError as error:
-        return error
-
-
-async def _rights(
-    kube: Kube, user: User | None, settings: Settings | None
-) -> ControllerRights | KubeError | None:
-    """Review the rights of the controller's user; None while no user is known."""
-    if user is None:
-        return None
-    try:
-        return await read_rights(kube, user, settings)
+        return await asked
     except KubeError as error:
         return error
 
