@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from hyperjob_core.api import table
 from hyperjob_core.api.duration import later
 from hyperjob_core.api.field import (
     METADATA,
@@ -19,6 +20,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob_core.api.ownership import is_controlled
 from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.trainer import (
     COMPLETE,
     FAILED,
@@ -33,7 +35,6 @@ from hyperjob_core.api.trainer import (
 from hyperjob_core.api.wire import (
     at,
     condition,
-    count,
     integer,
     mapping,
     natural,
@@ -160,20 +161,17 @@ def _condition_of(old: Object, verdict: Verdict, trainjob: Object, *, now: datet
 
 def _jobs_status(trainjob: Object, hyperjob: Object) -> list[Object]:
     """Return the numbers of sub-jobs, under the name of the job that trains."""
-    jobs = objects(at(hyperjob, "status", "jobs"))
+    jobs = table.read_all(JobStatus, at(hyperjob, "status", "jobs"))
     if not jobs:
         return []
-    phases = [JobPhase(string(job.get("phase"))) for job in jobs]
+    phases = [JobPhase(job.phase) for job in jobs]
     suspended = at(trainjob, "spec", "suspend") is True
-    active = [
-        job
-        for job, phase in zip(jobs, phases, strict=True)
-        if phase is not JobPhase.UNKNOWN and not phase.is_terminal
-    ]
+    active = [job for job in jobs if JobPhase(job.phase) is not JobPhase.UNKNOWN]
+    active = [job for job in active if not job.has_ended]
     counts = {
-        "ready": sum(0 < count(job.get("pods")) <= count(job.get("running")) for job in active),
+        "ready": sum(0 < job.pods <= job.running for job in active),
         "succeeded": phases.count(JobPhase.COMPLETED),
-        "failed": sum(phase.is_failed for phase in phases) if not suspended else 0,
+        "failed": sum(job.has_failed for job in jobs) if not suspended else 0,
         "active": len(active),
         "suspended": len(jobs) - phases.count(JobPhase.COMPLETED) if suspended else 0,
     }

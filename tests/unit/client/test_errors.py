@@ -79,7 +79,7 @@ def test_an_error_ends_a_command_with_one_line_and_a_code(
             run(work)
         assert type(ended.value) is kind
         assert isinstance(ended.value, FailureError)
-        assert ended.value.line() == line
+        assert f"{ended.value.prefix}{ended.value}" == line
         assert ended.value.exit_code == code
         assert ended.value.__suppress_context__
 
