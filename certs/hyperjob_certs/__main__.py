@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command in ("issue", "rotate"):
         try:
-            _policy(options)
+            options.policy = RotationPolicy(tuple(options.name), leaf_lifetime=options.days)
         except ValueError as problem:
             parser.error(str(problem))
     try:
@@ -167,7 +167,6 @@ def _issue_client(options: argparse.Namespace) -> None:
 
 async def _renew(options: argparse.Namespace, store: Store) -> None:
     """Take the steps that are due; the write fails if the stored state has changed meanwhile."""
-    policy = _policy(options)
     for attempt in range(1, ATTEMPTS + 1):
         stored = await store.load()
         bundle = stored.bundle
@@ -179,7 +178,7 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
         if options.command == "issue" and complete:
             _say("certificates exist already: nothing to issue; `rotate` renews them")
             return
-        bundle, steps = advance(bundle, policy=policy, now=datetime.now(UTC))
+        bundle, steps = advance(bundle, policy=options.policy, now=datetime.now(UTC))
         if not steps:
             _say("nothing is due")
             return
@@ -237,13 +236,6 @@ def _report(bundle: Bundle) -> None:
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
-
-
-def _policy(options: argparse.Namespace) -> RotationPolicy:
-    return RotationPolicy(
-        names=tuple(options.name),
-        leaf_lifetime=options.days,
-    )
 
 
 def _parser() -> argparse.ArgumentParser:
