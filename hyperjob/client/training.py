@@ -81,7 +81,7 @@ class Goodput:
     def words(self) -> str:
         """Say it in one line."""
         spent = ", ".join(
-            f"{_WORDS[use]} {human_duration(seconds)}"
+            f"{use.name.lower().replace('_', ' ')} {human_duration(seconds)}"
             for use, seconds in self.seconds.items()
             if seconds >= 1
         )
@@ -93,21 +93,6 @@ class Goodput:
     def percent(self) -> str:
         """Return the productive share as a percentage."""
         return f"{100 * self.ratio:.0f}%"
-
-
-_WORDS = {
-    TimeUse.WAITING_FOR_QUEUE: "waiting for queue",
-    TimeUse.WAITING_FOR_CAPACITY: "waiting for capacity",
-    TimeUse.BLOCKED: "blocked",
-    TimeUse.STARTING: "starting",
-    TimeUse.PRODUCTIVE: "productive",
-    TimeUse.STALLED: "stalled",
-    TimeUse.DEGRADED: "degraded",
-    TimeUse.LOST_TO_FAILURES: "lost to failures",
-    TimeUse.LOST_TO_PLANNED_STOPS: "lost to planned stops",
-    TimeUse.SUSPENDED: "suspended",
-    TimeUse.FINISHING: "finishing",
-}
 
 
 def goodput_of(raw: Object, training: TrainingStatus | None, now: datetime) -> Goodput | None:

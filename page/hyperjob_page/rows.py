@@ -17,7 +17,7 @@ from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
 from hyperjob_engine.queueing.queues import value_of
 from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
-from hyperjob_engine.reasons.reason import Reason
+from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 from hyperjob_page.visitor import Scope
 
 _MESSAGE_LIMIT: Final = 4096
@@ -27,20 +27,14 @@ _FAILURES: Final = 50
 _BAD_ENDS: Final = frozenset(
     {Reason.JOBS_FAILED, Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED}
 )
-_NOT_IN_LINE: Final = frozenset(
-    {
-        Reason.WAITING_FOR_DEPENDENCY,
-        Reason.GANG_BACK_OFF,
-        Reason.INVALID_SPEC,
-        Reason.NAME_CONFLICT,
-        Reason.REFUSED,
-        Reason.FAILED_CREATE,
-        Reason.BEING_DELETED,
-        Reason.EXCEEDS_CLUSTERS,
-        Reason.EXCEEDS_QUEUE,
-        Reason.NO_MATCHING_NODE,
-    }
-)
+_NOT_IN_LINE: Final = (NEVER_RUNS - {Reason.INVALID_QUEUE}) | {
+    Reason.WAITING_FOR_DEPENDENCY,
+    Reason.GANG_BACK_OFF,
+    Reason.NAME_CONFLICT,
+    Reason.REFUSED,
+    Reason.FAILED_CREATE,
+    Reason.BEING_DELETED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

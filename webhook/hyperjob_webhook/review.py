@@ -200,16 +200,8 @@ MESSAGE_LIMIT: Final = 32 * 1024
 CAUSE_LIMIT: Final = 4 * 1024
 """The characters of one error in `details.causes`: it quotes a value, which may be large."""
 
-_REASONS: Final = {
-    400: "BadRequest",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
+_REASONS: Final = {413: "RequestEntityTooLarge", 500: "InternalError", 504: "Timeout"}
+"""The reasons of Kubernetes that are not the phrase of HTTP."""
 
 
 def encode(request: AdmissionRequest, decision: Decision) -> bytes:
