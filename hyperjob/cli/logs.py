@@ -16,8 +16,8 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import (
     CLUSTER,
+    DURATION,
     Access,
-    Duration,
     access,
     jobs_option,
     name_argument,
@@ -66,7 +66,7 @@ from hyperjob_core.text import printable
     " container]",
 )
 @click.option(
-    "--since", type=Duration(), metavar="DURATION", help="Only lines newer than this, such as 10m."
+    "--since", type=DURATION, metavar="DURATION", help="Only lines newer than this, such as 10m."
 )
 @click.option(
     "-p",

@@ -6,7 +6,7 @@ import click
 from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, Duration, access
+from hyperjob.cli.kubectl.access import DURATION, Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.client import queues
 from hyperjob.table import table
@@ -14,7 +14,7 @@ from hyperjob_core.text import listed
 
 _timeout = click.option(
     "--timeout",
-    type=Duration(),
+    type=DURATION,
     default=30.0,
     show_default="30s",
     metavar="DURATION",

@@ -8,7 +8,7 @@ import click
 
 from hyperjob.cli.kubectl import exits
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, Parsed, access
 from hyperjob.cli.logs import Printer
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
@@ -53,18 +53,11 @@ _PAIRS = (
 )
 
 
-class _Pair(click.ParamType[tuple[str, str]]):
-    """KEY=VALUE."""
-
-    name = "pair"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        key, sign, rest = str(value).partition("=")
-        if not key or not sign:
-            self.fail(f"{value!r} has no =", param, ctx)
-        return key, rest
+def _pair(text: str) -> tuple[str, str]:
+    key, sign, rest = text.partition("=")
+    if not key or not sign:
+        raise ValueError(f"{text!r} has no =")
+    return key, rest
 
 
 def _options(command: Any) -> Any:  # noqa: ANN401 - click's own functions
@@ -78,7 +71,12 @@ def _options(command: Any) -> Any:  # noqa: ANN401 - click's own functions
         ),
         *(
             click.option(
-                flag, name, type=_Pair(), multiple=True, metavar=form, help=f"{text} Repeatable."
+                flag,
+                name,
+                type=Parsed("pair", _pair),
+                multiple=True,
+                metavar=form,
+                help=f"{text} Repeatable.",
             )
             for flag, name, form, text in _PAIRS
         ),

@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, Duration, access, names_argument
+from hyperjob.cli.kubectl.access import DURATION, Access, Parsed, access, names_argument
 from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.errors import title
@@ -21,19 +21,7 @@ _UNLIMITED = 0.0
 _BEYOND_PHASES = ("condition=Completed", "condition=Failed", "step=", "delete")
 
 
-class _GoalType(click.ParamType[Goal]):
-    name = "goal"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Goal:
-        if isinstance(value, Goal):
-            return value
-        try:
-            return parse_goal(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
+class _GoalType(Parsed[Goal]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
@@ -47,14 +35,14 @@ class _GoalType(click.ParamType[Goal]):
 @click.option(
     "--for",
     "goal",
-    type=_GoalType(),
+    type=_GoalType("goal", parse_goal),
     metavar="GOAL",
     help="phase=Running (several with commas), condition=Completed (Failed, Running, Suspended,"
     " Degraded), step=1000, or delete.  [default: condition=Completed, without a time limit]",
 )
 @click.option(
     "--timeout",
-    type=Duration(),
+    type=DURATION,
     metavar="DURATION",
     help="Time limit, such as 10m; 0 is no limit.  [default: 30s with --for]",
 )

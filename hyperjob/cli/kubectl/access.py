@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -33,23 +33,30 @@ if TYPE_CHECKING:
     from hyperjob.client.summary import Summary
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 
-class Duration(click.ParamType[float]):
-    """A duration in seconds, in the form of kubectl's flags: 30s, 5m."""
+class Parsed(click.ParamType[_T]):
+    """A value that a function reads from a text; its ValueError is a usage error."""
 
-    name = "duration"
+    def __init__(self, name: str, read: Callable[[str], _T]) -> None:
+        self.name = name
+        self._read = read
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the seconds; a usage error names the form of a duration."""
-        if isinstance(value, int | float):
-            return float(value)
+    ) -> _T:
+        """Return the value; a default may be one already."""
+        if not isinstance(value, str):
+            return cast("_T", value)
         try:
-            return parse_duration(str(value))
+            return self._read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+DURATION: Final = Parsed("duration", parse_duration)
+"""A duration in seconds, in the form of kubectl's flags: 30s, 5m."""
 
 
 def access(*, everywhere: bool = False, namespaced: bool = True) -> Callable[[_F], _F]:

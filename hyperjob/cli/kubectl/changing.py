@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, Duration
+from hyperjob.cli.kubectl.access import DURATION, Access
 from hyperjob.cli.kubectl.exits import Code, failure
 from hyperjob.client.errors import ClientError, title, words
 from hyperjob.client.reading import Target, with_hint
@@ -26,7 +26,7 @@ def wait_options(default: str) -> Callable[[_F], _F]:
         for option in (
             click.option(
                 "--timeout",
-                type=Duration(),
+                type=DURATION,
                 default=300.0,
                 show_default="5m",
                 metavar="DURATION",

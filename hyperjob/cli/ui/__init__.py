@@ -10,36 +10,27 @@ from typing import Final
 import click
 
 from hyperjob.cli.files import file_option
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, Parsed, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
 _ADDRESS: Final = "127.0.0.1:8765"
 
 
-class Address(click.ParamType[tuple[str, int]]):
-    """The value HOST:PORT, or a port of the loopback address."""
-
-    name = "address"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Return host and port; a usage error names the form."""
-        if isinstance(value, tuple):
-            return value
-        host, _, port = str(value).rpartition(":")
-        host = host.strip("[]") or "127.0.0.1"
-        if not (port.isascii() and port.isdigit() and int(port) < 65536):
-            self.fail("give HOST:PORT or a port, such as 127.0.0.1:8765", param, ctx)
-        return host, int(port)
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT, or of a port of the loopback address; ValueError."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError("give HOST:PORT or a port, such as 127.0.0.1:8765")
+    return host, int(port)
 
 
 @click.command()
 @access()
 @click.option(
     "--listen",
-    type=Address(),
+    type=Parsed("address", _address),
     metavar="ADDRESS",
     help=f"HOST:PORT or a port to serve on.  [default: {_ADDRESS}, or a free port where it is in"
     " use]",
@@ -100,7 +91,7 @@ def ui(
     from hyperjob_page.serve import metrics_served, serving
     from hyperjob_page.world import LiveState
 
-    host, port = listen or Address().convert(_ADDRESS, None, None)
+    host, port = listen or _address(_ADDRESS)
     entry = VisitorOptions(
         kubeconfig=access.kubeconfig,
         context=access.context,
