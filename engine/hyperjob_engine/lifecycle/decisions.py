@@ -38,7 +38,8 @@ class Restart:
 
     `gives_back`: the sub-jobs lose their share of their queue and wait for a new one; with `gang`
     not before its `retry_time`. `size`: another number of sub-jobs from then on, for the reason
-    `chosen`; those of `added` have a share before they exist. `makes_way`: it was asked to.
+    `chosen`; those of `added` have a share before they exist, and those of `leaving` are given up.
+    `makes_way`: it was asked to.
     """
 
     again: tuple[Recreation, ...] = ()
@@ -49,6 +50,7 @@ class Restart:
     size: Choice = ()
     chosen: Chosen = Chosen.SPARED
     added: tuple[JobStatus, ...] = ()
+    leaving: frozenset[str] = frozenset()
     makes_way: Reason | None = None
 
 

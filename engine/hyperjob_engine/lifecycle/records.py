@@ -50,8 +50,8 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     hyperjob = choosing(hyperjob, decided.size)
     if decided.size and verdict is not None:
         added = {each.name: each for each in decided.added}
-        records = _shared_out(hyperjob.elastic, records)
-        hyperjob = replace(hyperjob, records=records | added)
+        left = {name: each for name, each in records.items() if name not in decided.leaving}
+        hyperjob = replace(hyperjob, records=_shared_out(hyperjob.elastic, left) | added)
         verdict = QueueVerdict(admitted=verdict.admitted | added.keys(), chosen=decided.chosen)
     planned = decided.gives_back or bool(decided.handled or decided.size)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES

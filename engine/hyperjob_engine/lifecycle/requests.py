@@ -136,7 +136,8 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     if verdict.preempted:
         reason = Reason.PREEMPTED
         why = f"is preempted by {other}, which {verdict.preempted}"
-    restart = Restart(size=verdict.shrinks_to, makes_way=reason)
+    size, leaving = verdict.shrinks_to, verdict.leaving
+    restart = Restart(size=size, leaving=leaving, makes_way=reason)
     return _resized(observed, members, restart, reason, why)
 
 

@@ -263,9 +263,8 @@ class ReportedStatus:
     @property
     def has_run(self) -> bool:
         """Return whether a pod of the vcjob has run."""
-        if self.began or self.phase is JobPhase.RUNNING:
-            return True
-        return bool(self.pods.running or self.pods.succeeded or self.pods.failed)
+        ended = self.pods.succeeded or self.pods.failed
+        return bool(self.began or self.phase is JobPhase.RUNNING or self.pods.running or ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,8 +417,8 @@ class SplitAnswer:
 class QueueVerdict:
     """The queue engine's verdict on a HyperJob: the admitted sub-jobs, and why the others wait.
 
-    `undecided`: it has no sub-job, and the first round of the engine is still due. `reclaimed_for`:
-    the HyperJob whose queue reclaims what it lent. New `message_facts` make a new message.
+    `undecided`: it has no sub-job, and the first round of the engine is due. `reclaimed_for`: whose
+    queue takes back what it lent, `leaving` if not all. New `message_facts`: a new message.
     """
 
     undecided: bool = False
@@ -436,6 +435,7 @@ class QueueVerdict:
     """Why the HyperJob has its alternatives; None if no round has chosen them."""
     shrinks_to: tuple[tuple[str, str], ...] = ()
     """The size with which it goes on when it makes way; empty if it stops as a whole."""
+    leaving: frozenset[str] = frozenset()
     grows_to: tuple[tuple[str, str], ...] = ()
     """The larger size that it takes in room that no other could start with; empty if none."""
 

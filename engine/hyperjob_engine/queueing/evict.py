@@ -22,19 +22,15 @@ from typing import Final, NamedTuple, TypeAlias
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.subjobs import Choice
+from hyperjob_engine.model.subjobs import Choice, Step
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
+from hyperjob_engine.queueing.leaving import Leaving, Steps, given_up
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.queueing.workload import Entry, Eviction, Pending, QueuedSubJob, Rank
-from hyperjob_engine.resources import (
-    Resources,
-    accelerator_of,
-    subtract,
-    total,
-)
+from hyperjob_engine.resources import Resources, accelerator_of, subtract, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 _MOST_LAGS: Final = 64  # the longest wait for the next eviction
@@ -61,7 +57,8 @@ def evict(
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    state.eviction = Eviction(head, dict(victims), until, rank)
+    leaving = given_up(state.entries, victims, entry.waiting, state.last.open)
+    state.eviction = Eviction(head, dict(victims), until, rank, leaving)
 
 
 def is_behind(state: QueueState, key: str) -> bool:
@@ -150,7 +147,7 @@ def holders_of(state: QueueState) -> Holders:
     usage, without = state.usage.copy(), None
     if beyond:
         without = usage.copy(), room.copy()
-        for each in _candidates(beyond, ()):
+        for each in _candidates(beyond, (), lambda entry: entry.unit.spare):
             _move(each, *without, -1)
     left = _left_by(beyond, room)
     return Holders(found, beyond, left, usage, room, without_doubts(room), without)
@@ -220,8 +217,9 @@ def _victims(
     ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
     own = holders.by_queues.get(frozenset((waiting.queue,)), ())
+    steps = Leaving(waiting, state.last.open).steps
     if rank is Rank.LATE:
-        return _that_lose_little(head, waiting, own, holders.usage, room, now=now)
+        return _that_lose_little(head, waiting, own, holders.usage, room, steps, now=now)
     known: list[Entry] = []
     if rank is Rank.HEAD:
         known += (entry for entry in own if may_preempt(head, entry, tree))
@@ -244,7 +242,7 @@ def _victims(
     )
     left = holders.left
     beyond.sort(key=lambda e: (e.unit.priority, unsaved(e, now=now) > _LITTLE, left[e.unit.key]))
-    for each in _candidates(beyond, ordered):
+    for each in _candidates(beyond, ordered, steps):
         if len(taken) == _MOST:
             break
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
@@ -259,25 +257,27 @@ def _victims(
     return _sizes(_fewest(taken, trial)) if trial.is_enough() else None
 
 
-def _candidates(beyond: Sequence[Entry], ordered: Sequence[Entry]) -> Iterator[_Candidate]:
+def _candidates(
+    beyond: Sequence[Entry], ordered: Sequence[Entry], steps: Steps
+) -> Iterator[_Candidate]:
     """Yield what may stop: the sub-jobs beyond what HyperJobs would like, for any that waits.
 
     Then come the sub-jobs that those in order can spare, then these as a whole.
     """
     for entry in beyond:
-        for size, frees in entry.unit.spare[: entry.unit.surplus]:
+        for size, frees in steps(entry)[: entry.unit.surplus]:
             yield _Candidate(entry, frees, size)
     for entry in ordered:
-        for size, frees in entry.unit.spare[entry.unit.surplus :]:
+        for size, frees in steps(entry)[entry.unit.surplus :]:
             yield _Candidate(entry, frees, size)
     for entry in ordered:
-        yield _Candidate(entry, _rest(entry))
+        yield _Candidate(entry, _rest(entry, steps(entry)))
 
 
-def _rest(entry: Entry) -> Mapping[str, Resources | None]:
+def _rest(entry: Entry, steps: Sequence[Step]) -> Mapping[str, Resources | None]:
     """Return what a HyperJob frees that stops after it has spared all that it can."""
     found: dict[str, Resources | None] = dict.fromkeys(entry.holding)
-    for _, frees in entry.unit.spare:
+    for _, frees in steps:
         for name, freed in frees.items():
             if freed is None or name not in found:
                 found.pop(name, None)
@@ -311,6 +311,7 @@ def _that_lose_little(
     own: Sequence[Entry],
     usage: QueueUsage,
     room: Room,
+    steps: Steps,
     *,
     now: datetime,
 ) -> Victims | None:
@@ -336,7 +337,7 @@ def _that_lose_little(
         return None  # a trial costs a copy of all sums
     trial = _Trial(waiting, usage.copy(), room.copy())
     able = _in_order(able, floor, now=now)
-    taken = list(_candidates(able, able))[:_MOST]
+    taken = list(_candidates(able, able, steps))[:_MOST]
     for each in taken:
         trial.stop(each)
     if not trial.is_enough():

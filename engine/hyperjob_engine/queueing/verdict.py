@@ -30,7 +30,7 @@ from hyperjob_engine.queueing.headroom import spots
 from hyperjob_engine.queueing.messages import code_of, message_facts, stopped_for
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
-from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, Entry, Pending, Turn
+from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, NONE, Entry, Pending, Turn
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import (
     Resources,
@@ -80,6 +80,7 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
         reclaimed_for=name_for(state, key, evicted_for(state, key)),
         preempted=preempted_since(state, key),
         shrinks_to=state.eviction.victims.get(key, ()),
+        leaving=state.eviction.leaving.get(key, NONE),
         grows_to=entry.grows if entry is not None else (),
         chosen=entry.chosen if entry is not None else None,
     )

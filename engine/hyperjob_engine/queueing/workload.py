@@ -307,13 +307,14 @@ class Eviction:
     """`victims` make way for `head`, the head of its line by its `rank` or one behind it.
 
     Each has the size that it takes; empty: it stops as a whole. The next one starts at `until`.
-    Without a head there is none.
+    Without a head there is none. `leaving` are the sub-jobs that each gives up.
     """
 
     head: str = ""
     victims: dict[str, Choice] = field(default_factory=dict)
     until: datetime | None = None
     rank: Rank = Rank.HEAD
+    leaving: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

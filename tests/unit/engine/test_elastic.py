@@ -359,6 +359,34 @@ def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
     assert made.state.eviction.victims == victims
 
 
+@pytest.mark.parametrize(
+    ("only_on", "asks", "gone"),
+    [
+        pytest.param(("a",), (8,), {1}, id="one of the cluster"),
+        pytest.param(("a",), (16,), {0, 1}, id="all of the cluster"),
+        pytest.param(("b",), (16,), {2, 3}, id="all of the other"),
+        pytest.param((), (16,), {2, 3}, id="of equal clusters that of the highest index"),
+    ],
+)
+@pytest.mark.parametrize("spec", [{"quorum": 1}, SAVES], ids=["quorum", "world"])
+def test_the_sub_jobs_go_where_the_other_may_run(
+    spec: Object, only_on: tuple[str, ...], asks: tuple[int, ...], gone: set[int]
+) -> None:
+    seen = running(4, **spec)
+    made = contest(seen, urgent(*asks, only_on=only_on), a=16, b=16)
+    schedule(made.state, made.clusters(), now=made.now)
+    verdict = verdict_of(made.state, "default/hj")
+    assert verdict.leaving == {NAMES[each] for each in gone}
+    decided = plan(replace(seen, verdict=verdict))
+    assert decided.status is not None
+    left = [NAMES[index] for index in range(4) if index not in gone]
+    assert [each["name"] for each in decided.status["jobs"]] == left
+    raw = elastic(1, 4, status=decided.status, **spec)
+    following = plan(observed(raw, *running_objects(4), clusters=seen.clusters))
+    if "quorum" in spec:
+        assert {each.name for each in following.actions} == set(NAMES[:4]) - set(left)
+
+
 def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
     made = contest(running(2), urgent(8), a=16, b=8)
     rigid = replace(
