@@ -4,7 +4,10 @@ Environment variables enlarge the test: `HYPERJOB_CROWD` HyperJobs whose pods ru
 `HYPERJOB_CROWD_SECONDS` (`from-to`), `HYPERJOB_CROWD_KILLS=1` to kill the controller at random
 moments, `HYPERJOB_CROWD_KILL_SECONDS` (`from-to`) apart, and `HYPERJOB_CROWD_KILL_COMMAND`, a
 command that kills Volcano Global's dispatcher and starts it again, half as often.
-`HYPERJOB_CROWD_ADMISSION=none` runs without queue admission. `pytest -rP` shows what was measured.
+`HYPERJOB_CROWD_ADMISSION=none` runs without queue admission. `HYPERJOB_CROWD_SIZES` HyperJobs of
+open size run for `HYPERJOB_CROWD_SIZES_SECONDS` (`from-to`) and grow once in
+`HYPERJOB_CROWD_GROWTH_SECONDS`, while `HYPERJOB_CROWD_URGENT` urgent ones come and a cluster is
+lost as often. `pytest -rP` shows what was measured.
 """
 
 import asyncio
@@ -13,17 +16,20 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import pairwise
 
 import pytest
 import yaml
 
 from e2e.support.crowd import ENDED, Crowd, asks, crowd, sizes, watched
 from e2e.support.killing import SEED, killing
-from e2e.support.manifests import both
+from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.unreachable import unreachable
 from e2e.support.world import CLUSTERS_FILE, World, open_world
+from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import timestamp
 from hyperjob_install.interpreters import interpreters
 from tests.support.processes import wait_for
 from tests.support.stack import Service, kubectl
@@ -37,7 +43,10 @@ KILL_SECONDS = tuple(
 ADMISSION = os.environ.get("HYPERJOB_CROWD_ADMISSION", "auto")
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
 NODES = 4  # of each embedded cluster: the same crowd waits for fewer accelerators
-SIZES = int(os.environ.get("HYPERJOB_CROWD_SIZES", "6"))  # HyperJobs of open size
+SIZES = int(os.environ.get("HYPERJOB_CROWD_SIZES", "8"))  # HyperJobs of open size
+SIZES_SECONDS = tuple(map(float, os.environ.get("HYPERJOB_CROWD_SIZES_SECONDS", "3-6").split("-")))
+GROWTH_SECONDS = int(os.environ.get("HYPERJOB_CROWD_GROWTH_SECONDS", "2"))
+URGENT = int(os.environ.get("HYPERJOB_CROWD_URGENT", "1"))
 STANDSTILL = max(180.0, 3 * SECONDS[1])  # the test fails after this time without an ended HyperJob
 _AT_ONCE = 50  # of one `kubectl apply`
 IN_PART = 60.0  # the maximum time for which a gang may hold a part of its quota
@@ -57,7 +66,12 @@ def world(
     content["volcanoGlobal"] = {"enabled": request.param}
     file.write_text(yaml.safe_dump(content))
     with open_world(
-        settings, directory, clusters=file, queue_admission=ADMISSION, gang_timeout=300
+        settings,
+        directory,
+        clusters=file,
+        queue_admission=ADMISSION,
+        gang_timeout=300,
+        controller=[f"--growth-interval={GROWTH_SECONDS}"],
     ) as opened:
         if opened.volcano_global is not request.param:
             pytest.skip(
@@ -153,17 +167,24 @@ async def test_any_size_ends_right_with_a_lost_cluster_an_urgent_one_and_a_kille
         return f"hyperjob_queue_resource_usage{labels} 0.0" in world.stack.controller.metrics()
 
     async with scenario.priority(1000) as urgent, scenario.queue() as queue:
-        made = list(sizes(world, SIZES, moments, queue=queue, seconds=(3, 6)))
-        made.append(both(world, "urgent", queue=queue, priorityClassName=urgent))
+        made = list(sizes(world, SIZES, moments, queue=queue, seconds=SIZES_SECONDS))
+        names = [f"urgent-{number}" for number in range(URGENT)]
+        asked = {"queue": queue, "priorityClassName": urgent, "accelerators": world.per_pod}
+        half = group(world, "g", pods=world.sizes[lost] // 2 or 1, only_on=[lost], **asked)
+        whole = both(world, "", queue=queue, priorityClassName=urgent)["spec"]["replicatedJobs"]
+        made += [
+            hyperjob(name, *([half] if number % 2 else whole)) for number, name in enumerate(names)
+        ]
         async with watched(scenario, made) as seen:
             async with killing(world.stack.controller, moments):
-                await scenario.apply(*made[:-1])
+                await scenario.apply(*made[:SIZES])
                 await until(seen, lambda: "Running" in seen.phases.values())
-                await scenario.apply(made[-1])
-                await until(seen, lambda: seen.phases.get("urgent") in ENDED)
-                await until(seen, lambda: uses_it(seen))
-                async with unreachable(scenario, lost):
-                    await until(seen, lambda: not uses_it(seen))
+                for number, name in enumerate(names, start=SIZES):
+                    await scenario.apply(made[number])
+                    await until(seen, lambda name=name: seen.phases.get(name) in ENDED)
+                    await until(seen, lambda now=number: uses_it(seen) or seen.ended > now)
+                    async with unreachable(scenario, lost):
+                        await until(seen, lambda: not uses_it(seen))
                 await until(seen, lambda: seen.ended == len(made))
             done = [
                 (job["cluster"], job["name"])
@@ -171,17 +192,28 @@ async def test_any_size_ends_right_with_a_lost_cluster_an_urgent_one_and_a_kille
                 for job in status["jobs"]
                 if job["phase"] == "Completed"
             ]
-            print(f"{len(done)} sub-jobs completed")  # noqa: T201 - `pytest -rP` shows it
+            known = {name: [each["reason"] for each in seen.changes[name]] for name in seen.changes}
+            print(f"{len(done)} sub-jobs completed; {known}")  # noqa: T201 - `pytest -rP` shows it
             for name, status in seen.statuses.items():
                 ends = [job["phase"] for job in status["jobs"]]
                 right = {"Completed", "Terminated"} if "quorum" in name else {"Completed"}
                 assert status["state"]["phase"] == "Completed", (name, status)
                 assert {"Completed"} <= set(ends) <= right, (name, status)
-            assert not seen.broken, seen.broken
+            assert not seen.broken, yaml.safe_dump(seen.broken[:3])
+            assert not list(too_early(seen)), seen.changes
             await scenario.until_rest(set(done))
             await scenario.passed_through()  # a new leader counts when a HyperJob waits
         await asyncio.to_thread(wait_for, lambda: uses_nothing(queue), what="a queue without use")
     await scenario.until_free()
+
+
+def too_early(seen: Crowd) -> Iterator[Object]:
+    """Yield the growth of worlds that came sooner than the interval after the change before."""
+    for name, changes in seen.changes.items():
+        for before, after in pairwise(changes if not name.startswith("quorum") else ()):
+            times = [timestamp(each["lastTransitionTime"]) for each in (before, after)]
+            if after["reason"] == "Grew" and (times[1] - times[0]).seconds < GROWTH_SECONDS:
+                yield after
 
 
 async def until(seen: Crowd, holds: Callable[[], bool]) -> None:

@@ -20,6 +20,7 @@ from hyperjob_core.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Res
 _FORMS = ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 2), (4, 1), (4, 2))  # sub-jobs, their pods
 ENDED = frozenset({"Completed", "Failed"})
 _WAITING = frozenset({"", "Pending", "Queued"})
+_RESIZED = frozenset({"Grew", "MadeWay", "LargestThatIsLeft"})
 
 
 def crowd(
@@ -44,10 +45,11 @@ def crowd(
 def sizes(
     world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
 ) -> Iterator[Object]:
-    """Yield HyperJobs whose size is open: one world, a quorum, and alternatives, in turns."""
+    """Yield HyperJobs whose size is open: worlds, quorums, splits and alternatives, in turns."""
     checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
     lost = {"maxRestarts": 100, "rules": [{"action": "RestartHyperJob", "onClusterLost": True}]}
     for number in range(count):
+        kind, least = ("world", "quorum", "either", "split")[number % 4], moments.choice((1, 2))
         made = group(
             world,
             "g",
@@ -57,15 +59,22 @@ def sizes(
             seconds=round(moments.uniform(*seconds), 1),
             queue=queue,
         )
-        name = f"{('world', 'quorum', 'either')[number % 3]}-{number:02}"
-        if number % 3 == 2:
+        if kind == "either":
             made["alternatives"] = [{"name": "4", "replicas": 4}, {"name": "1", "replicas": 1}]
-            yield hyperjob(name, made, failurePolicy=lost)
+        elif kind == "split":
+            amounts = {"minAccelerators": least, "accelerators": 2, "maxAccelerators": 6}
+            split = {name: each * world.per_pod for name, each in amounts.items()}
+            made |= {"replicas": 1, "splitPolicy": {"mode": "auto", **split}}
+            made["splitPolicy"]["acceleratorType"] = world.accelerator
         else:
-            made |= {"minReplicas": 1, "maxReplicas": 4}
-            yield hyperjob(
-                name, made, **({"quorum": 1} if number % 3 else {"checkpoint": checkpoint})
-            )
+            made |= {"minReplicas": least, "maxReplicas": 4}
+        more = {"either": {"failurePolicy": lost}, "quorum": {"quorum": least}}
+        yield hyperjob(f"{kind}-{number:02}", made, **more.get(kind, {"checkpoint": checkpoint}))
+
+
+def least(made: Object) -> int:
+    """Return the fewest sub-jobs with which a HyperJob of open size trains."""
+    return sum(each.get("minReplicas", 1) for each in made["spec"]["replicatedJobs"])
 
 
 def asks(world: World, hyperjobs: Sequence[Object]) -> int:
@@ -84,15 +93,18 @@ class Crowd:
 
     `use` integrates the accelerators of running pods over the time in which HyperJobs waited.
     `in_part` is the longest time in which a HyperJob had some, but not all, of its bindings
-    released. `statuses` are the last ones, `broken` those with another number of sub-jobs than the
-    size in them.
+    released. `statuses` are the last ones. `broken` are those with another number of sub-jobs, or
+    of accelerators of a split, than the size in them, and those that say Running with fewer
+    sub-jobs than `least`. `changes` are the sizes that each took while it ran.
     """
 
     world: World
     gangs: dict[str, int]
+    least: dict[str, int] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, Object] = field(default_factory=dict)
     broken: list[Object] = field(default_factory=list)
+    changes: dict[str, list[Object]] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     use: float = 0.0
     waited: float = 0.0
@@ -123,13 +135,26 @@ class Crowd:
         self._pass()
         name, status = obj["metadata"]["name"], obj.get("status") or {}
         self.statuses[name] = status
-        size = (status.get("alternatives") or [{"name": ""}])[0]["name"]
-        if phase_of(obj) == "Running" and size and len(status["jobs"]) != int(size):
-            self.broken.append(status)
+        self._size(name, phase_of(obj), status)
         self.changed.set()
         if kind is not EventType.DELETED and self.phases.get(name) != phase_of(obj):
             self.phases[name] = phase_of(obj)
             self._weigh(name)
+
+    def _size(self, name: str, phase: str, status: Object) -> None:
+        """Record a change of the size, and a size that the sub-jobs do not have."""
+        (size,) = status.get("alternatives") or [None]
+        if size is None:
+            return
+        known = self.changes.setdefault(name, [])
+        if size["reason"] in _RESIZED and size not in known:
+            known.append(size)
+        jobs = status.get("jobs") or []
+        is_split = name.startswith("split")
+        has = sum(job.get("accelerators", 0) for job in jobs) if is_split else len(jobs)
+        ready = int(status.get("jobsReady", "0/0").partition("/")[0])
+        if phase == "Running" and (has != int(size["name"]) or ready < self.least.get(name, 1)):
+            self.broken.append({"name": name, **status})
 
     def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Record whether Volcano Global, or the controller in its place, has released a binding."""
@@ -178,7 +203,8 @@ async def watched(scenario: Scenario, hyperjobs: Sequence[Object]) -> AsyncItera
         made["metadata"]["name"]: sum(each["replicas"] for each in made["spec"]["replicatedJobs"])
         for made in hyperjobs
     }
-    seen = Crowd(scenario.world, gangs)
+    bounds = {made["metadata"]["name"]: least(made) for made in hyperjobs}
+    seen = Crowd(scenario.world, gangs, bounds)
     wanted: list[tuple[Kube, Resource, Handler]] = [
         (scenario.kube, HYPERJOBS, seen.saw_hyperjob),
         (scenario.kube, RESOURCE_BINDINGS, seen.saw_binding),
