@@ -73,7 +73,9 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is not None and unit.elastic and unit.held:
         return with_sizes(unit, observed)
-    if unit is None or not any(each.options for each in hyperjob.replicated_jobs):
+    if unit is None or not unit.parts:  # with another size it does not wait either
+        return unit
+    if not any(each.options for each in hyperjob.replicated_jobs):
         return unit
     whole = not (unit.held or unit.ended or any(e.admitted for e in hyperjob.records.values()))
     found = choices(hyperjob, _open(observed, unit), whole=whole)

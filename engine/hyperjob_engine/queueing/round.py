@@ -276,6 +276,8 @@ class _Round:
         state, key, queue = self.state, waiting.order.key, waiting.queue
         entry = state.entries[key]
         found = trials_of(state, entry)
+        if not found:
+            return waiting  # it may have no other
         variants, trials = [each for each, _ in found], [trial for _, trial in found]
         if entry.unit.elastic:
             place, why = largest(trials, lambda each: isinstance(self._nominate(each), Grant))

@@ -359,6 +359,19 @@ def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
     assert made.state.eviction.victims == victims
 
 
+def test_one_whose_sizes_are_all_beyond_its_wish_keeps_its_size_while_another_waits() -> None:
+    made = world([], a=8)
+    for age in range(2):
+        made.submit(unit(f"other-{age}", 8, age=age))
+    large, larger = (
+        replace(unit("e", *[4] * n, age=9), elastic=True, beyond=True, choice=(("t", str(n)),))
+        for n in (1, 2)
+    )
+    made.submit(replace(larger, variants=(larger, large)))
+    schedule(made.state, made.clusters(), now=made.now)
+    assert made.state.entries["ns/e"].unit.choice == (("t", "2"),)
+
+
 @pytest.mark.parametrize(
     ("only_on", "asks", "gone"),
     [

@@ -291,6 +291,19 @@ def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
     assert made.state.eviction.victims == {KEY: ()}
 
 
+def test_a_stopped_split_waits_with_no_size_until_its_old_objects_are_gone() -> None:
+    made = loop(split(16, 16, 48), a=8, b=8)
+    made.turns()
+    wait(made, 8, 8, priority=1000)
+    made.turn()
+    made.jobs.clear()
+    for policy in made.policies.values():
+        policy["metadata"]["deletionTimestamp"] = rfc3339(made.now)
+    left = unit_of(made.observe("hj"))
+    assert left is not None
+    assert (left.parts, left.variants) == ((), ())
+
+
 def test_what_a_split_has_beyond_its_wish_is_for_any_that_waits() -> None:
     made = loop(split(16, 32, 64), a=40, b=24)
     made.turns()
