@@ -40,6 +40,7 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_engine.expansion.expand import demand_of, items_of
+from hyperjob_engine.expansion.order import in_order
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView
@@ -143,7 +144,8 @@ async def _batch(kube: Kube, cases: Sequence[Case]) -> list[Verdict]:
     view = await _view(kube)
     ours = {case.name: _judged(case, view) for case in cases}
     await asyncio.sleep(2)  # Volcano's cache must have the nodes before the first gang
-    await each_of(kube.create(VCJOBS, case.job) for case in cases)
+    jobs = [{**case.job, "spec": in_order(case.job["spec"])} for case in cases]
+    await each_of(kube.create(VCJOBS, job) for job in jobs)
     bound = await _bound(kube, cases, {name for name, text in ours.items() if not text})
     theirs = await _words(kube)
     await _clean(kube)

@@ -24,6 +24,8 @@ SERVICE_EXPORT_KIND: Final = "ServiceExport"
 # The first two are the Go controller's, by which its sub-jobs are recognised and adopted.
 LABEL_HYPERJOB: Final = "volcano.sh/hyperjob-name"
 LABEL_REPLICATED_JOB: Final = "volcano.sh/replicatedjob-name"
+TASK_PRIORITY: Final = "volcano.sh/task-priority"
+"""The annotation of pods by which Volcano takes those of a vcjob in order, the greatest first."""
 LABEL_INDEX: Final = f"{GROUP}/job-index"
 LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
 

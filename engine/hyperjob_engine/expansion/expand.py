@@ -3,7 +3,7 @@
 They depend on the spec alone, not on existing objects.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from hyperjob_engine.model.request import (
     in_one_bundle,
     in_partitions,
     kind_of,
-    request_of_all,
+    precedence,
     tier_of,
 )
 from hyperjob_engine.model.split import (
@@ -161,7 +161,7 @@ def fewest_of(template: Object, existing: int = 0) -> tuple[int, ...]:
     fewer pods than its tasks do starts with any of them.
     """
     tasks = objects(template.get("tasks"))
-    most = [count(task.get("replicas")) for task in tasks]
+    most = _all_of(tasks)
     least = [
         number if task.get("partitionPolicy") else min(_least(task, number), number)
         for task, number in zip(tasks, most, strict=True)
@@ -192,12 +192,43 @@ def _with_pod(task: Object) -> Resources:
 
 
 def items_of(template: Object, *, all_pods: bool = False) -> Items:
-    """Return the pods of a vcjob that start together, or all, with their demands on nodes."""
+    """Return the pods of a vcjob that start together, or all, with their demands on nodes.
+
+    They are in the order in which they take nodes. Those of a vcjob that wants one HyperNode are
+    all: Volcano uses no HyperNode without room for all of them.
+    """
     tasks = objects(template.get("tasks"))
-    numbers = [count(task.get("replicas")) for task in tasks]
-    pairs = zip(tasks, numbers if all_pods else fewest_of(template), strict=True)
-    pods = (each for task, number in pairs for each in items_of_task(task, number))
+    numbers = _all_of(tasks) if all_pods else _placed(template)
+    triples = sorted(zip(turns_of(template), numbers, range(len(tasks)), strict=True))
+    pods = (each for _, number, i in triples for each in items_of_task(tasks[i], number))
     return in_one_bundle(pods, tier_of(template))
+
+
+def turns_of(template: Object) -> list[tuple[object, ...]]:
+    """Return the sort key of each task of a vcjob: the order in which the tasks take nodes.
+
+    Those of which all pods must start go first, by `precedence`, and those of which none must start
+    last. The others are equal: Volcano takes the first pod of each, then the second ones. More pods
+    than must start would else take the room of those of another task.
+    """
+    tasks = objects(template.get("tasks"))
+    return [
+        (0, *precedence(items_of_task(task, number)[0][0]))
+        if 0 < number == count(task.get("replicas"))
+        else (1 if number else 2,)
+        for task, number in zip(tasks, _placed(template), strict=True)
+    ]
+
+
+def _placed(template: Object) -> tuple[int, ...]:
+    """Return the pods of each task that find nodes together, or not at all."""
+    if tier_of(template) is None:
+        return fewest_of(template)
+    return _all_of(objects(template.get("tasks")))
+
+
+def _all_of(tasks: Iterable[Object]) -> tuple[int, ...]:
+    return tuple(count(task.get("replicas")) for task in tasks)
 
 
 def items_of_task(task: Object, number: int) -> Items:
@@ -267,8 +298,8 @@ def _measured(template: Object, accelerator: str | None) -> Size:
     # The accelerators of a split are a whole: each sub-job has its exact share of them.
     items = items_of(template, all_pods=accelerator is not None)
     tasks = objects(template.get("tasks"))
-    demand = request_of_all(items)
     everything = demand_of_all(template)
+    demand = everything if accelerator is not None else demand_of(template)
     measure = accelerator or accelerator_of(everything)
     return Size(
         template=template,

@@ -31,6 +31,7 @@ from hyperjob_core.api.names import (
 from hyperjob_core.api.wire import string_map
 from hyperjob_engine.expansion.checkpoint import with_checkpoint
 from hyperjob_engine.expansion.distinct import distinct
+from hyperjob_engine.expansion.order import in_order
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -74,7 +75,7 @@ def vcjob(
         "apiVersion": VCJOB_API_VERSION,
         "kind": VCJOB_KIND,
         "metadata": metadata,
-        "spec": with_checkpoint(distinct(sub_job.size.template), hyperjob.checkpoint),
+        "spec": with_checkpoint(distinct(in_order(sub_job.size.template)), hyperjob.checkpoint),
     }
 
 

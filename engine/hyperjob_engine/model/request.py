@@ -3,6 +3,7 @@
 Pods count by kind, and in bundles that one HyperNode must hold.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -13,7 +14,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, integer, mapping, string
 from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.wants import clash, parted_by
-from hyperjob_engine.resources import Resources, measure_of, total
+from hyperjob_engine.resources import Resources, accelerator_of, measure_of, total
 
 Frozen: TypeAlias = tuple[tuple[str, int], ...]
 """A request as sorted pairs of resource and amount, which can be a key."""
@@ -106,6 +107,32 @@ def kinds_in(item: Item) -> Counter[Kind]:
     if isinstance(item, Kind):
         return Counter({item: 1})
     return kinds_of(item.items)
+
+
+Precedence: TypeAlias = tuple[float, int, int, Frozen]
+
+
+@lru_cache(maxsize=4096)
+def precedence(item: Item) -> Precedence:
+    """Return the key of the order in which pods take nodes: first what the fewest places hold.
+
+    Bundles go before single pods, those of a low tier first, then large before small: where each
+    size divides the larger ones, any choice of nodes leaves equal room for the rest. Of one size
+    the pods with more demands on a node go first.
+    """
+    if isinstance(item, Bundle):
+        highest = math.nextafter(math.inf, 0) if item.tier.name else item.tier.number
+        sizes = (_accelerators(kind) * number for kind, number in kinds_in(item).items())
+        return highest, -sum(sizes), 0, ()
+    wants = item.wants
+    demands = len(wants.selector) + sum(map(bool, (wants.terms, wants.apart, wants.ports)))
+    request = tuple((name, -amount) for name, amount in item.request)
+    return math.inf, -_accelerators(item), bool(wants.tolerations) - demands, request
+
+
+def _accelerators(kind: Kind) -> int:
+    request = dict(kind.request)
+    return request.get(accelerator_of(request) or "", 0)
 
 
 def request_of_all(items: Iterable[tuple[Item, int]]) -> dict[str, int]:

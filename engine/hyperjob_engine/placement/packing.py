@@ -1,11 +1,11 @@
 """Whether pods find room on the nodes of a cluster: counted by kind, and by HyperNode.
 
-Pods of one kind are counted exactly. For pods of several kinds the member's scheduler decides which
-of them gets which node, in an order that no vcjob says: here the kinds take turns, the smallest
-first, once with the emptiest node for each pod, and once with the fullest. Blocks take a HyperNode
-in the same way, before all other pods. A gang has room if it has it both times. If only once, it
-waits, unless the cluster without any other pod is no better: then Volcano decides. Pods that are
-promised to others take the fullest nodes that hold them.
+Pods of one kind are counted exactly. Pods of several kinds take nodes in the order of the items,
+which is that of their vcjob; which nodes, the member's scheduler decides: here each pod takes the
+emptiest node once, and the fullest once. Blocks take a HyperNode in the same way, before all other
+pods. A gang has room if it has it both times. If only once, it waits, unless the cluster without
+any other pod is no better: then Volcano decides. Pods that are promised to others take the fullest
+nodes that hold them.
 """
 
 from collections import Counter
@@ -19,7 +19,6 @@ from typing import Final, TypeAlias
 from hyperjob_engine.model.request import (
     HOSTNAME,
     Bundle,
-    Frozen,
     Item,
     Kind,
     counted,
@@ -28,7 +27,7 @@ from hyperjob_engine.model.request import (
 )
 from hyperjob_engine.model.wants import keys_of
 from hyperjob_engine.placement.ground import Ground, NetworkDomain, Vacating, labelled, room
-from hyperjob_engine.resources import Resources, accelerator_of, subtract
+from hyperjob_engine.resources import Resources, subtract
 
 _ANSWERS: Final = 256  # that a ground remembers
 
@@ -61,7 +60,7 @@ def unfit(ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int]) 
     `held` are pods that the view of the member does not show yet. A ground knows its last answers.
     """
     wanted, held, keys = _comparable(ground, wanted, held)
-    key = frozenset(wanted.items()), frozenset(held.items())
+    key = tuple(wanted.items()), frozenset(held.items())
     if key in ground.answers:
         known: Unfit | None = ground.answers[key]
         return known
@@ -178,14 +177,12 @@ def _loss(kind: Kind, other: Kind) -> int:
     return max((-(-taken.get(name, 0) // amount) for name, amount in asked), default=0)
 
 
-@lru_cache(maxsize=4096)
-def _size(kind: Kind) -> tuple[int, Frozen]:
-    request = dict(kind.request)
-    return request.get(accelerator_of(request) or "", 0), kind.request
-
-
 def _kinds_among(items: Mapping[Item, int]) -> Mapping[Kind, int]:
     return {item: number for item, number in items.items() if isinstance(item, Kind)}
+
+
+def _blocks_among(items: Mapping[Item, int]) -> list[tuple[Bundle, int]]:
+    return [(item, number) for item, number in items.items() if isinstance(item, Bundle)]
 
 
 class _Fill:
@@ -211,17 +208,16 @@ class _Fill:
 
         Those without a node count nothing.
         """
-        for item, number in items.items():
-            for _ in range(number if isinstance(item, Bundle) else 0):
-                if isinstance(item, Bundle):
-                    self._put_block(item, None, _FULLEST)
+        for block, number in _blocks_among(items):
+            for _ in range(number):
+                self._put_block(block, None, _FULLEST)
         self._put(_kinds_among(items), None, _FULLEST)
 
     def place(self, items: Mapping[Item, int], within: NetworkDomain | None = None) -> Unfit | None:
         """Place all items; return the first kind without room."""
-        for block, number in items.items():
-            for done in range(number if isinstance(block, Bundle) else 0):
-                if isinstance(block, Bundle) and not self._put_block(block, within, self._choice):
+        for block, number in _blocks_among(items):
+            for done in range(number):
+                if not self._put_block(block, within, self._choice):
                     kind, each = next(iter(kinds_in(block).items()))
                     return Unfit(kind, each * number, each * done, block)
         return self._put(_kinds_among(items), within, self._choice)
@@ -265,24 +261,18 @@ class _Fill:
     def _put(
         self, pods: Mapping[Kind, int], within: NetworkDomain | None, choice: int
     ) -> Unfit | None:
-        """Place the pods of all kinds in turn, and return the first kind without enough nodes."""
-        order = sorted(pods, key=_size)
-        queues = {kind: self._queue(kind, within, choice) for kind in order}
-        lacking: dict[Kind, Unfit] = {}
-        for turn in range(max(pods.values(), default=0)):
-            for kind in order:
-                if turn >= pods[kind] or kind in lacking:
-                    continue
-                position = self._next(kind, queues[kind], choice)
+        """Place the pods, kind after kind, and return the first kind without enough nodes."""
+        lacking = None
+        for kind, wanted in pods.items():
+            queue = self._queue(kind, within, choice)
+            for number in range(wanted):
+                position = self._next(kind, queue, choice)
                 if position is None:
-                    lacking[kind] = Unfit(kind, pods[kind], turn)
-                    continue
+                    lacking = lacking or Unfit(kind, wanted, number)
+                    break
                 self._take(kind, position)
-                for other, queue in queues.items():
-                    if self._counts[other][position]:
-                        left = room(self._left[position], other.request)
-                        heappush(queue, (choice * left, position))
-        return next(iter(lacking.values()), None)
+                heappush(queue, (choice * room(self._left[position], kind.request), position))
+        return lacking
 
     def _queue(self, kind: Kind, within: NetworkDomain | None, choice: int) -> list[_Candidate]:
         counts = self._counts[kind]

@@ -22,6 +22,7 @@ from hyperjob_engine.model.request import (
     Tier,
     in_one_bundle,
     kind_of,
+    precedence,
     request_of_all,
 )
 from hyperjob_engine.placement.room import Room, whereabouts
@@ -72,6 +73,7 @@ class Wish:
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
         items = (*self.others, (kind_of(self.pod, self.wants), pods))
+        items = tuple(sorted(items, key=lambda pair: precedence(pair[0])))
         return PlacementRequest(
             name=name,
             group=self.group,

@@ -7,7 +7,8 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import condition
+from hyperjob_core.api.names import TASK_PRIORITY
+from hyperjob_core.api.wire import condition, natural
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
@@ -25,7 +26,7 @@ from hyperjob_sandbox.member.gang import (
     request_of,
 )
 from hyperjob_sandbox.member.jobstate import task_of
-from hyperjob_sandbox.objects import is_going, is_open, labels_of, phase_of
+from hyperjob_sandbox.objects import annotations_of, is_going, is_open, labels_of, phase_of
 
 _CYCLE: Final = "cycle"
 _NAME: Final = "volcano"
@@ -116,7 +117,9 @@ class GangScheduler:
             for key, pod in waiting.items()
             if not pod["spec"].get("schedulingGates")
         ]
+        ranks = {key: annotations_of(pod).get(TASK_PRIORITY) for key, pod in waiting.items()}
         gang.sort(key=lambda each: (each.task, len(each.key), each.key))
+        gang.sort(key=lambda each: natural(ranks[each.key] or "") or 0, reverse=True)
         choices = domains(self._caches.hypernodes.items(), nodes, spec.get("networkTopology"))
         tried = (place(gang, within, minimum, running=running) for within in choices)
         placed = next(filter(None, tried), {})

@@ -329,36 +329,51 @@ def test_a_block_must_not_be_able_to_spoil_a_large_pod() -> None:
     assert not fits(view([node("n0", 8), node("n1", 8, held("p", 1))], tiers=tiers), wanted)
 
 
-def test_a_small_pod_must_not_be_able_to_spoil_a_large_one() -> None:
-    wanted = job(task(1, 1, name="master"), task(2, 8))
+def test_a_small_pod_leaves_a_large_one_its_only_node() -> None:
     full = node("n3", 8, held("q", 8))
-    assert not fits(view([node("n0", 8), node("n1", 8), node("n2", 1, cpu=8), full]), wanted)
-    assert fits(view([node("n0", 8), node("n1", 8), node("n2", 8)]), wanted)
+    one_free = view([node("n0", 8), node("n1", 4), node("n2", 4), full])
+    assert fits(one_free, job(task(1, 2, name="small"), task(1, 8)))
+    assert not fits(one_free, job(task(1, 2, name="small"), task(2, 8)))
 
 
-def test_a_large_pod_whose_only_node_a_small_one_may_get_first_has_no_room() -> None:
-    """Volcano creates and binds pods of a gang in no order that a vcjob says."""
-    one_free = view([node("n0", 8), node("n1", 4), node("n2", 4), node("n3", 8, held("q", 8))])
-    assert not fits(one_free, job(task(1, 8), task(1, 2, name="small")))
-    assert fits(one_free, job(task(1, 8))), "alone it has its node"
-    assert fits(view([node("n0", 8), node("n1", 8)]), job(task(1, 8), task(1, 2, name="small")))
+def test_of_pods_of_one_size_those_that_fit_on_fewer_nodes_go_first() -> None:
+    shown = view([node("n0", 8, labels=H100), node("n1", 8), node("n2", 8, held("q", 8))])
+    strict = task(1, 8, name="strict", nodeSelector={"gpu": "H100"})
+    assert fits(shown, job(task(1, 8), strict))
+    assert not fits(shown, job(task(2, 8), strict))
 
 
-@pytest.mark.parametrize("fits_in", [8, 4])
-def test_a_task_of_which_no_pod_must_start_makes_no_difference_to_a_hard_job(fits_in: int) -> None:
-    """The other task, whichever comes first, must find room for 8 pods of 2 GPUs in one rack."""
+@pytest.mark.parametrize("optional", [0, 1])
+def test_a_hypernode_has_room_for_all_pods_of_a_hard_job_or_for_none(optional: int) -> None:
+    """Volcano asks for it, however few of the pods must start."""
     racks = {"r0": (1, ["n0", "n1"]), "r1": (1, ["n2", "n3"])}
-    shown = view([node(f"n{i}", fits_in) for i in range(4)], tiers=racks)
-    some, none = task(8, 2), {**task(3, 1, name="none"), "minAvailable": 0}
+    shown = view([node(f"n{i}", 8) for i in range(4)], tiers=racks)
+    some, more = task(8, 2), {**task(optional, 1, name="more"), "minAvailable": 0}
     hard = {"mode": "hard", "highestTierAllowed": 1}
-    for tasks in ((some, none), (none, some)):
-        assert fits(shown, job(*tasks, networkTopology=hard, minAvailable=8)) is (fits_in == 8)
+    for tasks in ((some, more), (more, some)):
+        assert fits(shown, job(*tasks, networkTopology=hard, minAvailable=8)) is (not optional)
+        assert fits(shown, job(*tasks, minAvailable=8))
 
 
-def test_where_no_end_of_others_gives_a_large_pod_a_second_node_volcano_decides() -> None:
-    one_large = view([node("n0", 8), node("n1", 4), node("n2", 4)])
-    assert fits(one_large, job(task(1, 8), task(1, 2, name="small")))
-    assert not fits(one_large, job(task(2, 8), task(1, 2, name="small")))
+def test_where_no_end_of_others_makes_the_choice_of_nodes_safe_volcano_decides() -> None:
+    """Two pods of 3 GPUs on the node of 8 leave room for one pod of 2 there, not for two."""
+    wanted, tight = job(task(2, 3, name="large"), task(3, 2)), [node("n0", 8), node("n1", 4)]
+    assert fits(view(tight), wanted)
+    assert not fits(view([*tight, node("n2", 8, held("q", 8))]), wanted)
+
+
+@given(NODES, st.lists(st.tuples(st.integers(1, 4), st.sampled_from([1, 2, 4, 8])), max_size=4))
+def test_pods_whose_sizes_divide_each_other_fit_exactly_if_the_nodes_hold_them(
+    sizes: list[int], tasks: list[tuple[int, int]]
+) -> None:
+    wanted = job(*(task(n, gpus, name=f"t{i}") for i, (n, gpus) in enumerate(tasks)))
+    held_alike = all(
+        sum(number * gpus for number, gpus in tasks if gpus >= size)
+        <= sum(each // size * size for each in sizes)
+        for size in (1, 2, 4, 8)
+    )
+    shown = view([node(f"n{i}", size) for i, size in enumerate(sizes)])
+    assert fits(shown, wanted) is held_alike
 
 
 @given(NODES, st.integers(1, 8), st.integers(1, 20))
