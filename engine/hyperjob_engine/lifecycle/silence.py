@@ -29,6 +29,7 @@ from typing import Final, assert_never
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import OnNoProgress
+from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import Silence
 from hyperjob_core.api.training import StallStatus, Suspect
@@ -164,7 +165,7 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
         cluster.name == binding.cluster and cluster.not_ready_since is None
         for cluster in observed.clusters
     )
-    since = binding.applied_since if binding.applied else None
+    since = binding.applied_since if binding.applied else binding.undelivered_since
     if _uncounted(child):
         since = binding.workless_since
     return since if reachable else None
@@ -173,6 +174,13 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
 def _uncounted(child: Child) -> bool:
     """Return whether Karmada says that a sub-job without any report has no Work."""
     return child.report is None and child.binding is not None and bool(child.binding.workless_since)
+
+
+def _workless(child: Child) -> bool:
+    """Return whether Karmada has made no Work of a sub-job without any report."""
+    binding = child.binding
+    since = binding and (binding.workless_since or binding.undelivered_since)
+    return child.report is None and bool(since)
 
 
 def _may_be_lost(observed: Observed, child: Child) -> bool:
@@ -206,10 +214,10 @@ def _message(child: Child, since: datetime, step: SilenceStep) -> str:
         f"cluster {child.cluster} has reported {what} since Karmada applied the Job there at"
         f" {rfc3339(since)}"
     )
-    if _uncounted(child):
+    if _workless(child):
         text = (
-            f"Karmada has counted no Work of {child.name} for {child.cluster} since"
-            f" {rfc3339(since)}"
+            f"Karmada has made no Work of {child.name} for {child.cluster} since {rfc3339(since)}"
+            f" (the Events of ResourceBinding {binding_name(child.name)} say why)"
         )
     match step:
         case SilenceStep.WAIT:
@@ -225,6 +233,8 @@ def _message(child: Child, since: datetime, step: SilenceStep) -> str:
 def _advice(observed: Observed, child: Child) -> str:
     """Return what a person does about a cluster for which the controller's steps did not help."""
     tried = f"this did not help {TIMES} times"
+    if _workless(child):
+        return f"{tried}: look for an OverridePolicy that does not fit its vcjob"
     if child.report is not None:
         return f"{tried}: its PodGroup in the cluster has the reason"
     return (

@@ -321,10 +321,9 @@ class Binding:
     """A sub-job's ResourceBinding: the cluster that Karmada chose, and the status from there.
 
     `job_uid` is the UID of its vcjob; empty if its ownerReference and its spec name different ones.
-    `pins` are the clusters of the policy as Karmada has read it. `applied_since` is when Karmada
-    had applied all of it. `workless_since` is when Karmada noticed that it has no Work.
-    `stranger` names its object if that is not a vcjob. `requests`: its spec requests resources,
-    which Volcano Global counts as long as the ResourceBinding exists.
+    `pins` are the policy's clusters as Karmada read it. `applied_since`: it has applied all of it;
+    `workless_since`: it noticed that there is no Work; `undelivered_since`: scheduled, without any.
+    `stranger`: its object, if no vcjob. `requests`: it has what Volcano Global counts of its spec.
     """
 
     name: str
@@ -344,6 +343,7 @@ class Binding:
     report: ReportedStatus | None
     requests: bool = False
     workless_since: datetime | None = None
+    undelivered_since: datetime | None = None
 
     @property
     def suspended(self) -> bool:

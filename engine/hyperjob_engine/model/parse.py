@@ -219,6 +219,9 @@ def parse_binding(raw: Object) -> Binding:
         workless_since=timestamp(fully_applied.get("lastTransitionTime"))
         if fully_applied.get("status") == "False" and not status.get("aggregatedStatus")
         else None,
+        undelivered_since=timestamp(status.get("lastScheduledTime"))
+        if scheduled.get("status") == "True" and not (fully_applied or item)
+        else None,
     )
 
 

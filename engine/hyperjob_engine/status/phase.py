@@ -300,7 +300,7 @@ def _recreated(jobs: Sequence[JobState]) -> list[str]:
 def _predicate(job: JobState) -> str:
     """Return the phase, the cluster and the message of a sub-job, to follow its name."""
     if job.phase == UNPLACED:
-        return job.said
+        return job.said or "waits for a place"
     where = f" on {job.cluster}" if job.cluster else ""
     return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
 

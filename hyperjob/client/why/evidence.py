@@ -21,8 +21,9 @@ from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import string, timestamp
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
+from hyperjob_core.kube.resources import CORE_EVENTS, HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
 from hyperjob_engine.reasons.pods import PodsRefused
+from hyperjob_engine.reasons.reason import Reason
 
 _PATIENCE: Final = timedelta(seconds=15)
 """The age of an unobserved change after which the controller counts as missing."""
@@ -40,7 +41,8 @@ class Outcome(enum.StrEnum):
 class Evidence:
     """A HyperJob and the objects around it; an error in place of objects that cannot be read.
 
-    `pods` and `pods_refused` are what members have, by sub-job.
+    `pods` and `pods_refused` are what members have, by sub-job; `of_bindings` are the Warnings
+    about ResourceBindings, where a sub-job is on its way.
     """
 
     now: datetime
@@ -49,6 +51,7 @@ class Evidence:
     bindings: Reading = field(default_factory=list)
     events: Reading = field(default_factory=list)
     lease: Reading = field(default_factory=list)
+    of_bindings: Reading = field(default_factory=list)
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pods_refused: Mapping[str, PodsRefused] = field(default_factory=dict)
@@ -113,6 +116,8 @@ class Explanation:
 
 
 _JOBS_LOOKED_INTO: Final = 4
+ON_ITS_WAY: Final = frozenset({Reason.DISPATCHING, Reason.NOTHING_REPORTED})
+"""Reasons of sub-jobs that their members have not reported."""
 
 
 async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
@@ -122,11 +127,11 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
     selector = f"{LABEL_HYPERJOB}={name}"
     inspected = _with_pods(summary)
     unstarted = [job for job in inspected if job.phase != JobPhase.RUNNING]
-    vcjobs, bindings, leases, events, (pods, errors), refusals = await asyncio.gather(
+    vcjobs, bindings, leases, (events, karmada), (pods, errors), refusals = await asyncio.gather(
         listed(kube, VCJOBS, namespace=namespace, label_selector=selector),
         listed(kube, RESOURCE_BINDINGS, namespace=namespace),
         lease(kube, of=namespace),
-        events_of(kube, hyperjob),
+        asyncio.gather(events_of(kube, hyperjob), _warnings(kube, summary)),
         pods_of_all(kube, namespace, inspected),
         refusals_of_all(kube, namespace, unstarted),
     )
@@ -137,10 +142,19 @@ async def gather(kube: Kube, namespace: str, name: str) -> Evidence:
         bindings=bindings,
         events=events,
         lease=leases,
+        of_bindings=karmada,
         pods=pods,
         pod_errors=errors,
         pods_refused=refusals,
     )
+
+
+async def _warnings(kube: Kube, summary: Summary) -> Reading:
+    """Read Karmada's Warnings about bindings while a sub-job is on its way to its member."""
+    if not any(job.reason in ON_ITS_WAY for job in summary.jobs):
+        return []
+    about = "involvedObject.kind=ResourceBinding,type=Warning"
+    return await listed(kube, CORE_EVENTS, namespace=summary.namespace, field_selector=about)
 
 
 def _with_pods(summary: Summary) -> list[JobStatus]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob.client.durations import age
-from hyperjob.client.reading import Reading
+from hyperjob.client.reading import Reading, event_time, items
 from hyperjob.client.summary import Summary
-from hyperjob.client.why.evidence import Cause, Evidence, Explanation, Outcome
+from hyperjob.client.why.evidence import ON_ITS_WAY, Cause, Evidence, Explanation, Outcome
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, binding_name
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
@@ -35,7 +35,7 @@ def explain(evidence: Evidence) -> Explanation:
         causes += of_hyperjob(evidence)
     causes += failed(evidence)
     if not summary.has_ended:
-        causes += [*in_members(evidence), *unbound(evidence)]
+        causes += [*in_members(evidence), *unbound(evidence), *by_karmada(evidence)]
         known = {cause.reason for cause in causes}
         causes += [each for each in of_sub_jobs(evidence) if each.reason not in known]
     if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
@@ -83,6 +83,7 @@ def _unseen(evidence: Evidence) -> list[str]:
         "resourcebindings": evidence.bindings,
         "events": evidence.events,
         "lease": evidence.lease,
+        "events of bindings": evidence.of_bindings,
         **{f"pods of {name}": error for name, error in evidence.pod_errors.items()},
     }
     errors = {
@@ -244,6 +245,23 @@ def unbound(evidence: Evidence) -> Iterator[Cause]:
                 " HyperJob's webhook run"
             )
             yield _cause(evidence, "NoBinding", text)
+
+
+def by_karmada(evidence: Evidence) -> Iterator[Cause]:
+    """Yield why Karmada does not deliver sub-jobs, such as an OverridePolicy that does not fit.
+
+    Its only word is a Warning about the ResourceBinding.
+    """
+    last = {
+        string(at(each, "involvedObject", "name")): each
+        for each in sorted(items(evidence.of_bindings), key=event_time)
+    }
+    for job in evidence.unstarted() if last else ():
+        event, since = last.get(binding_name(job.name)), timestamp(evidence.created(job))
+        then = timestamp(event_time(event)) if event is not None else None
+        if job.reason in ON_ITS_WAY and event and then and since and then >= since:
+            text = f"{job.name}: Karmada: {string(event.get('message'))}"
+            yield _cause(evidence, string(event.get("reason")), text, job, next_=_BINDING)
 
 
 def in_members(evidence: Evidence) -> Iterator[Cause]:

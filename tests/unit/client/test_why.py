@@ -531,6 +531,31 @@ def test_what_needs_a_person_stands_before_what_only_takes_time() -> None:
     assert [cause.reason for cause in answer.causes] == ["ApplyFailed", "Dispatching"]
 
 
+def warning(name: str, time: str, message: str) -> Object:
+    about = {"kind": "ResourceBinding", "name": name}
+    metadata = {"name": f"{name}.{time}", "namespace": "ml"}
+    event = {"type": "Warning", "reason": "SyncWorkFailed", "message": message}
+    return {"metadata": metadata, "involvedObject": about, "lastTimestamp": time, **event}
+
+
+def test_what_karmada_says_of_a_binding_is_told_while_the_sub_job_is_on_its_way() -> None:
+    """An OverridePolicy that does not fit is in no condition, only in a Warning."""
+    told = [
+        warning("llm-trainer-0-job", NOW, "missing value"),
+        warning("llm-trainer-0-job", OLD, "of an earlier vcjob"),
+        warning("other-trainer-0-job", NOW, "of others"),
+    ]
+    given = evidence(starting("Dispatching"), of_bindings=told, vcjobs=[vcjob()])
+    first = explain(given).causes[0]
+    assert (first.reason, first.message) == (
+        "SyncWorkFailed",
+        "llm-trainer-0: Karmada: missing value",
+    )
+    assert first.next == "kubectl describe resourcebinding llm-trainer-0-job -n ml"
+    given = evidence(starting("Dispatching"), of_bindings=told[1:], vcjobs=[vcjob()])
+    assert [cause.reason for cause in explain(given).causes] == ["Dispatching"]
+
+
 def test_resources_that_cannot_be_read_are_named_once() -> None:
     def unseen(**more: Any) -> list[str]:
         return list(explain(evidence(hyperjob("Queued"), **more)).unseen)

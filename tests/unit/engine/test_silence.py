@@ -209,8 +209,23 @@ def test_karmada_is_asked_again_where_it_counts_no_work_of_what_was_just_created
     assert decided.actions == (AskAgain(name=NAME, uid=f"uid-{NAME}", mark="1"),)
     assert entry(decided)["reason"] == "NothingReported"
     assert entry(decided)["message"] == (
-        f"Karmada has counted no Work of {NAME} for a since {rfc3339(NOW)};"
+        f"Karmada has made no Work of {NAME} for a since {rfc3339(NOW)} (the Events of"
+        f" ResourceBinding {NAME}-job say why);"
         " the controller has Karmada apply it again"
+    )
+
+
+def test_a_sub_job_of_which_karmada_can_make_no_work_says_where_the_reason_stands() -> None:
+    """An OverridePolicy that does not fit: Karmada writes no condition, and a Warning Event."""
+    made = binding(cluster="a")
+    scheduled = {"type": "Scheduled", "status": "True", "lastTransitionTime": rfc3339(NOW)}
+    made["status"] = {"conditions": [scheduled], "lastScheduledTime": rfc3339(NOW)}
+    assert not plan(world(made, at=LIMIT - timedelta(seconds=1))).actions
+    decided = plan(world(made))
+    assert decided.actions == (AskAgain(name=NAME, uid=f"uid-{NAME}", mark="1"),)
+    assert entry(decided)["message"].startswith(
+        f"Karmada has made no Work of {NAME} for a since {rfc3339(NOW)} (the Events of"
+        f" ResourceBinding {NAME}-job say why); "
     )
 
 
