@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,11 +46,12 @@ def crowd(
 def sizes(
     world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
 ) -> Iterator[Object]:
-    """Yield HyperJobs whose size is open: worlds, quorums, splits and alternatives, in turns."""
+    """Yield HyperJobs whose size or kind is open, in turns; of a `mixed` one each has its own."""
     checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
     lost = {"maxRestarts": 100, "rules": [{"action": "RestartHyperJob", "onClusterLost": True}]}
+    kinds = ("world", "quorum", "mixed", "either", "split")
     for number in range(count):
-        kind, least = ("world", "quorum", "either", "split")[number % 4], moments.choice((1, 2))
+        kind, least = kinds[number % len(kinds)], moments.choice((1, 2))
         made = group(
             world,
             "g",
@@ -61,6 +63,9 @@ def sizes(
         )
         if kind == "either":
             made["alternatives"] = [{"name": "4", "replicas": 4}, {"name": "1", "replicas": 1}]
+        elif kind == "mixed":
+            where = [{"name": each, "clusterNames": [each]} for each in world.pair]
+            made |= {"clusterPolicy": "Required", **where[0], "name": "g", "alternatives": where}
         elif kind == "split":
             amounts = {"minAccelerators": least, "accelerators": 2, "maxAccelerators": 6}
             split = {name: each * world.per_pod for name, each in amounts.items()}
@@ -69,6 +74,7 @@ def sizes(
         else:
             made |= {"minReplicas": least, "maxReplicas": 4}
         more = {"either": {"failurePolicy": lost}, "quorum": {"quorum": least}}
+        more["mixed"] = {"quorum": 1}
         yield hyperjob(f"{kind}-{number:02}", made, **more.get(kind, {"checkpoint": checkpoint}))
 
 
@@ -152,8 +158,9 @@ class Crowd:
         jobs = status.get("jobs") or []
         is_split = name.startswith("split")
         has = sum(job.get("accelerators", 0) for job in jobs) if is_split else len(jobs)
+        numbers = [int(found) for found in re.findall(r"(?:^| \+ )(\d+)", size["name"])]
         ready = int(status.get("jobsReady", "0/0").partition("/")[0])
-        if phase == "Running" and (has != int(size["name"]) or ready < self.least.get(name, 1)):
+        if phase == "Running" and (has != sum(numbers) or ready < self.least.get(name, 1)):
             self.broken.append({"name": name, **status})
 
     def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
