@@ -312,12 +312,8 @@ class DirectoryStore:
         await asyncio.to_thread(self._write, to_items(bundle))
 
     def _read(self) -> dict[str, bytes]:
-        found = {}
-        for name in ITEMS:
-            file = self._directory / name
-            if file.exists():
-                found[name] = file.read_bytes()
-        return found
+        files = {name: self._directory / name for name in ITEMS}
+        return {name: file.read_bytes() for name, file in files.items() if file.exists()}
 
     def _write(self, items: Mapping[str, bytes]) -> None:
         """Write a new version beside the old one, switch the link, then delete the old version."""

@@ -12,7 +12,7 @@ from rich.text import Text
 from hyperjob import __version__
 from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, Parsed, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.client.durations import parse_duration
 from hyperjob.client.prometheus import LABELS, METRIC, RECORD, Prometheus, Used
@@ -26,14 +26,14 @@ _NAME = "[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 _SERVICE = re.compile(f"({_NAME})/({_NAME}:{_NAME})")
 
 
-def _labels(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
+def _labels(value: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(value.split(",")))
     if not set(words) <= set(LABELS):
-        raise click.BadParameter(f"{value!r} is not of {', '.join(LABELS)}, joined by commas")
+        raise ValueError(f"{value!r} is not of {', '.join(LABELS)}, joined by commas")
     return words
 
 
-def _moment(_ctx: click.Context, _param: click.Parameter, value: str) -> datetime:
+def _moment(value: str) -> datetime:
     """Return the time of a date, a time, or a duration before now such as 30d or 12h."""
     days, mark, rest = value.rpartition("d")
     try:
@@ -42,16 +42,14 @@ def _moment(_ctx: click.Context, _param: click.Parameter, value: str) -> datetim
     except (ValueError, OverflowError):
         moment = timestamp(value)
     if moment is None:
-        raise click.BadParameter(f"{value!r} is neither a duration (30d, 12h) nor a date")
+        raise ValueError(f"{value!r} is neither a duration (30d, 12h) nor a date")
     return moment
 
 
-def _proxy(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
+def _proxy(value: str) -> str:
     found = _SERVICE.fullmatch(value)
     if found is None:
-        raise click.BadParameter("give NAMESPACE/NAME:PORT")
+        raise ValueError("give NAMESPACE/NAME:PORT")
     return f"/api/v1/namespaces/{found[1]}/services/{found[3]}/proxy"
 
 
@@ -59,18 +57,22 @@ def _proxy(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
 @access(namespaced=False)
 @click.option(
     "--since",
-    callback=_moment,
+    type=Parsed("time", _moment),
     metavar="TIME",
     default="30d",
     show_default=True,
     help="Begin: 30d, or 2026-11-01.",
 )
 @click.option(
-    "--until", callback=_moment, metavar="TIME", default="0d", help="End, the same.  [default: now]"
+    "--until",
+    type=Parsed("time", _moment),
+    metavar="TIME",
+    default="0d",
+    help="End, the same.  [default: now]",
 )
 @click.option(
     "--by",
-    callback=_labels,
+    type=Parsed("labels", _labels),
     metavar="LABELS",
     default="queue,use",
     show_default=True,
@@ -91,7 +93,7 @@ def _proxy(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
 @click.option(
     "--service",
     metavar="NAMESPACE/NAME:PORT",
-    callback=_proxy,
+    type=Parsed("service", _proxy),
     help="Service of Prometheus, through the API server of --kubeconfig and --context.",
 )
 @file_option("--token-file", text="Bearer token for --prometheus-url, an https address.")

@@ -15,6 +15,7 @@ from hyperjob_core.kube.errors import Conflict, KubeError, NotFound
 from hyperjob_core.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CRDS,
+    NAMESPACES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
     Resource,
@@ -220,9 +221,7 @@ class _Planner:
         if item.only_where_served and not await self._is_served(item.resource):
             return Change(item, Action.ABSENT)
         # A dry run would fail before the creation of the namespace or of the CRD.
-        if not (
-            await self._awaits_namespace(item, items) or await self._awaits_definition(item, items)
-        ):
+        if not await self._awaits_another(item, items):
             await self._dry_run(item)
         return Change(item, Action.CREATED)
 
@@ -242,27 +241,15 @@ class _Planner:
             return False
         return True
 
-    async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
-        """Return whether the plan creates an item's namespace."""
-        if item.namespace is None:
-            return False
+    async def _awaits_another(self, item: Item, items: Sequence[Item]) -> bool:
+        """Return whether the plan creates the namespace of an item, or the CRD of its kind."""
+        needed = {(NAMESPACES, item.namespace), (CRDS, item.resource.group_resource)}
         for other in items:
-            if other.resource.kind == "Namespace" and other.name == item.namespace:
+            if (other.resource, other.name) in needed:
                 try:
                     await self._kube.get(other.resource, other.name)
                 except NotFound:
                     return True
-        return False
-
-    async def _awaits_definition(self, item: Item, items: Sequence[Item]) -> bool:
-        """Return whether the plan creates the CRD of an item's kind."""
-        name = item.resource.group_resource
-        if not any(other.resource is CRDS and other.name == name for other in items):
-            return False
-        try:
-            await self._kube.get(CRDS, name)
-        except NotFound:
-            return True
         return False
 
 

@@ -104,17 +104,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
-        "device": device,
-        "hue": hue,
-        "ago": ago,
-        "clock": clock,
-        "expected": expected,
-        "goodput": goodput,
-        "by_size": by_size,
-        "shortened": shortened,
-        "straggler": straggler_words,
-    }
+    filters = (device, hue, ago, clock, expected, goodput, by_size, shortened, straggler_words)
+    made.filters |= {each.__name__: each for each in filters}
     made.globals |= {"version": static_version}
     return made
 

@@ -136,9 +136,8 @@ def _runtime_of(content: Object) -> tuple[str, str]:
 def _checked_trainjob(document: Document, runtime: Object) -> CheckedDocument:
     """Return what the webhook would say about a TrainJob that runs as a HyperJob."""
     trainjob = document.content
-    around = Around(
-        runtime=runtime, namespace={"metadata": {"labels": {RUNS_AS: RUNS_AS_HYPERJOB}}}
-    )
+    namespace: Object = {"metadata": {"labels": {RUNS_AS: RUNS_AS_HYPERJOB}}}
+    around = Around(runtime=runtime, namespace=namespace)
     decided = judge(trainjob, None, around, NOTHING_KNOWN)
     errors = [_error(document, TRAINJOB_KIND, each, each.remedy) for each in decided.errors]
     texts = [f"its HyperJob: {text}" for text in decided.warnings]

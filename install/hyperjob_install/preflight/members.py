@@ -6,7 +6,7 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import is_true
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, VCJOBS, Resource
+from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, VCJOBS, Resource, key_of
 from hyperjob_core.text import listed
 from hyperjob_install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob_install.preflight.observed import ObservedPlane, need
@@ -35,7 +35,7 @@ def ready(observed: ObservedPlane) -> CheckResult:
     if not down:
         return ok(f"{_count(clusters)} ready: {_names(clusters)}")
     message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"
-    remedy = " ".join(["kubectl describe cluster", *map(_name, down[:_SHOWN])])
+    remedy = " ".join(["kubectl describe cluster", *map(key_of, down[:_SHOWN])])
     return (failed if len(down) == len(clusters) else warning)(message, remedy=remedy)
 
 
@@ -52,7 +52,7 @@ def vcjob_api(observed: ObservedPlane) -> CheckResult:
         f"{len(lacking)} of {_count(clusters)} do not serve vcjobs and get no sub-jobs:"
         f" {_names(lacking)}",
         remedy=f"install Volcano there, then see `kubectl get cluster"
-        f" {' '.join(map(_name, lacking[:_SHOWN]))} -o yaml`: apiEnablements",
+        f" {' '.join(map(key_of, lacking[:_SHOWN]))} -o yaml`: apiEnablements",
     )
 
 
@@ -105,12 +105,8 @@ def _serves(cluster: Object, resource: Resource) -> bool:
     )
 
 
-def _name(cluster: Object) -> str:
-    return str(cluster["metadata"]["name"])
-
-
 def _names(clusters: list[Object]) -> str:
-    return listed(sorted(map(_name, clusters)), shown=_SHOWN)
+    return listed(sorted(map(key_of, clusters)), shown=_SHOWN)
 
 
 def _count(clusters: list[Object]) -> str:

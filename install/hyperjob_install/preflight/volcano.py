@@ -1,12 +1,11 @@
 """Checks of the CRDs, of Volcano Global and of Queues in the Karmada API server. Pure."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.volcano_global import queues_bindings
-from hyperjob_core.api.wire import is_true, objects
+from hyperjob_core.api.wire import at, is_true, objects
 from hyperjob_core.kube.resources import (
     HYPERJOBS,
     MUTATING_WEBHOOKS,
@@ -135,7 +134,7 @@ def queue_policies(observed: ObservedPlane) -> CheckResult:
     policies = {
         policy["metadata"]["name"]: policy
         for policy in need(observed.policies)
-        if any(_selects_queues(each) for each in _selectors(policy))
+        if _selects_queues(policy)
     }
     if not policies:
         return failed(
@@ -163,12 +162,12 @@ def _checks_queues(observed: ObservedPlane) -> bool:
     )
 
 
-def _selectors(policy: Object) -> Iterator[Object]:
-    yield from (policy.get("spec") or {}).get("resourceSelectors") or []
-
-
-def _selects_queues(selector: Object) -> bool:
-    return (selector.get("apiVersion"), selector.get("kind")) == (QUEUES.api_version, QUEUES.kind)
+def _selects_queues(policy: Object) -> bool:
+    kinds = [
+        (each.get("apiVersion"), each.get("kind"))
+        for each in objects(at(policy, "spec", "resourceSelectors"))
+    ]
+    return (QUEUES.api_version, QUEUES.kind) in kinds
 
 
 def _list(fields: list[str]) -> str:

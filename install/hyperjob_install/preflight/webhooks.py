@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from hyperjob_core import __version__
 from hyperjob_core.api.leader import leader_of
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_install.preflight.finding import (
     ONE_RELEASE,
@@ -99,16 +100,13 @@ def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
             f"the webhook's release is {release or 'unknown'}, and {' and '.join(apart)}",
             remedy=ONE_RELEASE,
         )
-    where = ", ".join(sorted({address_of(webhook) for _, webhook in _webhooks(observed)}))
+    webhooks = [
+        each for _, found in _configurations(observed) for each in objects(at(found, "webhooks"))
+    ]
+    where = ", ".join(sorted(set(map(address_of, webhooks))))
     return ok(f"the webhook at {where}, release {release}, admitted a HyperJob in a dry run")
 
 
 def _configurations(observed: ObservedPlane) -> Iterator[tuple[str, Object | None]]:
     yield MUTATING_NAME, named(observed.mutating, MUTATING_NAME)
     yield VALIDATING_NAME, named(observed.validating, VALIDATING_NAME)
-
-
-def _webhooks(observed: ObservedPlane) -> Iterator[tuple[str, Object]]:
-    for name, configuration in _configurations(observed):
-        for webhook in (configuration or {}).get("webhooks") or []:
-            yield name, webhook
