@@ -162,13 +162,7 @@ def install(
             if not settings.address and Component.WEBHOOKS not in settings.skip:
                 raise click.UsageError("give either --webhook-url or --webhook-service")
             await _own_release(kube, settings, allowed)
-            found = await plan(
-                kube,
-                manifest(await trusting(kube, settings)),
-                force_conflicts="conflicts" in allowed,
-                allow_field_loss="field-loss" in allowed,
-                replace_others="interpreters" in allowed,
-            )
+            found = await _planned(kube, await trusting(kube, settings), allowed)
             if found.problems:
                 _refuse(found, flags=access.flags, dry_run=dry_run, output=output)
             for line in differences(before, settings) if before else ():
@@ -187,6 +181,17 @@ def install(
             )
 
     end(run())
+
+
+async def _planned(kube: Kube, settings: Settings, allowed: Sequence[str]) -> InstallPlan:
+    """Return the writes of an installation, and the problems that `allowed` does not permit."""
+    return await plan(
+        kube,
+        manifest(settings),
+        force_conflicts="conflicts" in allowed,
+        allow_field_loss="field-loss" in allowed,
+        replace_others="interpreters" in allowed,
+    )
 
 
 async def _own_release(kube: Kube, settings: Settings, allowed: Sequence[str]) -> None:
