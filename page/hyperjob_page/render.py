@@ -104,8 +104,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = (device, hue, ago, clock, expected, goodput, by_size, shortened, straggler_words)
-    made.filters |= {each.__name__: each for each in filters}
+    offered = (device, hue, ago, clock, expected, goodput, by_size, shortened, straggler_words)
+    made.filters |= {each.__name__: each for each in offered}
     made.globals |= {"version": static_version}
     return made
 
