@@ -47,6 +47,9 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         draft.actions += deletion(child)
         draft.blocked[name] = Blocked(Reason.SUSPENDED, "suspended")
         return
+    # Before the pods: those that are left may be of a vcjob that no cache has.
+    if until_look(child, now=draft.observed.now) == timedelta():
+        draft.actions.append(Look(name=name))
     if held_back := _held_back(draft, child):
         draft.blocked[name] = held_back
         return
@@ -181,8 +184,6 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     ]
     if child.job is None and child.left_behind:
         leaving.append(f"ResourceBinding {child.left_behind}")
-    if until_look(child, now=observed.now) == timedelta():
-        draft.actions.append(Look(name=name))
     if child.job is None and child.stranger:
         text = (
             f"ResourceBinding {child.left_behind} belongs to {child.stranger}, and Karmada would"

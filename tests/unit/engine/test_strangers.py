@@ -1,5 +1,6 @@
 """Names that are taken, and objects of ours that no cache has: judged, never fought over."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -53,6 +54,14 @@ def test_a_binding_that_does_not_go_has_its_vcjob_looked_up(
     assert (kinds(found), found.requeue_after) == (looks, again)
     assert phase(found) == ("Pending", "BeingDeleted")
     assert action_events(found.actions) == ()
+
+
+def test_pods_of_a_strangers_vcjob_do_not_hide_it() -> None:
+    """Its pods are under the name of the sub-job: "of its earlier attempt" was said for good."""
+    left = binding(cluster="a", status=vcjob_status("Running"))
+    seen = observed(told("BeingDeleted"), left, clusters=(A,))
+    found = plan(replace(seen, pods_left={NAME: 1}))
+    assert kinds(found) == [("Look", NAME)]
 
 
 def test_a_name_that_was_taken_is_looked_up_before_anything_is_made_for_it() -> None:
