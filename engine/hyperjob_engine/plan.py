@@ -251,7 +251,7 @@ def _finished_plan(draft: Draft) -> Plan:
         gang=draft.back_off.record,
     )
     status = derive(observed, outlooks)
-    recorded = is_recorded(observed)
+    recorded = is_recorded(observed, (sub_job for sub_job, _ in draft.children))
     return Plan(
         actions=() if unopened(observed) or not recorded else tuple(draft.actions),
         status=status,

@@ -14,6 +14,8 @@ from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.overlay import (
     applied,
     number_of,
+    shape_of,
+    size_in,
     sizes_of,
     taken,
     wanted_of,
@@ -60,7 +62,9 @@ class Group:
         if not self.bounds or self.alternative is None:
             return ""
         runs = "runs with" if self.pods.get("running") else "takes"
-        return f"{runs} {self.alternative.name} of {self.wanted} {self.units}, {self.bounds}"
+        name, size = self.alternative.name, size_in(self.alternative.name)
+        found = f"{runs} {size} of {self.wanted} {self.units}, {self.bounds}"
+        return found if name == str(size) else f"{found}: {name}"
 
     @property
     def choice(self) -> str:
@@ -243,6 +247,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
     for written in objects(spec.get("replicatedJobs")):
         name = string(written.get("name"))
         alternative = chosen.get(name)
+        shape = shape_of(written, alternative.name if alternative is not None else None)
         item = with_alternative(written, alternative.name if alternative is not None else None)
         template = mapping(item.get("templateSpec"))
         counted, size = _accelerators_of(item)
@@ -259,9 +264,9 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
                 alternative=alternative,
-                bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(written)) else "",
-                units="sub-jobs" if number_of(written)[0] is written else "accelerators",
-                wanted=wanted_of(written),
+                bounds=f"{sizes[-1]} to {sizes[0]}" if (sizes := sizes_of(shape)) else "",
+                units="sub-jobs" if number_of(shape)[0] is shape else "accelerators",
+                wanted=wanted_of(shape),
                 own={
                     string(each.get("name")): _accelerators_of(applied(written, each))
                     for each in objects(written.get("alternatives"))

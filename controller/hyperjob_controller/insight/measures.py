@@ -22,10 +22,10 @@ from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory import Memory
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.overlay import sizes_of, taken, wanted_of
+from hyperjob_core.api.overlay import shape_of, size_in, sizes_of, taken, wanted_of
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, count, mapping, natural, objects, string, timestamp
+from hyperjob_core.api.wire import at, count, mapping, objects, string, timestamp
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.renewals import LONGEST, parse
 from hyperjob_core.registry import REGISTRY, filled
@@ -221,14 +221,14 @@ def _sizes(hyperjob: Object | None) -> list[str]:
     status = mapping(at(hyperjob, "status"))
     if not status.get("alternatives") or at(status, "state", "phase") not in _RUNS:
         return []
-    jobs = objects(at(hyperjob, "spec", "replicatedJobs"))
-    open_ = {string(job.get("name")): wanted_of(job) for job in jobs if sizes_of(job)}
-    chosen = ((open_.get(name), natural(each.name)) for name, each in taken(status).items())
-    return [
-        _SIZES[(size > wanted) - (size < wanted) + 1]
-        for wanted, size in chosen
-        if wanted is not None and size is not None
-    ]
+    chosen, found = {name: each.name for name, each in taken(status).items()}, []
+    for job in objects(at(hyperjob, "spec", "replicatedJobs")):
+        name = chosen.get(string(job.get("name")), "")
+        shape, size = shape_of(job, name), size_in(name)
+        if size and sizes_of(shape):
+            wanted = wanted_of(shape)
+            found.append(_SIZES[(size > wanted) - (size < wanted) + 1])
+    return found
 
 
 def _phases(hyperjob: Object | None) -> tuple[list[str], list[str]]:

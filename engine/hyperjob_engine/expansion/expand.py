@@ -124,7 +124,7 @@ def sub_jobs(
             own, size, alternative = group.replicated_job, group.sizes[position], ""
             if own.own is not None:
                 own = option_of(own, index)
-                size, alternative = _size(own.template, None), own.alternative
+                size, alternative = _size(own.template, None), own.shape
             yield SubJob(
                 name=child_name(hyperjob.name, name, index),
                 group=own,

@@ -43,6 +43,8 @@ from hyperjob_engine.model.subjobs import (
     child_of,
     choosing,
     closed_queue_of,
+    option_of,
+    sizes,
 )
 from hyperjob_engine.reasons.reason import Blocked, Reason
 from hyperjob_engine.resources import Resources, subtract
@@ -108,6 +110,7 @@ def joining(observed: Observed, size: Choice) -> tuple[JobStatus, ...]:
             replicated_job=group.name,
             index=index,
             admitted=True,
+            alternative=option_of(group, index).shape if group.own is not None else "",
             last_transition_time=rfc3339(observed.now),
         )
         for index in kept
@@ -134,7 +137,7 @@ def spare(observed: Observed, members: Sequence[tuple[SubJob, Child]]) -> tuple[
     if hyperjob.quorum is not None:
         indices = leaving_first(observed, group.name, indices)
     found, left = [], len(indices)
-    for option in group.options:
+    for option in sizes(group):
         if option.replicas < left:
             going = indices[len(indices) - left : len(indices) - option.replicas]
             names = (child_name(hyperjob.name, group.name, index) for index in going)
@@ -152,7 +155,7 @@ def _smaller_splits(group: ReplicatedJob, children: Sequence[Child]) -> Iterator
     tasks = [(each.name, each.job.tasks) for each in children if each.job is not None]
     left = [(name, known[scale.task].replicas) for name, known in tasks if scale.task < len(known)]
     size = group.size
-    for option in group.options:
+    for option in sizes(group):
         if option.size >= size:
             continue
         number, freed = -(-(size - option.size) // scale.per_pod), {}

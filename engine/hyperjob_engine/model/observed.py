@@ -125,9 +125,9 @@ class Checkpoint:
 class ReplicatedJob:
     """A replicatedJob of the spec; `template` is the vcjob spec as the user wrote it.
 
-    `options` are its alternatives in order of preference, and `alternative` names its own; with a
-    quorum each sub-job may have an `own` one, by index. If it leaves its size open, they are its
-    sizes, the largest first; `wish` is the size that it would like.
+    `options` are its alternatives in order of preference, and `alternative` names its own, `shape`
+    without its size. With a quorum a sub-job may have an `own` shape, by index. A shape with an
+    open size has an option for each, the largest first; `wish` is the size that it would like.
     """
 
     name: str
@@ -140,6 +140,7 @@ class ReplicatedJob:
     split: SplitPolicy | None = None
     depends_on: tuple[Dependency, ...] = ()
     alternative: str = ""
+    shape: str = ""
     options: tuple["ReplicatedJob", ...] = ()
     own: Mapping[int, str] | None = None
     wish: int | None = None
@@ -436,8 +437,7 @@ class QueueVerdict:
     shrinks_to: tuple[tuple[str, str], ...] = ()
     """The size with which it goes on when it makes way; empty if it stops as a whole."""
     leaving: frozenset[str] = frozenset()
-    grows_to: tuple[tuple[str, str], ...] = ()
-    """The larger size that it takes in room that no other could start with; empty if none."""
+    grows_to: tuple[tuple[str, str], ...] = ()  # in room that no other could start with
 
     @property
     def message(self) -> str:

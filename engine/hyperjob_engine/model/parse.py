@@ -30,7 +30,7 @@ from hyperjob_core.api.names import (
     VCJOB_KIND,
     WORLD,
 )
-from hyperjob_core.api.overlay import applied, sizes_of, taken
+from hyperjob_core.api.overlay import applied, size_in, sizes_of, taken
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import AlternativeStatus, GangStatus, JobStatus
 from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopStatus
@@ -314,42 +314,50 @@ def _chosen(
     quorum: int | None,
 ) -> ReplicatedJob:
     """Parse a replicatedJob with the alternatives or size of the status, or with its first one."""
-    found = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
-    options = tuple(
-        replace(_replicated_job(applied(raw, each)), alternative=each["name"]) for each in found
-    )
-    if not found:
-        whole = _replicated_job(raw)
-        sized = (replace(each, wish=whole.size) for each in _sizes(raw, whole, quorum))
-        options = tuple(replace(each, alternative=str(each.size)) for each in sized)
-        if not options:
-            return whole
-    elif quorum is not None:
-        own = (each for each in records if each.replicated_job == options[0].name)
-        known = {each.index: each.alternative for each in own if each.alternative}
-        return replace(options[0], options=options, own=known)
+    given = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
+    shapes = [(each["name"], applied(raw, each)) for each in given] or [("", raw)]
+    options: list[ReplicatedJob] = []
+    for name, made in shapes:
+        whole = _replicated_job(made)
+        for each in _sizes(made, whole, quorum, len(shapes)):
+            text = f"{each.size} {name}".strip()
+            options.append(replace(each, alternative=text, shape=name, wish=whole.size))
+        if not options or options[-1].shape != name:
+            options.append(replace(whole, alternative=name, shape=name))
+    if not given and options[0].wish is None:
+        return options[0]
     before = had.get(options[0].name)
-    wanted = before.name if before is not None else ""
-    usual = next((each for each in options if each.size == each.wish), options[0])
+    wanted, own = before.name if before is not None else "", None
+    first = [each for each in options if each.shape == options[0].shape]
+    usual = next((each for each in first if each.size == each.wish), first[0])
     chosen = next((each for each in options if each.alternative == wanted), usual)
-    return replace(chosen, options=options)
+    if given and quorum is not None:
+        own = {
+            each.index: each.alternative
+            for each in records
+            if each.replicated_job == options[0].name and each.alternative
+        }
+        chosen = next((each for each in first if each.size == size_in(wanted)), usual)
+    return replace(chosen, options=tuple(options), own=own)
 
 
-def _sizes(raw: Object, whole: ReplicatedJob, quorum: int | None) -> list[ReplicatedJob]:
+def _sizes(
+    raw: Object, whole: ReplicatedJob, quorum: int | None, shapes: int
+) -> list[ReplicatedJob]:
     """Return a replicatedJob with each of its sizes, if it leaves it open, the largest first.
 
     A sub-job of a split keeps its size while it runs, so that with a quorum no size changes.
     """
     split = whole.split
     if split is None or not whole.is_auto:
-        return [replace(whole, replicas=size) for size in sizes_of(raw)]
+        return [replace(whole, replicas=size) for size in sizes_of(raw, shapes=shapes)]
     if quorum is not None:
         return []
     try:
         scale = split_scale(split, whole.template)
     except SplitError:
         return []  # it makes the spec invalid
-    sizes = filter(scale.divides, sizes_of(raw, scale.per_pod))
+    sizes = filter(scale.divides, sizes_of(raw, scale.per_pod, shapes))
     return [replace(whole, split=replace(split, accelerators=size)) for size in sizes]
 
 

@@ -10,7 +10,7 @@ replicatedJobs: few other steps know that there are alternatives.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations_with_replacement, islice, product
@@ -264,39 +264,57 @@ def choice_of(hyperjob: HyperJob) -> Choice:
 
 
 def _choice_of(group: ReplicatedJob) -> Choice:
-    if group.own is not None:
-        return tuple((f"{group.name}/{index}", name) for index, name in sorted(group.own.items()))
-    return ((group.name, group.alternative),) if group.options else ()
+    if not group.options:
+        return ()
+    if group.own is None:
+        return ((group.name, group.alternative),)
+    own = tuple((f"{group.name}/{index}", name) for index, name in sorted(group.own.items()))
+    return own if group.wish is None else ((group.name, group.alternative), *own)
+
+
+def sizes(group: ReplicatedJob) -> Sequence[ReplicatedJob]:
+    """Return a replicatedJob with each of the sizes of its alternative, the largest first."""
+    return [each for each in group.options if each.shape == group.shape]
+
+
+def shapes(group: ReplicatedJob) -> Sequence[str]:
+    """Return the names of the alternatives of a replicatedJob, in order."""
+    return list(dict.fromkeys(each.shape for each in group.options))
 
 
 def choices(
-    hyperjob: HyperJob, open_: Mapping[str, Sequence[int]], *, whole: bool = True
+    hyperjob: HyperJob,
+    open_: Callable[[ReplicatedJob], Sequence[int]],
+    *,
+    whole: bool = True,
 ) -> Sequence[Choice]:
     """Return all choices in order of preference; those of the first replicatedJob change last.
 
-    `open_` are the indices of sub-jobs that each may have any alternative, by replicatedJob. If not
-    `whole`, all others keep theirs.
+    `open_` returns the indices of sub-jobs that each may have any alternative. If not `whole`, all
+    others keep theirs, and the HyperJob its size.
     """
-    found = []
+    found: list[list[Choice]] = []
     for group in hyperjob.replicated_jobs:
         if group.own is not None:
-            found.append([*_mixed(group, group.own, open_.get(group.name, ()))])
+            some = sizes(group) if whole else [group]
+            each = (replace(size, options=group.options, own=group.own) for size in some)
+            found.append([mix for size in each for mix in _mixed(size, open_(size), len(some))])
         elif group.options and whole:
             found.append([((group.name, each.alternative),) for each in group.options])
         else:
             found.append([_choice_of(group)])
-    return [tuple(chain(*each)) for each in islice(product(*found), MAX_COMBINATIONS)]
+    return [tuple(chain(*each)) for each in islice(product(*found), 4 * MAX_COMBINATIONS)]
 
 
-def _mixed(
-    group: ReplicatedJob, own: Mapping[int, str], indices: Sequence[int]
-) -> Iterator[Choice]:
+def _mixed(group: ReplicatedJob, indices: Sequence[int], number: int) -> Iterator[Choice]:
     """Yield which alternatives sub-jobs may have, in order: first all of them the first one.
 
-    Of too many mixes they are those in equal steps: some sub-jobs have the same alternative.
+    Of too many mixes they are those in equal steps: some sub-jobs have the same alternative. There
+    are fewer of one of a `number` of sizes.
     """
-    names, steps = [each.alternative for each in group.options], len(indices)
-    while steps > 1 and comb(steps + len(names) - 1, steps) > MAX_COMBINATIONS:
+    names, steps, own = shapes(group), len(indices), group.own or {}
+    most = MAX_COMBINATIONS if number == 1 else max(len(names), 2 * MAX_COMBINATIONS // number)
+    while steps > 1 and comb(steps + len(names) - 1, steps) > most:
         steps -= 1
     for each in combinations_with_replacement(names, steps):
         mix = {index: each[at * steps // len(indices)] for at, index in enumerate(indices)}
@@ -305,11 +323,9 @@ def _mixed(
 
 def option_of(group: ReplicatedJob, index: int) -> ReplicatedJob:
     """Return a replicatedJob as one of its sub-jobs has it: with its own alternative, if any."""
-    if group.own is None:
-        return group
-    wanted = group.own.get(index)
-    named = (each for each in group.options if each.alternative == wanted)
-    return next(named, group.options[0])
+    wanted = (group.own or {}).get(index, group.shape)
+    same = (each for each in group.options if (each.shape, each.size) == (wanted, group.size))
+    return group if group.own is None else next(same, group)
 
 
 def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
@@ -319,14 +335,12 @@ def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
     wanted: Mapping[str, str] = dict(choice)
     groups = []
     for group in hyperjob.replicated_jobs:
-        if group.own is not None:
-            begin = f"{group.name}/"
-            mix = {int(k.removeprefix(begin)): each for k, each in choice if k.startswith(begin)}
-            groups.append(replace(group, own={**group.own, **mix}))
-            continue
         named = (each for each in group.options if each.alternative == wanted.get(group.name))
-        option = next(named, group)
-        groups.append(replace(option, options=group.options))
+        own, begin = group.own, f"{group.name}/"
+        if own is not None:
+            mix = {int(k.removeprefix(begin)): each for k, each in choice if k.startswith(begin)}
+            own = {**own, **mix}
+        groups.append(replace(next(named, group), options=group.options, own=own))
     return replace(hyperjob, replicated_jobs=tuple(groups))
 
 

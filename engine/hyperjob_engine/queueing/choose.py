@@ -1,14 +1,14 @@
 """The choice among the alternatives of a HyperJob, from when each could start and how long it runs.
 
 The order of preference decides, unless all have a remaining time: then the earliest expected end.
-Among sizes it is the largest with room. Without any it is the smallest, which starts first: others
-make way only for that.
+Among the sizes of an alternative it is the largest with room. Without any it is the smallest, which
+starts first: others make way only for that.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from hyperjob_core.api.duration import later
 from hyperjob_engine.model.line import Chosen
@@ -16,6 +16,8 @@ from hyperjob_engine.queueing.state import QueueState, pending_of
 from hyperjob_engine.queueing.workload import Entry, Pending, QueuedHyperJob
 
 _T = TypeVar("_T")
+Trial: TypeAlias = tuple[QueuedHyperJob, Pending]
+"""A HyperJob with one choice, and how it waits with this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ def best(options: Sequence[Option]) -> tuple[int, Chosen]:
     return next(iter(able), 0), Chosen.FIRST
 
 
-def trials_of(state: QueueState, entry: Entry) -> list[tuple[QueuedHyperJob, Pending]]:
+def trials_of(state: QueueState, entry: Entry) -> list[Trial]:
     """Return a HyperJob with each of its alternatives or sizes, and how it waits with these.
 
     Sub-jobs with a grant keep theirs. It may be larger than it would like while no other waits.
@@ -68,13 +70,23 @@ def trials_of(state: QueueState, entry: Entry) -> list[tuple[QueuedHyperJob, Pen
     return found
 
 
-def largest(sizes: Sequence[_T], has_room: Callable[[_T], bool]) -> tuple[int, Chosen]:
+def largest(
+    sizes: Sequence[_T], has_room: Callable[[_T], bool], least: int = 1
+) -> tuple[int, Chosen]:
     """Return which of the sizes to take, of which the largest is the first, and why.
 
-    Most of those that wait have no room at all: the smallest is tried first.
+    Most of those that wait have no room at all: the smallest is tried first. With a quorum a size
+    has several mixes of alternatives: the last `least` are of the smallest.
     """
-    *larger, smallest = sizes
-    if not has_room(smallest):
-        return len(larger), Chosen.SMALLEST
-    fitting = (place for place, each in enumerate(larger) if has_room(each))
-    return next(fitting, len(larger)), Chosen.LARGEST
+    smallest = len(sizes) - least
+    first = next((at for at in range(smallest, len(sizes)) if has_room(sizes[at])), None)
+    if first is None:
+        return smallest, Chosen.SMALLEST
+    fitting = (at for at in range(smallest) if has_room(sizes[at]))
+    return next(fitting, first), Chosen.LARGEST
+
+
+def smallest_of(trials: Sequence[Trial]) -> int:
+    """Return how many of the last trials are of the smallest size."""
+    number = len(trials[-1][0].parts)
+    return sum(len(unit.parts) == number for unit, _ in trials)

@@ -6,6 +6,7 @@ A sub-job holds a share by the objects and the status alone: a restarted control
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api.choices import DeadlineMode
@@ -35,6 +36,7 @@ from hyperjob_engine.model.observed import (
     Observed,
     Ownership,
     PodCounts,
+    ReplicatedJob,
     grace_of,
 )
 from hyperjob_engine.model.request import ClosedQueue, PlacementRequest
@@ -44,6 +46,7 @@ from hyperjob_engine.model.subjobs import (
     SubJob,
     child_of,
     choice_of,
+    choice_text,
     choices,
     choosing,
     closed_queue_of,
@@ -72,13 +75,13 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     """
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is not None and unit.elastic and unit.held:
-        return with_sizes(unit, observed)
+        unit = with_sizes(unit, observed)
     if unit is None or not unit.parts:  # with another size it does not wait either
         return unit
     if not any(each.options for each in hyperjob.replicated_jobs):
         return unit
     whole = not (unit.held or unit.ended or any(e.admitted for e in hyperjob.records.values()))
-    found = choices(hyperjob, _open(observed, unit), whole=whole)
+    found = choices(hyperjob, partial(_open, observed, unit.held | unit.ended), whole=whole)
     if len(found) == 1 and found[0] == unit.choice:
         return unit
     others = [replace(observed, hyperjob=choosing(hyperjob, each)) for each in found]
@@ -94,21 +97,10 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     return replace(unit, variants=tuple(variants)) if len(variants) > 1 else unit
 
 
-def _open(observed: Observed, unit: QueuedHyperJob) -> dict[str, list[int]]:
-    """Return the sub-jobs that hold no share and may have any alternative, by replicatedJob."""
-    waits, name = (
-        {each.name for each in unit.parts} - unit.held - unit.ended,
-        observed.hyperjob.name,
-    )
-    return {
-        group.name: [
-            index
-            for index in members_of(observed, expand_group(group)).kept
-            if child_name(name, group.name, index) in waits
-        ]
-        for group in observed.hyperjob.replicated_jobs
-        if group.own is not None
-    }
+def _open(observed: Observed, held: frozenset[str], group: ReplicatedJob) -> list[int]:
+    """Return the sub-jobs of a replicatedJob that hold no share and may have any alternative."""
+    name, indices = observed.hyperjob.name, members_of(observed, expand_group(group)).kept
+    return [each for each in indices if child_name(name, group.name, each) not in held]
 
 
 def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
@@ -167,10 +159,17 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         template=template_of(hyperjob),
         grace=_grace(children),
         choice=choice_of(hyperjob),
+        shape=_shape(hyperjob) if not held else choice_text(choice_of(hyperjob)),
         remaining=remaining(hyperjob, took),
         elastic=hyperjob.elastic is not None,
         spare=spare(observed, members),
     )
+
+
+def _shape(hyperjob: HyperJob) -> str:
+    """Return the text of the present alternatives: the same for all sizes of one of them."""
+    elastic = hyperjob.elastic
+    return choice_text(choice_of(hyperjob)) if elastic is None else elastic.shape
 
 
 def _parts(

@@ -8,7 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 from hyperjob_core.api.wire import count, mapping
-from hyperjob_engine.model.observed import HyperJob
+from hyperjob_engine.model.observed import HyperJob, ReplicatedJob
 from hyperjob_engine.model.subjobs import (
     Choice,
     choice_of,
@@ -16,6 +16,8 @@ from hyperjob_engine.model.subjobs import (
     choosing,
     option_of,
     queue_of,
+    shapes,
+    sizes,
     speeds_of,
 )
 from hyperjob_engine.queueing.queues import estimate
@@ -50,17 +52,34 @@ def estimated(hyperjob: HyperJob) -> timedelta | None:
 def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
     """Return the running time that is left with the present alternatives; None if it is not known.
 
-    Room alone decides about a size. Sub-jobs with different alternatives that did not run together
-    go on as long as with the slowest of these for all.
+    Room alone decides about sizes of one alternative, and of sub-jobs with alternatives of their
+    own. Sub-jobs with different ones that did not run together go on as long as with the slowest of
+    these for all.
     """
-    if not choice_of(hyperjob) or hyperjob.elastic is not None:
+    elastic = hyperjob.elastic
+    if not choice_of(hyperjob):
         return None
+    if elastic is not None:
+        only = elastic.own is not None or len(shapes(elastic)) == 1
+        return None if only else _of_size(hyperjob, elastic, took)
     found = _known(hyperjob, took)
     if found is not None:
         return found
     alone = [_known(choosing(hyperjob, each), took) for each in _each_alone(choice_of(hyperjob))]
     known = [each for each in alone if each is not None]
     return max(known) if len(known) == len(alone) else None
+
+
+def _of_size(hyperjob: HyperJob, group: ReplicatedJob, took: Took | None) -> timedelta | None:
+    """Return the time that is left with a size: in proportion to the nearest one that is known."""
+    near = sorted(sizes(group), key=lambda each: abs(each.size - group.size))
+    wished = sorted(near, key=lambda each: each.size != each.wish)[:1]
+    for some, how in ((near, _measured), (wished, _learnt)):
+        for each in some:
+            found = how(choosing(hyperjob, ((group.name, each.alternative),)), took)
+            if found is not None:
+                return found * (each.size / group.size)
+    return None
 
 
 def _each_alone(choice: Choice) -> Iterator[Choice]:
@@ -75,18 +94,30 @@ def _each_alone(choice: Choice) -> Iterator[Choice]:
 
 
 def _known(hyperjob: HyperJob, took: Took | None) -> timedelta | None:
-    """Return the running time that is left by what is known of the present alternatives.
+    """Return the running time that is left by what is known of the present alternatives."""
+    found = _measured(hyperjob, took)
+    return _learnt(hyperjob, took) if found is None else found
 
-    The speed that the program had with them counts, else the estimate of their running time, else
-    what earlier runs of the same template with them `took`.
-    """
-    training = mapping(hyperjob.status.get("training"))
-    step, steps = count(training.get("step")), count(training.get("steps"))
-    left = max(0, steps - step)
+
+def _measured(hyperjob: HyperJob, took: Took | None) -> timedelta | None:
+    """Return the running time that is left by the speed that the program had."""
+    del took
     speed = speeds_of(hyperjob.status).get(choice_text(choice_of(hyperjob)), 0.0)
-    if steps and speed:
-        return timedelta(seconds=left / speed)
+    left, steps = _left(hyperjob)
+    return timedelta(seconds=left / speed) if steps and speed else None
+
+
+def _learnt(hyperjob: HyperJob, took: Took | None) -> timedelta | None:
+    """Return what is left of the estimate, else of what earlier runs of the same template took."""
     whole = estimated(hyperjob)
     if whole is None and took is not None:
         whole = took(template_of(hyperjob))
+    left, steps = _left(hyperjob)
     return whole if whole is None or not steps else whole * (left / steps)
+
+
+def _left(hyperjob: HyperJob) -> tuple[int, int]:
+    """Return the steps that are left, and all steps; 0 if they are not known."""
+    training = mapping(hyperjob.status.get("training"))
+    steps = count(training.get("steps"))
+    return max(0, steps - count(training.get("step"))), steps

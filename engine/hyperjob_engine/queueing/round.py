@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from hyperjob_core.api.duration import later
@@ -34,7 +35,7 @@ from hyperjob_engine.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from hyperjob_engine.queueing.choose import Option, best, largest, trials_of
+from hyperjob_engine.queueing.choose import Option, Trial, best, largest, smallest_of, trials_of
 from hyperjob_engine.queueing.evict import (
     Holders,
     evict,
@@ -278,18 +279,27 @@ class _Round:
         found = trials_of(state, entry)
         if not found:
             return waiting  # it may have no other
-        variants, trials = [each for each, _ in found], [trial for _, trial in found]
-        if entry.unit.elastic:
-            place, why = largest(trials, lambda each: isinstance(self._nominate(each), Grant))
+        of_shapes = [[*each] for _, each in groupby(found, lambda each: each[0].shape)]
+        sized = [
+            largest(each, self._has_room, smallest_of(each)) if each[0][0].elastic else None
+            for each in of_shapes
+        ]
+        trials = [each[size[0] if size else 0] for each, size in zip(of_shapes, sized, strict=True)]
+        if len(trials) == 1 and sized[0] is not None:
+            place, why = 0, sized[0][1]
         else:
-            place, why = best(list(map(self._option, variants, trials)))
-        choose(state, variants[place], why, now=self.now)
+            place, why = best([self._option(*each) for each in trials])
+        unit, trial = trials[place]
+        choose(state, unit, why, now=self.now)
         # Those of the shape that it leaves are candidates too: they choose as it does.
-        if trials[place].shape is not waiting.shape:
+        if trial.shape is not waiting.shape:
             following = state.lines.first(queue, waiting.shape)
             if following is not None:
                 heapq.heappush(firsts, following)
-        return trials[place]
+        return trial
+
+    def _has_room(self, each: Trial) -> bool:
+        return isinstance(self._nominate(each[1]), Grant)
 
     def _option(self, unit: QueuedHyperJob, trial: Pending) -> Option:
         """Return what this round knows of a HyperJob with other alternatives."""

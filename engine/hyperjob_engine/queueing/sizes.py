@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.names import child_name
@@ -21,6 +22,8 @@ from hyperjob_engine.model.subjobs import (
     choice_text,
     closed_queue_of,
     queue_of,
+    shapes,
+    sizes,
     speeds_of,
 )
 from hyperjob_engine.queueing.workload import Larger, QueuedHyperJob, QueuedSubJob
@@ -46,7 +49,7 @@ def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
     One world needs a checkpoint for that: a saved step, or an interval.
     """
     hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
-    if group is None or group.options[0].size <= group.size or hyperjob.stop is not None:
+    if group is None or sizes(group)[0].size <= group.size or hyperjob.stop is not None:
         return unit
     checkpoint = hyperjob.checkpoint
     saves = checkpoint is not None and (checkpoint.interval_seconds or unit.kept)
@@ -67,7 +70,7 @@ def _surplus(hyperjob: HyperJob, spare: Sequence[Step]) -> int:
     group = hyperjob.elastic
     if group is None:
         return 0
-    left = {option.alternative: option.size for option in group.options}
+    left = {option.alternative: option.size for option in sizes(group)}
     return sum(left[dict(size)[group.name]] >= (group.wish or 0) for size, _ in spare)
 
 
@@ -86,41 +89,49 @@ def _larger(observed: Observed, group: ReplicatedJob) -> tuple[Larger, ...]:
     """Return the larger sizes, the largest first, with the sub-jobs that each adds.
 
     An automatic split is in pieces here: it is divided when it starts again. Without
-    measured speeds the larger size counts as faster in proportion.
+    measured speeds the larger size counts as faster in proportion. With a quorum the sub-jobs that
+    it adds have any alternative, in order, all of them the same one.
     """
     speeds = speeds_of(observed.hyperjob.status)
     before, found = speeds.get(choice_text(choice_of(observed.hyperjob))), []
-    parts = _pieces_of(observed, group) if group.is_auto else _sub_jobs_of(observed, group)
-    more = group.options[0].size - group.size
-    for option in group.options:
-        size = ((group.name, option.alternative),)
+    most = sizes(group)[0]
+    known = members_of(observed, expand_group(group)).kept
+    fresh = [i for i in members_of(observed, expand_group(most)).kept if i not in known]
+    own = [dict.fromkeys(fresh, each) for each in shapes(group)] if group.own is not None else [{}]
+    had = group.own
+    trials = [replace(most, options=group.options, own=had and {**had, **each}) for each in own]
+    parts = [
+        _pieces_of(observed, most, group.size) if group.is_auto else _of(observed, each, fresh)
+        for each in trials
+    ]
+    for option, k in product(sizes(group), range(len(own))):
+        if option.size <= group.size:
+            continue
+        number = -(-len(parts[k]) * (option.size - group.size) // (most.size - group.size))
+        mix = [(f"{group.name}/{index}", own[k][index]) for index in fresh[:number] if own[k]]
+        size = ((group.name, option.alternative), *mix)
         after = speeds.get(choice_text(size))
         pace = after / before if after and before else option.size / group.size
-        if option.size > group.size:
-            added = parts[: -(-len(parts) * (option.size - group.size) // more)]
-            beyond = option.size > (group.wish or 0)
-            found.append(Larger(size, added, pace, beyond=beyond))
+        beyond = option.size > (group.wish or 0)
+        found.append(Larger(size, parts[k][:number], pace, beyond=beyond))
     return tuple(found)
 
 
-def _sub_jobs_of(observed: Observed, group: ReplicatedJob) -> tuple[QueuedSubJob, ...]:
-    """Return the sub-jobs that a replicatedJob has with its largest size alone."""
-    whole = expand_group(group.options[0])
-    known = members_of(observed, expand_group(group)).kept
-    fresh = [each for each in members_of(observed, whole).kept if each not in known]
+def _of(observed: Observed, whole: ReplicatedJob, fresh: Sequence[int]) -> tuple[QueuedSubJob, ...]:
+    """Return some sub-jobs of a replicatedJob with its largest size."""
     return tuple(
         QueuedSubJob(
             queue=queue_of(each.size.template),
             request=each.request(closed=closed_queue_of(observed, each.size.template)),
         )
-        for each in sub_jobs(observed.hyperjob, [whole], {group.name: fresh})
+        for each in sub_jobs(observed.hyperjob, [expand_group(whole)], {whole.name: fresh})
     )
 
 
-def _pieces_of(observed: Observed, group: ReplicatedJob) -> tuple[QueuedSubJob, ...]:
-    """Return the pieces that an automatic split has with its largest size alone."""
-    wish, queue = wish_of(observed, group.options[0]), queue_of(group.template)
-    more = replace(wish, accelerators=wish.accelerators - group.size, fixed=0, others=())
+def _pieces_of(observed: Observed, most: ReplicatedJob, size: int) -> tuple[QueuedSubJob, ...]:
+    """Return the pieces that an automatic split has with its largest size beyond another one."""
+    wish, queue = wish_of(observed, most), queue_of(most.template)
+    more = replace(wish, accelerators=wish.accelerators - size, fixed=0, others=())
     found = pieces(observed.hyperjob.name, more, observed.hyperjob.records)
     return tuple(QueuedSubJob(queue=queue, request=each, piece=True) for each in found)
 

@@ -403,7 +403,7 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
         index.in_flight.pop(key, None)
     eviction, waiting = state.eviction, entry.waiting
     size = eviction.victims.get(key)
-    if size is not None and (not entry.holding or (size and size == workload.choice)):
+    if size is not None and (not entry.holding or (size and {*size} <= {*workload.choice})):
         del eviction.victims[key]
     if eviction.head == key and (waiting is None or not waiting.shape.needs.needed):
         state.eviction = Eviction()

@@ -84,10 +84,11 @@ class QueuedHyperJob:
     estimated running time, and `limit` the longest that it may run. `template` is a hash of its
     templates.
     `grace` has the sub-jobs with pods in a member, and how long these pods may outlive the vcjob.
-    `choice` are its alternatives, and `remaining` is the running time that is left with them.
-    `variants` are the HyperJob with each choice that a round may take, the present one among them;
-    of an `elastic` one they are its sizes, the largest first. `spare` are the smaller sizes that it
-    can take while it runs, the next one first, each with what the step to it frees.
+    `choice` are its alternatives, `shape` these without sizes, and `remaining` is the running time
+    that is left with them. `variants` are the HyperJob with each choice that a round may take, the
+    present one among them; of an `elastic` shape those with its sizes, the largest first. `spare`
+    are the smaller sizes that it can take while it runs, the next one first, each with what the
+    step to it frees.
     `more` are its larger sizes, the largest first, of which it may take one a time after `resized`.
     The first `surplus` steps of `spare` are beyond what it would like, as is all of it if `beyond`.
     `restart` is how long a restart took so far, which it needs for that; None: it needs none.
@@ -115,6 +116,7 @@ class QueuedHyperJob:
     template: str = ""
     grace: Mapping[str, timedelta] = field(default_factory=dict, compare=False)
     choice: Choice = ()
+    shape: str = ""
     remaining: timedelta | None = None
     variants: tuple["QueuedHyperJob", ...] = ()
     elastic: bool = False

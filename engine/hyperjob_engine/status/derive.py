@@ -28,7 +28,7 @@ from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed, QueueVerdict
-from hyperjob_engine.model.subjobs import Choice, choice_of, choice_text, mix_text, speeds_of
+from hyperjob_engine.model.subjobs import Choice, SubJob, choice_text, mix_text, speeds_of
 from hyperjob_engine.reasons.reason import Reason, stop_text
 from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
 from hyperjob_engine.status.phase import State, conditions_of, end_condition, state_of
@@ -279,17 +279,19 @@ def _joined(names: Sequence[str]) -> str:
     return f"{shown},+{hidden}" if hidden > 0 else shown
 
 
-def is_recorded(observed: Observed) -> bool:
+def is_recorded(observed: Observed, sub_jobs: Iterable[SubJob]) -> bool:
     """Return whether the status has the present alternatives: else no sub-job is created yet.
 
     A controller that is killed in between would give later sub-jobs other alternatives.
     """
     hyperjob = observed.hyperjob
     found = {group: each.name for group, each in taken(hyperjob.status).items()}
-    for each in table.read_all(JobStatus, hyperjob.status.get("jobs")):
-        if each.alternative:
-            found[f"{each.replicated_job}/{each.index}"] = each.alternative
-    return all(found.get(key) == name for key, name in choice_of(hyperjob))
+    whole = {each.name: each.alternative for each in hyperjob.replicated_jobs if each.own is None}
+    if any(found.get(key) != name for key, name in whole.items() if name):
+        return False
+    own = {each.name: each.alternative for each in sub_jobs if each.alternative}
+    known = table.read_all(JobStatus, hyperjob.status.get("jobs") if own else ())
+    return own.items() <= {each.name: each.alternative for each in known}.items()
 
 
 def _alternatives(

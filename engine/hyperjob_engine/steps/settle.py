@@ -41,6 +41,7 @@ from hyperjob_engine.model.subjobs import (
     SubJob,
     child_of,
     closed_queue_of,
+    sizes,
 )
 from hyperjob_engine.placement.place import assign, fits_never, place, when_empty
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
@@ -132,7 +133,7 @@ def smaller(draft: Draft) -> Choice:
     ended = after_ends(Room(observed.clusters))
     room = without_doubts(ended) or ended
     own = [request for request in draft.sought if request.group == group.name]
-    for option in group.options:
+    for option in sizes(group):
         less = group.replicas - option.replicas
         if 0 < less <= len(own):
             gone = {request.name for request in own[-less:]}
@@ -166,7 +167,7 @@ def _smaller_split(draft: Draft, group: ReplicatedJob) -> Choice:
     ended = after_ends(Room(observed.clusters))
     room = without_doubts(ended) or ended
     most = group.size if group.name in draft.split.waiting else group.size + 1
-    fitting = (each for each in group.options if each.size < most and has_room(each, room))
+    fitting = (each for each in sizes(group) if each.size < most and has_room(each, room))
     return next((((group.name, each.alternative),) for each in fitting), ())
 
 
@@ -174,13 +175,13 @@ def _without_missing(draft: Draft, group: ReplicatedJob) -> Choice:
     """Return the largest size without the sub-jobs that have had no room for a minute, if any."""
     left = group.replicas - sum(each in draft.missing for each in draft.placement.unplaced)
     wait = _restarted(draft.observed) + _PATIENCE - draft.observed.now
-    sizes = [each for each in group.options if each.replicas <= left]
-    if left == group.replicas or not sizes:
+    fitting = [each for each in sizes(group) if each.replicas <= left]
+    if left == group.replicas or not fitting:
         return ()
     if wait > timedelta():
         draft.shrinks = wait
         return ()
-    return ((group.name, sizes[0].alternative),)
+    return ((group.name, fitting[0].alternative),)
 
 
 def _is_without_room(draft: Draft) -> bool:

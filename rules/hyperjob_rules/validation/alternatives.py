@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from hyperjob_core.api.defaults import completed, with_names
 from hyperjob_core.api.field import SPEC, Path
@@ -20,9 +19,9 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.overlay import (
     BOUNDS,
     SPLIT_BOUNDS,
-    alternative_of,
     applied,
     number_of,
+    sized,
     sizes_of,
     wanted_of,
 )
@@ -53,10 +52,18 @@ _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
 Judge = Callable[[Object, Report], None]
 
 
+class _Trial(NamedTuple):
+    """A replicatedJob with an alternative, or a bound of its size, and where the spec has it."""
+
+    job: Object
+    alternative: Object
+    path: Path
+
+
 def validate_sizes(spec: Object, jobs: list[Object], report: Report) -> None:
     """Validate the bounds of the sizes of replicatedJobs against other fields."""
     elastic = [index for index, job in enumerate(jobs) if is_elastic(job)]
-    varied = [f"{_JOBS.index(i)}.alternatives" for i, job in enumerate(jobs) if _choices(job)]
+    varied = [i for i, job in enumerate(jobs) if _choices(job)]
     for index in elastic:
         job, wanted = jobs[index], wanted_of(jobs[index])
         holder, field, (most, least) = number_of(job)
@@ -64,13 +71,18 @@ def validate_sizes(spec: Object, jobs: list[Object], report: Report) -> None:
             report.add(TOO_FEW, _place(index, least), number, field=field, count=wanted)
         if (number := holder.get(most)) is not None and number < wanted:
             report.add(TOO_SMALL, _place(index, most), number, field=field, count=wanted)
-        name, others = _bounds(job)[0], [*varied]
+        name = next(iter(_bounds(job)), "alternatives")
+        others = [f"{_JOBS.index(each)}.alternatives" for each in varied if each != index]
         if job.get("splitPolicy") and name in BOUNDS:
             others.append("splitPolicy")
         if index != elastic[0]:
-            others.append(str(_place(elastic[0], _bounds(jobs[elastic[0]])[0])))
+            others.append(
+                str(_place(elastic[0], next(iter(_bounds(jobs[elastic[0]])), "alternatives")))
+            )
         if others:
             report.add(ONE_CHOICE, _place(index, name), other=others[0])
+        elif name == "alternatives":
+            continue
         elif holder is job and name in SPLIT_BOUNDS:
             report.add(NOT_AUTO, _place(index, name))
         elif holder is not job and spec.get("quorum") is not None:
@@ -105,14 +117,17 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
         seen: set[str] = set()
         if spec.get("quorum") is not None and _choices(job):
             _validate_side_by_side(job, index, report)
-        for place, alternative in enumerate(_alternatives(job)):
-            path, name = _path(job, index, place), string(alternative.get("name"))
+        for place, alternative in enumerate(_choices(job)):
+            path, name = _path(index, place), string(alternative.get("name"))
             if name and name in seen:
                 report.add(NAME_TWICE, path.child("name"), name)
             seen.add(name)
             _validate_names(job, alternative, path.child("templateSpec", "tasks"), report)
-    for place in range(max(len(_alternatives(job)) for job in jobs)):
-        _validate_place(hyperjob, jobs, place, known, report, judge)
+    trials = [_trials(job, index) for index, job in enumerate(jobs)]
+    for place in range(max(map(len, trials))):
+        _validate_place(
+            hyperjob, jobs, [each[place : place + 1] for each in trials], known, report, judge
+        )
 
 
 def _validate_side_by_side(job: Object, index: int, report: Report) -> None:
@@ -120,25 +135,29 @@ def _validate_side_by_side(job: Object, index: int, report: Report) -> None:
     if job.get("splitPolicy"):
         report.add(SIDE_BY_SIDE, _JOBS.index(index).child("splitPolicy"))
     for place, alternative in enumerate(_choices(job)):
-        for name in ("replicas", "splitPolicy"):
+        for name in ("replicas", *BOUNDS, "splitPolicy"):
             if alternative.get(name) is not None:
-                report.add(SIDE_BY_SIDE, _path(job, index, place).child(name))
+                report.add(SIDE_BY_SIDE, _path(index, place).child(name))
 
 
 def _validate_place(
-    hyperjob: Object, jobs: list[Object], place: int, known: Report, report: Report, judge: Judge
+    hyperjob: Object,
+    jobs: list[Object],
+    trials: list[list[_Trial]],
+    known: Report,
+    report: Report,
+    judge: Judge,
 ) -> None:
-    """Validate the HyperJob in which each replicatedJob has the alternative at one place.
+    """Validate the HyperJob in which each replicatedJob has its alternative or size, if any.
 
     One after the other the time would grow with the square of the number of replicatedJobs.
     """
     trial, moves = [], {}
-    for index, job in enumerate(jobs):
-        alternative = next(islice(_alternatives(job), place, None), None)
-        trial.append(job if alternative is None else applied(job, alternative))
-        if alternative is not None:
+    for index, (job, tried) in enumerate(zip(jobs, trials, strict=True)):
+        trial += [one.job for one in tried] or [job]
+        for one in tried:
             old = str(_JOBS.index(index))
-            moves[old] = _Move(job, alternative, old, str(_path(job, index, place)))
+            moves[old] = _Move(job, one.alternative, old, str(one.path))
     found = Report()
     with suppress(EnoughError):
         spec = {**mapping(hyperjob.get("spec")), "replicatedJobs": trial}
@@ -158,16 +177,26 @@ def _choices(job: Object) -> list[Object]:
     return objects(job.get("alternatives"))
 
 
-def _alternatives(job: Object) -> list[Object]:
-    """Return the alternatives of a replicatedJob, or the bounds of its size."""
+def _trials(job: Object, index: int) -> list[_Trial]:
+    """Return a replicatedJob with each of its alternatives, and with the bounds of their sizes."""
+    if not _choices(job):
+        return _of_bounds(job, {}, index, None)
+    found = []
+    for place, each in enumerate(_choices(job)):
+        made, path = applied(job, each), _path(index, place)
+        found += [_Trial(made, each, path), *_of_bounds(made, each, index, path)]
+    return found
+
+
+def _of_bounds(job: Object, alternative: Object, index: int, path: Path | None) -> list[_Trial]:
     holder, open_ = number_of(job)[0], _bounds(job) if sizes_of(job) else ()
-    return _choices(job) or [alternative_of(job, holder[each]) for each in open_]
+    return [
+        _Trial(sized(job, holder[each]), alternative, path or _place(index, each)) for each in open_
+    ]
 
 
-def _path(job: Object, index: int, place: int) -> Path:
-    if _choices(job):
-        return _JOBS.index(index).child("alternatives").index(place)
-    return _place(index, _bounds(job)[place])
+def _path(index: int, place: int) -> Path:
+    return _JOBS.index(index).child("alternatives").index(place)
 
 
 def _job_of(text: str) -> str:

@@ -84,7 +84,8 @@ def is_elastic(job: Object) -> bool:
     """Return whether a replicatedJob leaves its size open."""
     policy = job.get("splitPolicy") or {}
     given = [*map(job.get, BOUNDS), *map(policy.get, SPLIT_BOUNDS)]
-    return any(each is not None for each in given)
+    shapes = job.get("alternatives") or ()
+    return any(each is not None for each in given) or any(map(is_elastic, shapes))
 
 
 def size_of(job: Object) -> JobSize:

@@ -173,7 +173,7 @@ def test_a_hyperjob_has_the_alternative_of_its_status_and_else_the_first() -> No
     first = parse_hyperjob(shaped())
     (one,) = first.replicated_jobs
     assert (one.alternative, one.replicas, one.cluster_names) == ("one", 1, ("fast",))
-    assert choices(first, {}) == [(("trainer", "one"),), (("trainer", "two"),)]
+    assert choices(first, lambda _: ()) == [(("trainer", "one"),), (("trainer", "two"),)]
     second = parse_hyperjob(shaped({"alternatives": chosen("two")}))
     (two,) = second.replicated_jobs
     assert (two.alternative, two.replicas, two.cluster_names) == ("two", 2, ("slow", "slower"))

@@ -78,18 +78,12 @@ from tests.unit.engine.queueworld import LAG, queue, unit, world
             [40, 37, 34, 31, 28, 25, 22, 19, 16, 13, 10, 8],
             id="what it would like is among them",
         ),
-        pytest.param(
-            {"replicas": 4, "minReplicas": 2, "alternatives": [{"name": "a"}]},
-            [],
-            id="refused beside alternatives",
-        ),
     ],
 )
 def test_the_sizes_of_a_replicated_job(fields: Object, sizes: list[int]) -> None:
     assert sizes_of({"name": "trainer", **fields}) == sizes
     made = parse_hyperjob(hyperjob({**group(), "replicas": None, **fields}))
-    if "alternatives" not in fields:
-        assert [each.replicas for each in made.replicated_jobs[0].options] == sizes
+    assert [each.replicas for each in made.replicated_jobs[0].options] == sizes
 
 
 @given(st.lists(st.integers(1, 300), min_size=3, max_size=3).map(sorted))
@@ -195,7 +189,11 @@ def test_room_alone_decides_about_a_size() -> None:
     made = elastic(2, 4)
     made["spec"]["replicatedJobs"][0]["templateSpec"]["runningEstimate"] = "2h"
     assert remaining(parse_hyperjob(made)) is None
-    assert [dict(each)["trainer"] for each in choices(parse_hyperjob(made), {})] == ["4", "3", "2"]
+    assert [dict(each)["trainer"] for each in choices(parse_hyperjob(made), lambda _: ())] == [
+        "4",
+        "3",
+        "2",
+    ]
 
 
 def restarted(

@@ -198,7 +198,7 @@ def test_of_many_mixes_those_in_equal_steps_are_tried(number: int, names: int) -
         "replicas": number,
         "alternatives": [{"name": f"a{at}"} for at in range(names)],
     }
-    found = choices(parse_hyperjob(raw), {"trainer": range(number)})
+    found = choices(parse_hyperjob(raw), lambda _: range(number))
     mixes = [Counter(name for _, name in each) for each in found]
     assert names <= len(found) <= MAX_COMBINATIONS
     assert [each["a0"] for each in mixes] == sorted((e["a0"] for e in mixes), reverse=True)

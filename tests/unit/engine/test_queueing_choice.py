@@ -1,7 +1,7 @@
 """Which alternatives a round of the queue engine chooses for a HyperJob that holds nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import product
@@ -127,21 +127,27 @@ SPEEDS = (1, 2, 4, 5, 8, 10)
 
 @dataclass(frozen=True)
 class Shape:
-    """An alternative: sub-jobs of a size on a type, its measured speed, and earlier runs of it."""
+    """An alternative: sub-jobs of a size on a type, its measured speed, and earlier runs of it.
+
+    With bounds it can train with `least` of its `number` of sub-jobs.
+    """
 
     kind: str
     size: int
     number: int
+    least: int
     speed: int | None
     runs: tuple[int, ...]
 
-    def overlay(self, *, alone: bool) -> Object:
+    def overlay(self, *, alone: bool, bounds: bool) -> Object:
         amounts = {self.kind: str(self.size)}
         resources = {"requests": amounts, "limits": amounts}
         containers = [{"name": "main", "resources": resources}]
         tasks = [{"name": "worker", "template": {"spec": {"containers": containers}}}]
         made: Object = {"templateSpec": {"tasks": tasks}}
-        return made if alone else {**made, "replicas": self.number}
+        if alone:
+            return made
+        return made | {"replicas": self.number} | ({"minReplicas": self.least} if bounds else {})
 
 
 @dataclass(frozen=True)
@@ -149,21 +155,42 @@ class Waits:
     """A HyperJob that waits with alternatives, and what it has trained of its steps, if it said.
 
     With `alone` sub-jobs, of a quorum, each has an alternative for itself; `mixed` are the speeds
-    that were measured with different ones side by side.
+    that were measured with different ones side by side. With `bounds` their number is open too.
     """
 
     shapes: tuple[Shape, ...]
     step: int | None
     alone: int
     mixed: tuple[int | None, ...]
+    bounds: bool
 
     @property
     def options(self) -> list[tuple[int, ...]]:
-        """Return the alternative of each sub-job, in order of preference."""
+        """Return the alternative of each sub-job, in order of preference: of all that it wants."""
         if not self.alone:
             return [(at,) * each.number for at, each in enumerate(self.shapes)]
-        every = product(range(len(self.shapes)), repeat=self.alone)
+        return self.mixes(self.alone)
+
+    def mixes(self, number: int) -> list[tuple[int, ...]]:
+        every = product(range(len(self.shapes)), repeat=number)
         return sorted({tuple(sorted(each)) for each in every})
+
+    def in_bounds(self, has_room: Callable[[tuple[int, ...]], bool]) -> list[tuple[int, ...]]:
+        """Return the options with as many sub-jobs as have room, else the fewest."""
+        if not self.bounds:
+            return self.options
+        if self.alone:
+            least = min(self.alone, self.shapes[0].least)
+            each = [mix for n in range(self.alone, least - 1, -1) for mix in self.mixes(n)]
+            return [next(filter(has_room, each), (0,) * least)]
+        found = []
+        for at, shape in enumerate(self.shapes):
+            tried = [(at,) * number for number in range(shape.number, shape.least - 1, -1)]
+            found.append(next(filter(has_room, tried), tried[-1]))
+        return found
+
+    def name(self, option: tuple[int, ...]) -> str:
+        return f"{len(option)} {option[0]}" if self.bounds else str(option[0])
 
     def sub_jobs(self, option: tuple[int, ...]) -> list[Shape]:
         return [self.shapes[at] for at in option]
@@ -172,10 +199,12 @@ class Waits:
         """Make the HyperJob; `chosen`: all its sub-jobs have that alternative."""
         alone = bool(self.alone)
         many = [
-            {"name": str(at), **each.overlay(alone=alone)} for at, each in enumerate(self.shapes)
+            {"name": str(at), **each.overlay(alone=alone, bounds=self.bounds)}
+            for at, each in enumerate(self.shapes)
         ]
         if chosen is not None:
-            taken = {"replicatedJob": "t", "name": str(chosen), "reason": "First", "message": "m"}
+            number = self.alone or self.shapes[chosen].number
+            taken = {"replicatedJob": "t", "name": self.name((chosen,) * number)}
             status["alternatives"] = [taken]
             status["jobs"] = [
                 {
@@ -187,8 +216,11 @@ class Waits:
                 for i in range(self.alone)
             ]
         spec: Object = {"quorum": 1} if alone else {}
+        own: Object = {"replicas": self.alone} if alone else {"replicas": 1}
+        if alone and self.bounds:
+            own["minReplicas"] = min(self.alone, self.shapes[0].least)
         made = hyperjob(
-            group("t", gpus=1, replicas=self.alone or 1, alternatives=many),
+            group("t", gpus=1, alternatives=many, **own),
             name=name,
             status=status,
             **spec,
@@ -215,7 +247,7 @@ class Waits:
     def text(self, option: tuple[int, ...]) -> str:
         counts = sorted((-option.count(at), at) for at in set(option))
         alone = " + ".join(f"{-number} {at}" for number, at in counts)
-        return f"t={alone if self.alone else option[0]}"
+        return f"t={alone if self.alone else self.name(option)}"
 
     def speed(self, option: tuple[int, ...]) -> int | None:
         if len({*option}) == 1:
@@ -223,7 +255,16 @@ class Waits:
         return self.mixed[self.options.index(option)]
 
     def left(self, option: tuple[int, ...]) -> timedelta | None:
-        """Say by hand how long it still runs with some alternatives; without a time the slowest."""
+        """Say by hand how long it still runs with some alternatives; without a time the slowest.
+
+        With bounds a time is in proportion; then room alone decides about sub-jobs of a quorum.
+        """
+        if self.bounds and self.alone:
+            return None
+        if self.bounds:
+            whole = self.shapes[option[0]].number
+            found = replace(self, bounds=False).left((option[0],) * whole)
+            return None if found is None else found * (whole / len(option))
         part, speed = 1.0 if self.step is None else 1 - self.step / STEPS, self.speed(option)
         if speed is not None and self.step is not None:
             return timedelta(seconds=STEPS * part / speed)
@@ -297,7 +338,10 @@ def taken_by_hand(
     ends: list[tuple[datetime, str, int]],
 ) -> tuple[int, ...]:
     """Choose by the expected ends of all alternatives that can ever run, else by room and order."""
-    options, sub_jobs = waits.options, waits.sub_jobs
+    sub_jobs = waits.sub_jobs
+    options = waits.in_bounds(lambda each: room_for(free, kinds, sub_jobs(each)))
+    if len(options) == 1:
+        return options[0]
     able = [each for each in options if room_for(whole, kinds, sub_jobs(each))]
     lefts = {each: waits.left(each) for each in able}
     if len(able) > 1 and all(each is not None for each in lefts.values()):
@@ -319,15 +363,17 @@ shapes = st.builds(
     kind=st.sampled_from(TYPES),
     size=st.sampled_from([2, 4, 8]),
     number=st.integers(1, 3),
+    least=st.integers(1, 3),
     speed=st.sampled_from([None, *SPEEDS]),
     runs=past,
-)
+).map(lambda each: replace(each, least=min(each.least, each.number)))
 waiting_ones = st.builds(
     Waits,
     shapes=st.lists(shapes, min_size=2, max_size=3).map(tuple),
     step=st.sampled_from([None, 0, STEPS // 2, STEPS // 2]),
     alone=st.sampled_from([0, 1, 2, 3]),
     mixed=st.lists(st.sampled_from([None, *SPEEDS]), min_size=10, max_size=10).map(tuple),
+    bounds=st.booleans(),
 )
 running_ones = st.builds(
     Runs,
@@ -413,11 +459,15 @@ def test_the_choice_is_that_of_all_moments_and_alternatives_tried_one_by_one(
     for place, waits in enumerate(waiting, start=3):
         taken = taken_by_hand(waits, free, whole, kinds, ends)
         entry, sub_jobs = state.entries[f"default/{place}"], waits.sub_jobs(taken)
-        names = {f"t/{index}": str(at) for index, at in enumerate(taken)}
-        assert dict(entry.unit.choice) == (names if waits.alone else {"t": str(taken[0])})
+        names = {f"t/{index}": str(at) for index, at in enumerate(taken)} if waits.alone else {}
+        if waits.bounds or not waits.alone:
+            names["t"] = f"{len(taken)} 0" if waits.alone else waits.name(taken)
+        assert dict(entry.unit.choice) == names
         assert bool(entry.holding) is room_for(free, kinds, sub_jobs)
         left = waits.left(taken)
-        hours = expected(latest, 0)
+        of_template = waits.alone == len(taken) and len({*taken}) == 1 and waits.bounds
+        hours = expected(sub_jobs[0].runs, 0) if of_template else None
+        hours = hours or expected(latest, 0)
         ends_in = left if left is not None else None if hours is None else hours * HOUR
         for part, where in entry.holding.values():
             size = sub_jobs[int(part.name.rpartition("-")[2])].size
