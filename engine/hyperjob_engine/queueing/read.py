@@ -123,8 +123,7 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         return None
     members = list(_members(observed, groups, open_=frozenset(wishes)))
     put_off = _put_off(observed, members)
-    if backs_off(observed) or gives_back(observed):
-        wishes = {}
+    wishes = {} if backs_off(observed) or gives_back(observed) else wishes
     parts, growing = _parts(observed, [each for each in members if each[1].name not in put_off])
     if not parts and backs_off(observed):
         return None

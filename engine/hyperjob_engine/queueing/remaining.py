@@ -71,7 +71,7 @@ def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
 
 
 def _of_size(hyperjob: HyperJob, group: ReplicatedJob, took: Took | None) -> timedelta | None:
-    """Return the time that is left with a size: in proportion to the nearest one that is known."""
+    """Return the time that is left with a size: in proportion to the nearest known one."""
     near = sorted(sizes(group), key=lambda each: abs(each.size - group.size))
     wished = sorted(near, key=lambda each: each.size != each.wish)[:1]
     for some, how in ((near, _measured), (wished, _learnt)):
