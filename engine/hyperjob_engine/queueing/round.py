@@ -275,9 +275,7 @@ class _Round:
     def _choose(self, waiting: Pending, firsts: list[OrderInQueue]) -> Pending:
         """Let what waits of a HyperJob wait with the best of its alternatives or sizes."""
         state, key, queue = self.state, waiting.order.key, waiting.queue
-        entry = state.entries[key]
-        found = trials_of(state, entry)
-        if not found:
+        if not (found := trials_of(state, state.entries[key])):
             return waiting  # it may have no other
         of_shapes = [[*each] for _, each in groupby(found, lambda each: each[0].shape)]
         sized = [
