@@ -320,15 +320,14 @@ def _that_lose_little(
     None: they do not give enough room. The widest come first: fewer are stopped. A HyperJob runs on
     if it has made way before, or has waited as long for its own start.
     """
-    most = (now - (timestamp(head.unit.created) or now)) / _PART_OF_WAIT
-    patience = usage.tree.queues[waiting.queue].patience or timedelta()
+    waits = now - (timestamp(head.unit.created) or now)
 
     def may_stop(entry: Entry) -> bool:
         unit, since = entry.unit, timestamp(entry.unit.since)
         if since is None or entry.granted or unit.again or unit.priority > head.unit.priority:
             return False
         waited = since - (timestamp(unit.created) or since)
-        return waited < patience and unsaved(entry, now=now) <= most
+        return waited < waits and unsaved(entry, now=now) <= waits / _PART_OF_WAIT
 
     able = [entry for entry in own if entry is not head and may_stop(entry)]
     floor = waiting.shape.needs.floor

@@ -259,6 +259,15 @@ def test_none_stops_that_loses_much_is_more_urgent_or_has_had_its_share(
     assert not made.reclaimed
 
 
+def test_one_that_waited_long_itself_stops_for_a_head_that_has_waited_longer() -> None:
+    """Else none would stop where all that start have waited longer than the patience."""
+    made = late(saving("runs", 32), head=unit("head", 32))
+    created = rfc3339(made.now - 2 * LONG - 2 * PATIENCE)
+    made.submit(replace(made.units["ns/runs"], created=created))
+    made.decide()
+    assert made.reclaimed == ["runs"]
+
+
 def test_one_that_has_just_begun_stops_although_it_saves_nothing() -> None:
     made = beside(unit("old", 16), unit("new", 16, age=1))
     made.submit(replace(unit("head", 16), created=rfc3339(made.now)))
