@@ -115,11 +115,10 @@ def waited_long(
     """Return whether a head has waited for this patience, times a factor.
 
     The less of its room is free the longer it waits, since the more others stop for it: the factor
-    is 2 where half is free, and at most `LONGEST_WAIT`, which it is for the `longest`. A HyperJob
-    that made way for another has had its turn.
+    is 2 where half is free, and at most `LONGEST_WAIT`, which it is for the `longest`.
     """
     created = timestamp(waiting.order.created)
-    if created is None or later(created, patience) > now or waiting.order.again:
+    if created is None or later(created, patience) > now:
         return False
     floor = waiting.shape.needs.floor
     measure = measure_of(floor)

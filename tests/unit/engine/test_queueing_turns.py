@@ -268,6 +268,12 @@ def test_one_that_waited_long_itself_stops_for_a_head_that_has_waited_longer() -
     assert made.reclaimed == ["runs"]
 
 
+def test_one_that_made_way_stops_others_once_it_leads_its_line() -> None:
+    made = late(saving("runs", 32), head=replace(unit("head", 32), again=True))
+    made.decide()
+    assert made.reclaimed == ["runs"]
+
+
 def test_one_that_has_just_begun_stops_although_it_saves_nothing() -> None:
     made = beside(unit("old", 16), unit("new", 16, age=1))
     made.submit(replace(unit("head", 16), created=rfc3339(made.now)))
