@@ -124,7 +124,8 @@ def env_from(secrets: str | Sequence[str] | None) -> list[Object]:
 _TYPES: Final[Mapping[str, Any]] = {
     "name": str,
     "clusters": int | Sequence[str],
-    "replicas": int,
+    "replicas": int | Sequence[int],
+    "accelerators": int | Sequence[int] | None,
     "gpus": int,
     "accelerator": str,
     "cpu": str | float | None,
@@ -144,9 +145,8 @@ def alternatives_of(
 
     `usual` are the parameters that count where an alternative has none.
     """
-    number = clusters_of(usual["clusters"], usual["replicas"])
     made = [_alternative(each, usual) for each in alternatives]
-    return [each for each, _ in made], max((each for _, each in made), default=number)
+    return [each for each, _ in made], max((each for _, each in made), default=0)
 
 
 def _alternative(given: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[Object, int]:
@@ -159,7 +159,7 @@ def _alternative(given: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[Ob
         )
     require_types({key: _TYPES[key] for key in given}, dict(given))
     now = {**usual, **given}
-    number = clusters_of(now["clusters"], now["replicas"])
+    size, pods, most = size_of(now)
     amounts = resources_of(
         cpu=now["cpu"], memory=now["memory"], gpus=now["gpus"], accelerator=now["accelerator"]
     )
@@ -173,16 +173,39 @@ def _alternative(given: Mapping[str, Any], usual: Mapping[str, Any]) -> tuple[Ob
     pod: Object = {"containers": [container]}
     if "node_selector" in given:
         pod["nodeSelector"] = dict(given["node_selector"])
-    task = {"name": "worker", "replicas": now["replicas"] // number, "template": {"spec": pod}}
+    task = {"name": "worker", "replicas": pods, "template": {"spec": pod}}
     template: Object = {"tasks": [task]}
     if "estimate" in given:
         template["runningEstimate"] = given["estimate"]
     made: Object = {"name": given["name"], "templateSpec": template}
-    if number != clusters_of(usual["clusters"], usual["replicas"]):
-        made["replicas"] = number
+    before, _, _ = size_of(usual)
+    fixed = {name: size.get("replicas", 1) for name in before if name.endswith("Replicas")}
+    made |= {name: each for name, each in {**fixed, **size}.items() if before.get(name) != each}
     if not isinstance(now["clusters"], int):
         made["clusterNames"] = list(now["clusters"])
-    return made, number
+    return made, most
+
+
+def size_of(options: Mapping[str, Any]) -> tuple[Object, int, int]:
+    """Return the fields of a replicatedJob with its number of sub-jobs, or of its accelerators.
+
+    Beside them are the pods of a sub-job, and the most clusters that it may use. Raise ValueError.
+    """
+    clusters, replicas, accelerators = (
+        options[e] for e in ("clusters", "replicas", "accelerators")
+    )
+    if accelerators is None:
+        return _sub_jobs(clusters, replicas)
+    if replicas != 1:
+        raise ValueError(f"replicas={replicas!r}: with `accelerators` the controller decides it")
+    gpus = options["gpus"]
+    least, wanted, most = _bounds("accelerators", accelerators, "accelerators")
+    _require_multiples("accelerators", accelerators, gpus, "gpus of a pod")
+    policy: Object = {"mode": "auto", "accelerators": wanted}
+    policy |= {"acceleratorType": options["accelerator"]}
+    policy |= {} if least is None else {"minAccelerators": least}
+    policy |= {} if most is None else {"maxAccelerators": most}
+    return {"splitPolicy": policy}, 1, clusters if isinstance(clusters, int) else len(clusters)
 
 
 def clusters_of(clusters: int | Sequence[str], replicas: int) -> int:
@@ -199,29 +222,36 @@ def clusters_of(clusters: int | Sequence[str], replicas: int) -> int:
     return number
 
 
-def bounds_of(
+def _sub_jobs(
     clusters: int | Sequence[str], replicas: int | Sequence[int]
 ) -> tuple[Object, int, int]:
-    """Return the bounds of the number of clusters, if it may change, it, and that of all pods.
-
-    Raise ValueError.
-    """
-    if isinstance(replicas, int):
-        return {}, clusters_of(clusters, replicas), replicas
-    if len(replicas) not in (2, 3):
-        raise ValueError(
-            f"replicas={replicas!r}: expected a number of pods, (least, wanted) or"
-            " (least, wanted, most)"
-        )
-    least, wanted, most = (*replicas, replicas[1])[:3]
+    least, wanted, most = _bounds("replicas", replicas, "pods")
     number = clusters_of(clusters, wanted)
     each = wanted // number
-    if not 0 < least <= wanted <= most or least % each or most % each:
+    _require_multiples("replicas", replicas, each, "pods of a cluster")
+    fields: Object = {"replicas": number}
+    fields |= {} if least is None else {"minReplicas": least // each}
+    fields |= {} if most is None else {"maxReplicas": most // each}
+    return fields, each, number if most is None else most // each
+
+
+def _bounds(name: str, given: int | Sequence[int], what: str) -> tuple[int | None, int, int | None]:
+    """Return the least, the wanted and the largest number, where given; raise ValueError."""
+    if isinstance(given, int):
+        return None, given, None
+    if len(given) not in (2, 3):
         raise ValueError(
-            f"replicas={tuple(replicas)}: the numbers must grow, and be multiples of the pods of a"
-            f" cluster ({each})"
+            f"{name}={given!r}: expected a number of {what}, (least, wanted) or"
+            " (least, wanted, most)"
         )
-    bounds: Object = {"minReplicas": least // each}
-    if len(replicas) > 2:
-        bounds["maxReplicas"] = most // each
-    return bounds, number, wanted
+    return given[0], given[1], given[2] if len(given) > 2 else None
+
+
+def _require_multiples(name: str, given: int | Sequence[int], each: int, what: str) -> None:
+    """Raise ValueError unless numbers grow, and are multiples of a number of pods or devices."""
+    numbers = [given] if isinstance(given, int) else [*given]
+    if each < 1 or min(numbers) < 1 or numbers != sorted(numbers) or any(n % each for n in numbers):
+        shown = given if isinstance(given, int) else tuple(given)
+        raise ValueError(
+            f"{name}={shown}: the numbers must grow, and be multiples of the {what} ({each})"
+        )

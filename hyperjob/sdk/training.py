@@ -23,13 +23,13 @@ from hyperjob.sdk.template import (
     CONTAINER,
     KEYS,
     alternatives_of,
-    bounds_of,
     checkpoint_of,
     env_from,
     require_template,
     require_whole,
     resources_of,
     seconds_of,
+    size_of,
     toleration_of,
     volumes_of,
 )
@@ -59,6 +59,7 @@ class TrainerOptions(TypedDict, total=False):
     labels: Mapping[str, str] | None
     clusters: int | Sequence[str]
     replicas: int | Sequence[int]
+    accelerators: int | Sequence[int] | None
     gpus: int
     accelerator: str
     cpu: str | float | None
@@ -98,6 +99,7 @@ def trainer(
     labels: Mapping[str, str] | None = None,
     clusters: int | Sequence[str] = 1,
     replicas: int | Sequence[int] = 1,
+    accelerators: int | Sequence[int] | None = None,
     gpus: int = 0,
     accelerator: str = "nvidia.com/gpu",
     cpu: str | float | None = None,
@@ -136,6 +138,9 @@ def trainer(
     - `replicas`: pods in all clusters together, the same number in each. (4, 16): it runs with
       as many as have room, at least 4. (4, 16, 32): also with more, where no
       other HyperJob can start.
+    - `accelerators`: instead of `replicas`, all accelerators together, which the controller divides
+      over at most `clusters` clusters in pods of `gpus`; (8, 16, 32) are the least, the wanted and
+      the most.
     - `gpus`, `accelerator`, `cpu`, `memory`: requests and limits of each pod, as in memory="16Gi".
     - `framework`: how the processes find each other: "python" (variables HYPERJOB_*), "torchrun"
       or "jax".
@@ -162,14 +167,16 @@ def trainer(
       container of the training is `trainer`.
     - `alternatives`: shapes in order of preference, of which the controller takes one, as in
       [{"name": "h100"}, {"name": "a100", "clusters": ["east", "west"], "replicas": 4}]; each may
-      change clusters, replicas, gpus, accelerator, cpu, memory, image, env and node_selector, and
-      may have an `estimate` of its running time such as "8h".
+      change clusters, replicas, accelerators, gpus, accelerator, cpu, memory, image, env and
+      node_selector, and may have an `estimate` of its running time such as "8h".
 
     Raise SourceError where the program cannot be put into a HyperJob, and ValueError for a value
     that cannot work, such as `replicas` that are no multiple of the clusters.
     """
     require_types(_TYPES, locals())
-    bounds, number, replicas = bounds_of(clusters, replicas)
+    usual: Object = {"clusters": clusters, "replicas": replicas, "gpus": gpus, "cpu": cpu}
+    usual |= {"accelerator": accelerator, "memory": memory, "accelerators": accelerators}
+    size, pods, most = size_of(usual)
     require_template(pod_template)
     if grace_seconds is not None:
         require_whole("grace_seconds", grace_seconds, least=0)
@@ -203,15 +210,13 @@ def trainer(
     )
     pod: Object = {"restartPolicy": "Never", "containers": [container], **optional}
     workers = merged({"spec": pod}, pod_template or {}, keys=KEYS)
-    template = _sub_job(workers, replicas // number, queue=queue, priority_class=priority_class)
-    usual: Object = {"clusters": clusters, "replicas": replicas, "gpus": gpus, "cpu": cpu}
-    usual |= {"accelerator": accelerator, "memory": memory}
-    shapes, most = alternatives_of(alternatives, usual)
+    template = _sub_job(workers, pods, queue=queue, priority_class=priority_class)
+    shapes, wide = alternatives_of(alternatives, usual)
     spec: Object = {
-        "maxDomains": most,
+        "maxDomains": wide or most,
         "plugins": _plugins(framework, _machine),
         "failurePolicy": {"maxRestarts": max_restarts},
-        "replicatedJobs": [_group(template, number, clusters, shapes, bounds)],
+        "replicatedJobs": [_group(template, size, clusters, shapes)],
         **_given(quorum=quorum),
         **({} if checkpoint is None else {"checkpoint": checkpoint_of(checkpoint)}),
         **({} if time_limit is None else {"activeDeadlineSeconds": seconds_of(time_limit)}),
@@ -253,16 +258,15 @@ def _plugins(framework: Framework, machine: Machine | None) -> Object:
 
 def _group(
     template: Object,
-    number: int,
+    size: Object,
     clusters: int | Sequence[str],
     alternatives: list[Object],
-    bounds: Object,
 ) -> Object:
     """Return the replicatedJob with a sub-job for each cluster, on named clusters alone if any."""
-    group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
+    group: Object = {"name": "trainer", **size, "templateSpec": template}
     if not isinstance(clusters, int):
         group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
-    return group | bounds | _given(alternatives=alternatives)
+    return group | _given(alternatives=alternatives)
 
 
 def _sub_job(

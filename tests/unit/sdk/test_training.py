@@ -264,6 +264,68 @@ def test_the_least_number_of_pods_is_that_of_whole_clusters() -> None:
     assert group["templateSpec"]["tasks"][0]["replicas"] == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(16, {}, id="one number"),
+        pytest.param((8, 16), {"minAccelerators": 8}, id="at least"),
+        pytest.param((8, 16, 32), {"minAccelerators": 8, "maxAccelerators": 32}, id="at most"),
+    ],
+)
+def test_the_controller_divides_a_number_of_accelerators(
+    given: int | tuple[int, ...], expected: dict
+) -> None:
+    made = trainer(trains, args={"steps": 1}, clusters=3, accelerators=given, gpus=4)
+    assert validate_create(made).errors == ()
+    (group,) = made["spec"]["replicatedJobs"]
+    policy = {"mode": "auto", "accelerators": 16, "acceleratorType": "nvidia.com/gpu"}
+    assert group["splitPolicy"] == policy | expected
+    assert "replicas" not in group
+    assert (made["spec"]["maxDomains"], group["templateSpec"]["tasks"][0]["replicas"]) == (3, 1)
+
+
+def test_each_alternative_has_its_own_bounds() -> None:
+    made = trainer(
+        trains,
+        args={"steps": 1},
+        clusters=2,
+        replicas=(2, 4),
+        gpus=8,
+        alternatives=[
+            {"name": "h100"},
+            {"name": "a100", "clusters": 4, "replicas": (4, 8, 12)},
+            {"name": "v100", "replicas": 4},
+        ],
+    )
+    assert validate_create(made).errors == ()
+    assert made["spec"]["maxDomains"] == 6
+    (group,) = made["spec"]["replicatedJobs"]
+    assert (group["replicas"], group["minReplicas"]) == (2, 1)
+    first, wide, rigid = (
+        {key: each[key] for key in each if key.lower().endswith("replicas")}
+        for each in group["alternatives"]
+    )
+    assert first == {}
+    assert wide == {"minReplicas": 2, "replicas": 4, "maxReplicas": 6}
+    assert rigid == {"minReplicas": 2}
+
+
+def test_alternatives_of_a_split_have_their_numbers_of_accelerators() -> None:
+    made = trainer(
+        trains,
+        args={"steps": 1},
+        clusters=2,
+        accelerators=(16, 32),
+        gpus=8,
+        alternatives=[{"name": "h100"}, {"name": "a100", "accelerators": (32, 64)}],
+    )
+    assert validate_create(made).errors == ()
+    (group,) = made["spec"]["replicatedJobs"]
+    first, second = group["alternatives"]
+    assert "splitPolicy" not in first
+    assert second["splitPolicy"]["minAccelerators"] == 32
+
+
 def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
     made = trainer(
         trains,
@@ -317,6 +379,9 @@ def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
         ({"replicas": (2, 1)}, r"replicas=\(2, 1\): the numbers must grow"),
         ({"replicas": (1, 2, 3, 4)}, r"expected a number of pods, \(least, wanted\)"),
         ({"clusters": 2, "replicas": (2, 4, 5)}, "the numbers must grow, and be multiples"),
+        ({"accelerators": 4}, r"accelerators=4: .* multiples of the gpus of a pod \(0\)"),
+        ({"accelerators": (8, 12), "gpus": 8}, r"accelerators=\(8, 12\): the numbers must grow"),
+        ({"accelerators": 8, "gpus": 8, "replicas": 2}, "the controller decides it"),
         ({"alternatives": [{"gpus": 1}]}, "it has no name; an alternative has a name, and may"),
         ({"alternatives": [{"name": "a", "gpu": 1}]}, "it has gpu; an alternative has a name"),
         ({"alternatives": [{"name": "a", "clusters": 2}]}, "multiple of the clusters"),
