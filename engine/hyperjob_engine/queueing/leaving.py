@@ -1,8 +1,8 @@
 """Which sub-jobs a HyperJob gives up first, to go on with the others, where another one waits.
 
-Pure. Those on the clusters come first where the other may run, most of all where most becomes free
-if this HyperJob leaves: a sub-job of a whole cluster has room once one cluster is empty. Of equal
-ones the sub-jobs go that lose the least, as `spare` has them.
+Pure. Those on the clusters come first where the other may run. If a sub-job of the other is larger,
+most of all those where most becomes free if this HyperJob leaves: it needs the room of several in
+one cluster. Of equal ones the sub-jobs go that lose the least, as `spare` has them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Leaving:
         unit = entry.unit
         if unit.key not in self._known:
             frees = {name: freed for _, step in unit.spare for name, freed in step.items()}
-            whole = not any(frees.values()) and frees.keys() <= entry.holding.keys()
+            whole = frees and not any(frees.values()) and frees.keys() <= entry.holding.keys()
             self._known[unit.key] = self._sorted(entry, list(frees)) if whole else unit.spare
         return self._known[unit.key]
 
@@ -51,13 +51,19 @@ class Leaving:
         groups = {entry.holding[name][0].request.group for name in first}
         held = {n: each for n, each in entry.holding.items() if each[0].request.group in groups}
         own, left = dict.fromkeys([*first, *reversed(held)]), dict[str, int]()
+        sizes = {
+            name: part.request.demand.get(self._measure, 0) for name, (part, _) in held.items()
+        }
         for name in own:
-            part, cluster = held[name]
+            cluster = held[name][1]
             free = self._room.free.get(cluster, {}).get(self._measure, 0)
-            left[cluster] = left.get(cluster, free) + part.request.demand.get(self._measure, 0)
+            left[cluster] = left.get(cluster, free) + sizes[name]
         able = {name: any(kind.allows(name) for kind in self._kinds) for name in left}
-        ranked = sorted(left, key=lambda name: (not able[name], -left[name]))
-        order = iter(sorted(own, key=lambda name: ranked.index(held[name][1])))
+        larger = max(each.demand.get(self._measure, 0) for each in self._kinds) > max(
+            sizes.values()
+        )
+        ranks = {name: (not able[name], -left[name] if larger else 0) for name in left}
+        order = iter(sorted(own, key=lambda name: ranks[held[name][1]]))
         return [(size, dict.fromkeys(islice(order, len(step)))) for size, step in entry.unit.spare]
 
 

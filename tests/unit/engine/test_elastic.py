@@ -373,10 +373,11 @@ def test_one_whose_sizes_are_all_beyond_its_wish_keeps_its_size_while_another_wa
 @pytest.mark.parametrize(
     ("only_on", "asks", "gone"),
     [
-        pytest.param(("a",), (8,), {1}, id="one of the cluster"),
-        pytest.param(("a",), (16,), {0, 1}, id="all of the cluster"),
+        pytest.param(("a",), (8, 8), {1}, id="one of the cluster"),
+        pytest.param(("a",), (24,), {0, 1}, id="all of the cluster"),
         pytest.param(("b",), (16,), {2, 3}, id="all of the other"),
-        pytest.param((), (16,), {2, 3}, id="of equal clusters that of the highest index"),
+        pytest.param((), (24,), {0, 1}, id="where a larger one has room then"),
+        pytest.param((), (8, 8), {3}, id="that of the highest index, where any will do"),
     ],
 )
 @pytest.mark.parametrize("spec", [{"quorum": 1}, SAVES], ids=["quorum", "world"])
@@ -384,7 +385,7 @@ def test_the_sub_jobs_go_where_the_other_may_run(
     spec: Object, only_on: tuple[str, ...], asks: tuple[int, ...], gone: set[int]
 ) -> None:
     seen = running(4, **spec)
-    made = contest(seen, urgent(*asks, only_on=only_on), a=16, b=16)
+    made = contest(seen, urgent(*asks, only_on=only_on), a=24, b=16)
     schedule(made.state, made.clusters(), now=made.now)
     verdict = verdict_of(made.state, "default/hj")
     assert verdict.leaving == {NAMES[each] for each in gone}
