@@ -2,19 +2,19 @@
 
 Pods of one kind are counted exactly. Pods of several kinds take nodes in the order of the items,
 which is that of their vcjob; which nodes, the member's scheduler decides: here each pod takes the
-emptiest node once, and the fullest once. Blocks take a HyperNode in the same way, before all other
-pods. A gang has room if it has it both times. If only once, it waits, unless the cluster without
-any other pod is no better: then Volcano decides. Pods that are promised to others take the fullest
-nodes that hold them.
+fullest node once, and once that which most of the later kinds need. Blocks take a HyperNode before
+all other pods. A gang has room if it has it both times. If it has it with the fullest and with the
+emptiest nodes, it waits, unless the cluster without any other pod is no better: then Volcano
+decides. Pods that are promised to others take the fullest nodes that hold them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from hyperjob_engine.model.request import (
     HOSTNAME,
@@ -31,11 +31,20 @@ from hyperjob_engine.resources import Resources, subtract
 
 _ANSWERS: Final = 256  # that a ground remembers
 
-_EMPTIEST: Final = -1
-_FULLEST: Final = 1
 
-_Candidate: TypeAlias = tuple[int, int]
-"""A node for a kind: the pods of the kind that it has room for, times the choice; its position."""
+class _Choice(NamedTuple):
+    """Which node a pod takes: by its room, times `sign`, the least first.
+
+    With `needed` first one on which more of the kinds that come later may be.
+    """
+
+    sign: int
+    needed: bool = False
+
+
+_EMPTIEST: Final = _Choice(-1)
+_FULLEST: Final = _Choice(1)
+_NEEDED: Final = _Choice(-1, needed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,28 +137,37 @@ def _unfit(
     if all(isinstance(item, Kind) for item in (*wanted, *held)) and _is_ample(ground, everything):
         return None
 
-    tries = _tries(ground, wanted, held, keys)
-    lacking = [each for each in tries if each is not None]
-    # With room once the gang waits for the end of others, unless it would wait in vain, because
-    # nodes without any other pod have no room both times either.
-    if len(lacking) == 1 and any(_tries(ground.vacated(Vacating.ALL), wanted, {}, keys)):
-        return None
-    return next(iter(lacking), None)
+    found = _uncertain(ground, wanted, held, keys)
+    if found is None or any(
+        _tried(ground, wanted, held, keys, each) for each in (_FULLEST, _EMPTIEST)
+    ):
+        return found
+    # The gang waits for the end of others, unless it would wait in vain, because nodes without any
+    # other pod leave no certain room either.
+    return None if _uncertain(ground.vacated(Vacating.ALL), wanted, {}, keys) else found
 
 
-def _tries(
+def _uncertain(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
-) -> list[Unfit | None]:
-    """Return what finds no node with each of the two choices of nodes."""
+) -> Unfit | None:
+    """Return which pods may find no node, whichever nodes the scheduler chooses."""
+    tries = (_tried(ground, wanted, held, keys, each) for each in (_FULLEST, _NEEDED))
+    return next(filter(None, tries), None)
+
+
+def _tried(
+    ground: Ground,
+    wanted: Mapping[Item, int],
+    held: Mapping[Item, int],
+    keys: frozenset[str],
+    choice: _Choice,
+) -> Unfit | None:
+    """Return which pods find no node where each takes the node of a choice."""
     waiting = ground.waiting(keys)
     fill = _Fill(ground, kinds_of((*wanted.items(), *held.items())) + waiting)
-    found = []
-    for choice in (_EMPTIEST, _FULLEST):
-        fill.begin(choice)
-        fill.settle(Counter[Item](waiting))
-        fill.settle(held)
-        found.append(fill.place(wanted))
-    return found
+    fill.settle(Counter[Item](waiting))
+    fill.settle(held)
+    return fill.place(wanted, choice)
 
 
 def _is_ample(ground: Ground, everything: Counter[Kind]) -> bool:
@@ -195,11 +213,7 @@ class _Fill:
             kind: {other: keys for other in self._counts if (keys := kind.conflicts(other))}
             for kind in self._counts
         }
-
-    def begin(self, choice: int) -> None:
-        """Begin with the nodes as they are; each pod takes the node of this choice."""
-        self._choice = choice
-        self._left: list[Resources] = [node.free for node in self._ground.nodes]
+        self._left: list[Resources] = [node.free for node in ground.nodes]
         self._barred: dict[Kind, frozenset[tuple[str, str | None]]] = {}
         """The topology domains that a kind must not use, since pods placed here are there."""
 
@@ -213,27 +227,29 @@ class _Fill:
                 self._put_block(block, None, _FULLEST)
         self._put(_kinds_among(items), None, _FULLEST)
 
-    def place(self, items: Mapping[Item, int], within: NetworkDomain | None = None) -> Unfit | None:
+    def place(
+        self, items: Mapping[Item, int], choice: _Choice, within: NetworkDomain | None = None
+    ) -> Unfit | None:
         """Place all items; return the first kind without room."""
         for block, number in _blocks_among(items):
             for done in range(number):
-                if not self._put_block(block, within, self._choice):
+                if not self._put_block(block, within, choice):
                     kind, each = next(iter(kinds_in(block).items()))
                     return Unfit(kind, each * number, each * done, block)
-        return self._put(_kinds_among(items), within, self._choice)
+        return self._put(_kinds_among(items), within, choice)
 
-    def _put_block(self, block: Bundle, within: NetworkDomain | None, choice: int) -> bool:
+    def _put_block(self, block: Bundle, within: NetworkDomain | None, choice: _Choice) -> bool:
         """Place a block in the best HyperNode of the lowest tier that holds it, if any does."""
         items = dict(block.items)
         for domain in self._domains(block, within, choice):
             left, barred = list(self._left), dict(self._barred)
-            if self.place(items, domain) is None:
+            if self.place(items, choice, domain) is None:
                 return True
             self._left, self._barred = left, barred
         return False
 
     def _domains(
-        self, block: Bundle, within: NetworkDomain | None, choice: int
+        self, block: Bundle, within: NetworkDomain | None, choice: _Choice
     ) -> Iterator[NetworkDomain]:
         """Yield the HyperNodes that may hold a block, lower tiers first, then by the choice."""
         ground, kinds, domains = self._ground, kinds_in(block), self._ground.domains
@@ -247,7 +263,7 @@ class _Fill:
                 continue
             if all(ground.most_in(kind, number) >= least for kind, least in kinds.items()):
                 left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
-                found.append((each.tier, choice * left, number))
+                found.append((each.tier, choice.sign * left, number))
         for _, left, number in sorted(found):
             if abs(left) >= 1:
                 yield domains[number]
@@ -259,40 +275,38 @@ class _Fill:
         )
 
     def _put(
-        self, pods: Mapping[Kind, int], within: NetworkDomain | None, choice: int
+        self, pods: Mapping[Kind, int], within: NetworkDomain | None, choice: _Choice
     ) -> Unfit | None:
         """Place the pods, kind after kind, and return the first kind without enough nodes."""
-        lacking = None
-        for kind, wanted in pods.items():
-            queue = self._queue(kind, within, choice)
-            for number in range(wanted):
-                position = self._next(kind, queue, choice)
-                if position is None:
-                    lacking = lacking or Unfit(kind, wanted, number)
+        lacking, kinds = None, list(pods)
+        for number, kind in enumerate(kinds, start=1):
+            heap = self._candidates(kind, within, choice, kinds[number:])
+            for done in range(pods[kind]):
+                while heap and self._is_barred(kind, heap[0][2]):
+                    heappop(heap)
+                if not heap:
+                    lacking = lacking or Unfit(kind, pods[kind], done)
                     break
+                needed, _, position = heap[0]
                 self._take(kind, position)
-                heappush(queue, (choice * room(self._left[position], kind.request), position))
+                if left := room(self._left[position], kind.request):
+                    heapreplace(heap, (needed, choice.sign * left, position))
+                else:
+                    heappop(heap)
         return lacking
 
-    def _queue(self, kind: Kind, within: NetworkDomain | None, choice: int) -> list[_Candidate]:
+    def _candidates(
+        self, kind: Kind, within: NetworkDomain | None, choice: _Choice, later: Sequence[Kind]
+    ) -> list[tuple[int, int, int]]:
+        """Return a heap of the nodes with room for a kind: rank by both choices, and position."""
         counts = self._counts[kind]
-        positions = range(len(counts)) if within is None else within.positions
-        queue = [(choice * room(self._left[i], kind.request), i) for i in positions if counts[i]]
-        heapify(queue)
-        return queue
-
-    def _next(self, kind: Kind, queue: list[_Candidate], choice: int) -> int | None:
-        """Return the position of the best node; drop those that are full, barred or have changed.
-
-        A node that has changed is in the queue again.
-        """
-        while queue:
-            before, position = queue[0]
-            now = choice * room(self._left[position], kind.request)
-            if now and now == before and not self._is_barred(kind, position):
-                return position
-            heappop(queue)
-        return None
+        heap = []
+        for i in range(len(counts)) if within is None else within.positions:
+            if counts[i] and (left := room(self._left[i], kind.request)):
+                needed = sum(bool(self._counts[each][i]) for each in later) if choice.needed else 0
+                heap.append((-needed, choice.sign * left, i))
+        heapify(heap)
+        return heap
 
     def _is_barred(self, kind: Kind, position: int) -> bool:
         barred = self._barred.get(kind)

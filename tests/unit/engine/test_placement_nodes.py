@@ -356,10 +356,12 @@ def test_a_hypernode_has_room_for_all_pods_of_a_hard_job_or_for_none(optional: i
 
 
 def test_where_no_end_of_others_makes_the_choice_of_nodes_safe_volcano_decides() -> None:
-    """Two pods of 3 GPUs on the node of 8 leave room for one pod of 2 there, not for two."""
-    wanted, tight = job(task(2, 3, name="large"), task(3, 2)), [node("n0", 8), node("n1", 4)]
+    """Both pods of 4 GPUs on the only H100 leave no room there for those of 2."""
+    wanted = job(task(2, 4, name="large"), task(2, 2, nodeSelector={"gpu": "H100"}))
+    tight = [node("n0", 4), node("n1", 8, labels=H100)]
     assert fits(view(tight), wanted)
-    assert not fits(view([*tight, node("n2", 8, held("q", 8))]), wanted)
+    assert not fits(view([*tight, node("n2", 8, held("q", 8), labels=H100)]), wanted)
+    assert not fits(view([node("n0", 2), *tight[1:]]), wanted)
 
 
 @given(NODES, st.lists(st.tuples(st.integers(1, 4), st.sampled_from([1, 2, 4, 8])), max_size=4))
