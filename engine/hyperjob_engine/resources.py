@@ -39,13 +39,16 @@ _NATIVE: Final = _BINARY | {"cpu", PODS, DEVICE_CLASS}
 _NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
 
+_AMOUNTS: Final = frozenset({str, int, float})
+
+
 def parse_resources(raw: object) -> dict[str, int]:
     """Parse a ResourceList into nano-units, at most MAX; skip malformed quantities."""
     if not isinstance(raw, Mapping):
         return {}
     amounts: dict[str, int] = {}
     for name, value in raw.items():
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
+        if type(value) not in _AMOUNTS:
             continue
         try:
             amounts[str(name)] = _nano(value)

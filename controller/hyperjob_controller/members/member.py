@@ -97,7 +97,7 @@ _RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
 _REFUSED_SECONDS: Final = (5.0, 300.0)
 _KEY, _FACT = "key", "fact"
-_OPTIONAL: Final = (HYPERNODES, CORE_EVENTS, PODGROUPS, *DEVICES)
+_OPTIONAL: Final = frozenset({HYPERNODES, CORE_EVENTS, PODGROUPS, *DEVICES})
 
 
 class Member:
@@ -266,6 +266,7 @@ class Member:
         words = f"{resource.group_resource} of member {self.name}:"
         seconds = _SELDOM if resource in _OPTIONAL else _OFTEN
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
+        make = FACTS[resource]
         reflector: Reflector
 
         async def pause(due: float) -> None:
@@ -275,7 +276,7 @@ class Member:
 
         def kept(raw: Object) -> Object:
             with self._in_turn((words, raw)):
-                fact = FACTS[resource](raw)
+                fact = make(raw)
                 self._charge(resource, fact)
             return {_KEY: key_of(raw), _FACT: fact}  # the object itself does not stay in memory
 

@@ -4,12 +4,11 @@ Equal labels, requests and terms of different objects are one value in memory. A
 reads as absent and never raises. What one object can make the fold keep is bounded.
 """
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from sys import intern
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import orjson
 
@@ -48,8 +47,15 @@ from hyperjob_engine.members.deviceclasses import (
 )
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.members.podtroubles import SeenTrouble, mount_trouble, trouble_of
-from hyperjob_engine.members.weights import Weights
-from hyperjob_engine.model.members import Labels, NodeState, PodHeld, Taint
+from hyperjob_engine.members.weights import KnownValues
+from hyperjob_engine.model.members import (
+    ANY_NODE,
+    HostPorts,
+    Labels,
+    NodeState,
+    PodHeld,
+    Taint,
+)
 from hyperjob_engine.model.wants import parse_apart, parse_ports, parse_wants
 from hyperjob_engine.reasons.pods import PodsRefused, PodTrouble, Unschedulable, origin_of, words_of
 from hyperjob_engine.resources import (
@@ -79,8 +85,8 @@ _FAILED: Final = "Failed"
 _ENDED: Final = frozenset({"Succeeded", _FAILED})
 _SHARED: Final = 16 * 1024 * 1024
 """The bytes of the values of which an equal one is known: those that came last."""
-_SHARED_EACH: Final = _SHARED // 1024
-"""The bytes of one of them: a larger one is not shared."""
+_SPECS: Final = 2 * 1024 * 1024
+"""The bytes of the specs of pods of which an equal one is known: a fleet has few."""
 _NAME: Final = 253
 """The longest name of an object, as in Kubernetes."""
 _RESOURCE_NAME: Final = 317
@@ -94,6 +100,9 @@ _VALUES: Final = 1_000
 _WORDS: Final = 1024
 
 _TERMS: Final = ("nodeSelector", "affinity", "tolerations")
+_PARTS: Final = ("overhead", "resources", "hostNetwork")
+_CONTAINERS: Final = frozenset({"containers", "initContainers"})
+_CONTAINER_PARTS: Final = ("resources", "ports", "restartPolicy")
 
 T = TypeVar("T")
 
@@ -247,13 +256,15 @@ def pod_fact(raw: Object) -> PodFact:
     namespace, name = intern(_name(metadata.get("namespace"))), _name(metadata.get("name"))
     labels = string_map(metadata.get("labels"))
     job = _name(labels.get(JOB_NAME)) or _name(at(metadata, "annotations", JOB_NAME))
-    containers = objects(spec.get("containers"))
-    asked = [[each.get("resources"), each.get("ports")] for each in containers]
-    if _is_too_much(_POD_BYTES, labels, asked, *(spec.get(each) for each in _TERMS)):
+    parts, terms = _parts_of(spec), [spec.get(each) for each in _TERMS]
+    text = _text(_POD_BYTES, parts, [labels, terms])
+    if text is None:
         labels, spec = {}, {**spec, **dict.fromkeys(_TERMS)}
     phase = string(at(raw, "status", "phase"))
-    ended = phase in _ENDED
-    held = None if ended else _held(metadata, spec, labels, namespace=namespace, job=intern(job))
+    held = None
+    if phase not in _ENDED:
+        taken = _taken(parts) if text is None else _taken_by(text, parts)
+        held = _held(metadata, spec, labels, taken, job=intern(job))
     return PodFact(
         key=f"{namespace}/{name}",
         held=held,
@@ -268,12 +279,13 @@ def pod_fact(raw: Object) -> PodFact:
 def node_fact(raw: Object) -> NodeFact:
     """Return what the fold keeps of a node."""
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
-    labels, taints = at(raw, "metadata", "labels"), spec.get("taints")
-    if _is_too_much(_NODE_BYTES, labels, taints, status.get("allocatable")):
+    labels, parts = at(raw, "metadata", "labels"), (spec.get("taints"), status.get("allocatable"))
+    if _text(_NODE_BYTES, parts, labels) is None:
         labels, spec, status = {}, {}, {}
+    ready = condition(status, "Ready")
     return NodeFact(
         key=intern(_name(at(raw, "metadata", "name"))),
-        state=_state(spec, status),
+        state=_state(spec, ready),
         allocatable=shared_resources(_amounts(parse_resources(status.get("allocatable")))),
         labels=_pairs(tuple(sorted(string_map(labels).items()))),
         taints=_shared(
@@ -284,7 +296,7 @@ def node_fact(raw: Object) -> NodeFact:
                 for each in objects(spec.get("taints"))
             )
         ),
-        heard=timestamp(condition(status, "Ready").get("lastHeartbeatTime")),
+        heard=timestamp(ready.get("lastHeartbeatTime")),
     )
 
 
@@ -341,31 +353,50 @@ FACTS: Final[Mapping[Resource, Callable[[Object], Fact | None]]] = {
 """What the fold keeps of an object of each resource; None: it says nothing of a sub-job."""
 
 
+def _parts_of(spec: Object) -> Object:
+    """Return the parts of a pod's spec that say what it takes of its node."""
+    parts: Object = {name: spec[name] for name in _PARTS if name in spec}
+    for name in _CONTAINERS.intersection(spec):
+        parts[name] = [
+            {part: each[part] for part in _CONTAINER_PARTS if part in each}
+            for each in objects(spec[name])
+        ]
+    return parts
+
+
+def _taken_by(text: str, parts: Object) -> tuple[Resources, HostPorts]:
+    """Return what parts with this JSON take: they are read once as long as that is known."""
+    return _TAKEN.of(text, lambda _: _taken(parts))  # type: ignore[return-value]
+
+
+def _taken(parts: Object) -> tuple[Resources, HostPorts]:
+    amounts = {**_amounts(pod_request(parts)), PODS: whole(1)}
+    return shared_resources(amounts), _shared(parse_ports(parts))
+
+
 def _held(
-    metadata: Object, spec: Object, labels: Mapping[str, str], *, namespace: str, job: str
+    metadata: Object,
+    spec: Object,
+    labels: Mapping[str, str],
+    taken: tuple[Resources, HostPorts],
+    *,
+    job: str,
 ) -> PodHeld:
     """Return what a pod holds; only of a pod of a vcjob the annotation about its devices counts."""
-    node = intern(_name(spec.get("nodeName")))
-    wants = (
-        {} if node else {"wants": _shared(parse_wants({**spec, "affinity": _of_node(spec)}, {}))}
-    )
+    node, (request, ports) = intern(_name(spec.get("nodeName"))), taken
+    if job and (devices := devices_of(metadata)):
+        request = shared_resources({**request, **devices})
     return PodHeld(
-        namespace=namespace,
+        namespace=intern(_name(metadata.get("namespace"))),
         name=_name(metadata.get("name")),
         node=node,
-        request=shared_resources(
-            {
-                **_amounts(pod_request(spec)),
-                **(devices_of(metadata) if job else {}),
-                PODS: whole(1),
-            }
-        ),
+        request=request,
         job=job,
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),
         apart=_shared(parse_apart(spec, labels)),
-        ports=_shared(parse_ports(spec)),
-        **wants,
+        ports=ports,
+        wants=ANY_NODE if node else _shared(parse_wants({**spec, "affinity": _of_node(spec)}, {})),
     )
 
 
@@ -400,17 +431,23 @@ def _amounts(found: Mapping[str, int]) -> Mapping[str, int]:
     return {name: found[name] for name in short[:_RESOURCES]}
 
 
-def _is_too_much(most: int, *parts: object) -> bool:
-    """Return whether values are too long, too many or nested too deep; each one costs time."""
+def _text(most: int, parts: object, others: object) -> str | None:
+    """Return parts as JSON; None if they and others are too long, too many or nested too deep.
+
+    Each one costs time.
+    """
     try:
-        text = orjson.dumps(parts)
+        text, beside = orjson.dumps(parts), orjson.dumps(others)
     except TypeError:
-        return True
-    return len(text) > most or text.count(b",") > _VALUES
+        return None
+    values = text.count(b",") + beside.count(b",")
+    if len(text) + len(beside) > most or values > _VALUES:
+        return None
+    return text.decode()  # the bytes would keep the whole buffer of the encoder
 
 
-def _state(spec: Object, status: Object) -> NodeState:
-    if condition(status, "Ready").get("status") != "True":
+def _state(spec: Object, ready: Object) -> NodeState:
+    if ready.get("status") != "True":
         return NodeState.NOT_READY
     return NodeState.CORDONED if spec.get("unschedulable") is True else NodeState.READY
 
@@ -420,36 +457,13 @@ def _labels(labels: Mapping[str, str]) -> Labels:
 
 
 def _pairs(labels: Labels) -> Labels:
-    return tuple(_shared((intern(key), intern(value))) for key, value in labels)
+    known = _OTHERS.known
+    return tuple(known.get(pair) or _shared((intern(pair[0]), intern(pair[1]))) for pair in labels)
 
 
-class _Values:
-    """The values that came last, by their keys, up to some bytes."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, object] = {}
-        self._sizes: deque[int] = deque()  # in the order of `_known`
-        self._size = 0
-
-    def of(self, key: Hashable, make: Callable[[Any], object]) -> object:
-        """Return the value of a key, one for equal keys as long as that is known."""
-        found = self._known.get(key)
-        if found is None:
-            found = make(key)
-            key = found if found == key else key  # of equal ones one stays in memory
-            size = Weights().of((key, found))
-            if size <= _SHARED_EACH:
-                self._known[key] = found
-                self._sizes.append(size)
-                self._size += size
-            while self._size > _SHARED:
-                del self._known[next(iter(self._known))]
-                self._size -= self._sizes.popleft()
-        return found
-
-
-_AMOUNTS: Final = _Values()
-_OTHERS: Final = _Values()
+_AMOUNTS: Final = KnownValues(_SHARED)
+_OTHERS: Final = KnownValues(_SHARED)
+_TAKEN: Final = KnownValues(_SPECS)
 
 
 def shared_resources(amounts: Mapping[str, int]) -> Resources:

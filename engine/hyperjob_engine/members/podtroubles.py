@@ -90,6 +90,8 @@ def trouble_of(pod: Object) -> SeenTrouble | None:
     phase, created = string(status.get("phase")), timestamp(metadata.get("creationTimestamp"))
     if phase == "Succeeded" or metadata.get("deletionTimestamp") is not None:
         return None
+    if phase == "Running" and _is_steady(status):
+        return None
     task = task_of(metadata)
     if phase == "Failed":
         return _failed(pod, task)
@@ -135,6 +137,22 @@ def _failed(pod: Object, task: str) -> SeenTrouble | None:
     detail = shortened(why, _DETAIL)
     trouble = PodTrouble(TroubleKind.ENDED, task, words, detail, failed=True, exit_code=code)
     return SeenTrouble(trouble, _patient(failure.time))
+
+
+def _is_steady(status: Object) -> bool:
+    """Return whether no container has been started again, and each runs or has ended well.
+
+    Nearly all pods are: it saves a look at the spec.
+    """
+    for each in (
+        *objects(status.get("initContainerStatuses")),
+        *objects(status.get("containerStatuses")),
+    ):
+        state = mapping(each.get("state"))
+        ended = mapping(state.get("terminated"))
+        if each.get("restartCount") or state.get("waiting") or ended.get("exitCode"):
+            return False
+    return True
 
 
 def _patient(time: object) -> datetime | None:

@@ -1,9 +1,10 @@
 """About how many bytes of memory values of members take, whatever their objects say.
 
-A value in several facts counts once: `facts` lets equal values be one as long as it remembers them.
+A value in several facts counts once: `KnownValues` lets equal values be one while it knows them.
 """
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -65,3 +66,29 @@ def _fields(kind: type) -> Callable[[object], Iterable[Any]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: [getattr(value, name) for name in names]
+
+
+class KnownValues:
+    """The values that came last, by their keys, up to `most` bytes, one up to a 1,024th of that."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.known: dict[Hashable, Any] = {}
+        self._sizes: deque[int] = deque()  # in the order of `known`
+        self._size = 0
+
+    def of(self, key: Hashable, make: Callable[[Any], object]) -> object:
+        """Return the value of a key, one for equal keys as long as that is known."""
+        found = self.known.get(key)
+        if found is None:
+            found = make(key)
+            key = found if found == key else key  # of equal ones one stays in memory
+            size = Weights().of((key, found))
+            if size <= self._most // 1024:
+                self.known[key] = found
+                self._sizes.append(size)
+                self._size += size
+            while self._size > self._most:
+                del self.known[next(iter(self.known))]
+                self._size -= self._sizes.popleft()
+        return found
