@@ -2,8 +2,8 @@
 
 Queues take turns by priority and by the use of their share; a line is ordered by priority and age.
 A HyperJob that fits starts, also before the head of its line: a head that waits for room keeps none
-free. Room is kept for a HyperJob only while others make way for it, by reclaim or preemption, and
-for one at a time that has waited long: small ones would else pass a large HyperJob without end.
+free. Room is kept for a HyperJob only while others make way for it, and for one at a time that has
+waited long and whose own queue holds too little for it: else small ones would pass it without end.
 After such a turn all that fit start again, for nine times as long: at most a tenth of the time goes
 to turns, however many heads have waited long.
 

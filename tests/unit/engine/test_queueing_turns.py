@@ -154,6 +154,23 @@ def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("queue_of_it", "priority", "kept"),
+    [("default", 0, ""), ("default", 1, "ns/head"), ("other", 0, "ns/head")],
+    ids=["may stop", "more urgent", "of another queue"],
+)
+def test_room_is_kept_only_where_its_own_queue_cannot_make_enough(
+    queue_of_it: str, priority: int, kept: str
+) -> None:
+    made = patient(*BOTH, a=32)
+    made.submit(unit("runs", 8, queue=queue_of_it, priority=priority))
+    made.decide()
+    made.now += LONG
+    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
+    made.decide()
+    assert made.state.last.kept_for == kept
+
+
 def test_a_guarantee_precedes_a_turn() -> None:
     made = patient(queue("x"), queue("y", guarantee=8), queue("z"), a=32)
     made.submit(unit("runs", 8, queue="z"))
@@ -385,8 +402,8 @@ def test_a_queue_says_how_long_its_head_waits_before_its_turn(
 
 
 def test_the_head_of_a_queue_without_turns_keeps_nothing() -> None:
-    made = patient(patience=None, a=32)
-    made.submit(unit("runs", 8))
+    made = patient(*BOTH, patience=None, a=32)
+    made.submit(unit("runs", 8, queue="other"))
     made.decide()
     made.now += 1000 * HOUR
     made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
