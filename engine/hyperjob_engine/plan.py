@@ -28,7 +28,7 @@ from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, giving_back, growing, refuse_after_end
 from hyperjob_engine.lifecycle.silence import unmoving
 from hyperjob_engine.lifecycle.stops import keeping, suspending, unopened
-from hyperjob_engine.lifecycle.unstarted import not_allowed, not_started
+from hyperjob_engine.lifecycle.unstarted import given_back, not_allowed, not_started
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
@@ -156,9 +156,10 @@ def _record(draft: Draft) -> Plan | None:
     A restart waits for the deletion of sub-jobs that the spec no longer has.
     """
     observed, children = draft.observed, draft.children
-    refused = not_allowed(
-        observed, children, minimum=draft.together, next_try=partial(next_try, observed)
+    restart_late = partial(
+        given_back, observed, children, minimum=draft.together, next_try=partial(next_try, observed)
     )
+    refused = restart_late(not_allowed(observed, children))
     if refused is not None and not draft.actions:
         return _restart(draft, refused)
     end = ending(observed, children, draft.waiting, draft.losses)
@@ -184,12 +185,7 @@ def _record(draft: Draft) -> Plan | None:
         return _end(draft, verdict)
     verdict = verdict or giving_back(observed, children)
     verdict = verdict or growing(observed, children, partial(joining, observed))
-    verdict = verdict or not_started(
-        observed,
-        children,
-        minimum=draft.together,
-        next_try=partial(next_try, observed),
-    )
+    verdict = verdict or restart_late(not_started(observed, children))
     return None if verdict is None else _restart(draft, verdict)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from hyperjob_core.api.table import ATOMIC, COUNT, NATURAL, TIME, Table, described
+from hyperjob_core.api.table import ATOMIC, COUNT, MICRO, NATURAL, Table, described
 
 DEFAULT_PATH: Final = "/checkpoints"
 """The mount path of a claim without spec.checkpoint.path."""
@@ -60,15 +60,17 @@ class CheckpointStatus(Table):
         NATURAL,
         default=None,
     )
-    stopped_time: str = described("When the program reported that step.", TIME, default="")
+    stopped_time: datetime | None = described(
+        "When the program reported that step.", MICRO, default=None
+    )
     kept_step: int | None = described(
         "Step of the last checkpoint before that stop, or the step from which the"
         " program had started.",
         NATURAL,
         default=None,
     )
-    kept_time: str = described(
-        "When the program saved that checkpoint, or had started.", TIME, default=""
+    kept_time: datetime | None = described(
+        "When the program saved that checkpoint, or had started.", MICRO, default=None
     )
     stop_cause: StopCause | None = described("Cause of that stop.", default=None)
 
@@ -78,10 +80,13 @@ class LostWork(Table):
     """Steps that the program repeated, by the cause of the stop."""
 
     cause: StopCause = described("Cause of the stops.")
-    stops: int = described("Number of stops of this cause.", COUNT, default=0)
+    stops: int = described("Number of stops of this cause.", COUNT, default=0, always=True)
     steps: int = described(
         "Last reported step minus the step of the resumption, summed over all stops.",
         NATURAL,
         default=0,
+        always=True,
     )
-    milliseconds: int = described("Time that the program took for those steps.", NATURAL, default=0)
+    milliseconds: int = described(
+        "Time that the program took for those steps.", NATURAL, default=0, always=True
+    )

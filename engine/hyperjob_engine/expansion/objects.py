@@ -29,9 +29,8 @@ from hyperjob_core.api.names import (
     may_be_given,
 )
 from hyperjob_core.api.wire import string_map
-from hyperjob_engine.expansion.checkpoint import with_checkpoint
-from hyperjob_engine.expansion.distinct import distinct
 from hyperjob_engine.expansion.order import in_order
+from hyperjob_engine.expansion.pods import distinct, with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
 

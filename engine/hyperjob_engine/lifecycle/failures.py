@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from hyperjob_core.api.choices import FailurePolicyAction
-from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import count, timestamp
 from hyperjob_engine.lifecycle.decisions import (
     End,
@@ -30,7 +29,6 @@ from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.model.observed import (
     FailurePolicy,
     FailureRule,
-    HyperJob,
     Job,
     Observed,
     Ownership,
@@ -73,7 +71,7 @@ def unexplained(observed: Observed, members: Sequence[Member]) -> Asking | None:
         asked += failed[start : start + _ASKED]
         if any(job.uid not in causes for job in asked):
             return Asking(jobs=tuple(asked), wait=CAUSE_TIME_LIMIT)
-        if not all(_follows(causes[job.uid]) for job in asked):
+        if not all((cause := causes[job.uid]) is not None and follows(cause) for job in asked):
             return None
     running = _running(observed, members)
     ends = [job for job in asked if observed.pods_left.get(job.name)]
@@ -119,10 +117,6 @@ def _failed_job(child: Child, job: Job, cluster: str) -> FailedJob:
 
 def _reachable(observed: Observed) -> set[str]:
     return {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
-
-
-def _follows(failure: ContainerFailure | None) -> bool:
-    return failure is not None and follows(failure)
 
 
 def unread(observed: Observed, members: Sequence[Member]) -> timedelta | None:
@@ -213,10 +207,13 @@ def judge(
     if policy is None and quorum is None and not losses:
         return None
     failures = _failures(observed, members, losses)
-    alone, shrinks = policy is None or quorum is not None, _shrinks(observed.hyperjob)
+    alone = policy is None or quorum is not None
+    # All sub-jobs start again after the loss of a cluster, if need be fewer of them.
+    shrinks = observed.hyperjob.elastic is not None and quorum is None
     if policy is None:
         policy, goes_on = FailurePolicy(), shrinks or quorum is not None
-        failures = [each for each in failures if _is_recreated(each, goes_on=goes_on)]
+        losses_alone = [(each, each.loss) for each in failures if each.loss is not None]
+        failures = [each for each, loss in losses_alone if goes_on or loss.missing is not None]
     if not failures:
         return None
     matched = [_match(policy, failure, alone=alone, shrinks=shrinks) for failure in failures]
@@ -259,16 +256,6 @@ def _all_again(
         or Recreation(name=child.name, reason=Reason.RESTARTED_WITH_ALL, why=why, delayed=True)
         for _, child in members
     ]
-
-
-def _is_recreated(failure: Failure, *, goes_on: bool) -> bool:
-    """Return whether a sub-job is recreated without a policy; `goes_on`: without a lost cluster."""
-    return failure.loss is not None and (goes_on or failure.loss.missing is not None)
-
-
-def _shrinks(hyperjob: HyperJob) -> bool:
-    """Return whether all sub-jobs start again after the loss of a cluster, if need be fewer."""
-    return hyperjob.elastic is not None and hyperjob.quorum is None
 
 
 def _affordable(

@@ -27,7 +27,6 @@ from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.requests import refuse_after_end
 from hyperjob_engine.model.observed import (
     HyperJob,
-    Job,
     Observed,
     Ownership,
     QueueAdmission,
@@ -57,7 +56,12 @@ def ending(
     """
     if not members:
         return None
-    own = [(sub_job, child) for sub_job, child in members if _is_own(child.job)]
+    # For a deleted vcjob its record counts.
+    own = [
+        (sub_job, child)
+        for sub_job, child in members
+        if child.job is None or child.job.ownership is Ownership.OURS
+    ]
     everything = len(own) == len(members)
     completed = [member for member in own if member[1].phase is JobPhase.COMPLETED]
     if everything and len(completed) == len(members):
@@ -77,11 +81,6 @@ def ending(
         why = f"{', '.join(failed[:3])} did not complete, and others wait for it"
         return End(completed=False, reason=Reason.DEPENDENCY_FAILED, why=why)
     return End(completed=False)
-
-
-def _is_own(job: Job | None) -> bool:
-    """Return whether a vcjob counts for this HyperJob; for a deleted one its record counts."""
-    return job is None or job.ownership is Ownership.OURS
 
 
 def _success(hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]) -> str:
@@ -135,17 +134,11 @@ def has_trained(hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[s
     completed = [child for _, child in members if child.phase is JobPhase.COMPLETED]
     if len(completed) < max(1, hyperjob.quorum):
         return ""
-    if any(_trains(child) and not child.is_terminal for child in _within_reach(members, losses)):
+    lost = {name for name, loss in losses.items() if loss.is_lost}
+    reachable = (child for _, child in members if child.name not in lost)
+    if any(_trains(child) and not child.is_terminal for child in reachable):
         return ""
     return f"{len(completed)} of {len(members)} sub-jobs completed, and no other runs"
-
-
-def _within_reach(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Child]:
-    return [
-        child
-        for _, child in members
-        if (loss := losses.get(child.name)) is None or not loss.is_lost
-    ]
 
 
 def _trains(child: Child) -> bool:

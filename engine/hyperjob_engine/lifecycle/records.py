@@ -88,18 +88,20 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
     The back-off counts from the start of the attempt before: its `retry_time`, or for the first one
     the start of the HyperJob.
     """
-    old, attempt = child.record, child.attempt + 1
-    began = old.retry_time if old is not None else None
-    if began is None:
-        began = timestamp(observed.hyperjob.status.get("startTime"))
+    attempt = child.attempt + 1
+    old = child.record or JobStatus(
+        name=child.name,
+        replicated_job=sub_job.group.name,
+        index=sub_job.index,
+        cluster=child.cluster,
+        attempt=child.attempt,
+    )
+    began = old.retry_time or timestamp(observed.hyperjob.status.get("startTime"))
     due = retry_time(attempt, now=observed.now, began=began) if again.delayed else observed.now
-    excluded = old.excluded(observed.now) if old is not None else ()
-    excluded = _excluded(observed, sub_job, excluded, again.leave)
-    for_good = _for_good(excluded, old, again)
-    words = old.excluded_message if old is not None else ""
-    if again.leave:
-        words = one_line(again.why)
-    until = old.excluded_until if old is not None else None
+    excluded = _excluded(observed, sub_job, old.excluded(observed.now), again.leave)
+    left = again.leave if again.leave_for is None else ()
+    for_good = tuple(name for name in excluded if name in old.for_good or name in left)
+    until = old.excluded_until
     if again.leave and again.leave_for is not None:
         until = later(observed.now, again.leave_for)
     if for_good == excluded:
@@ -108,36 +110,29 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Recreation
         name=child.name,
         replicated_job=sub_job.group.name,
         index=sub_job.index,
-        accelerators=old.accelerators if old is not None else None,
-        alternative=old.alternative if old is not None else "",
+        accelerators=old.accelerators,
+        alternative=old.alternative,
         phase=UNPLACED,
         reason=Reason.RESTARTING,
         message=again.why,
         attempt=attempt,
-        admitted=old is not None and old.admitted,
+        admitted=old.admitted,
         excluded_clusters=excluded,
         excluded_until=until,
-        excluded_message=words,
+        excluded_message=one_line(again.why) if again.leave else old.excluded_message,
         excluded_for_good=for_good,
         retry_time=due,
-        history=_history(observed, sub_job, child, again),
-        training=old.training if old is not None else None,
+        history=_history(observed, child, old, again),
+        training=old.training,
         last_transition_time=rfc3339(observed.now),
     )
 
 
 def _history(
-    observed: Observed, sub_job: SubJob, child: Child, again: Recreation
+    observed: Observed, child: Child, record: JobStatus, again: Recreation
 ) -> tuple[Run, ...]:
     """Return the ended runs of a recreated sub-job; a sub-job that never ran adds none."""
     report = child.report
-    record = child.record or JobStatus(
-        name=child.name,
-        replicated_job=sub_job.group.name,
-        index=sub_job.index,
-        cluster=child.cluster,
-        attempt=child.attempt,
-    )
     start = record.start_time or started(observed, child, stops=True)
     if not start and not child.is_terminal:
         return record.history
@@ -180,15 +175,3 @@ def _excluded(
     while len(excluded) > 1 and possible.issubset(excluded):
         del excluded[0]
     return tuple(excluded)
-
-
-def _for_good(
-    excluded: tuple[str, ...], old: JobStatus | None, again: Recreation
-) -> tuple[str, ...]:
-    """Return the excluded clusters without an end; no later end applies to them."""
-    before = old.for_good if old is not None else ()
-    return tuple(
-        name
-        for name in excluded
-        if name in before or (name in again.leave and again.leave_for is None)
-    )

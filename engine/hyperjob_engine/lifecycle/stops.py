@@ -13,16 +13,17 @@ keeps its copy until a user deletes the claim in the Karmada API server.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from hyperjob_core.api.duration import later, micro_time, seconds
+from hyperjob_core.api import table
+from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.stops import StopCause, StopStatus
+from hyperjob_core.api.status import ClaimStatus
+from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopCause, StopStatus
 from hyperjob_core.api.training import SubJobTraining
-from hyperjob_core.api.wire import count, integer, mapping, objects, rfc3339, string, timestamp
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.observed import Observed, Ownership
@@ -36,7 +37,7 @@ from hyperjob_engine.model.planned import (
 )
 from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.model.training import latest_training
-from hyperjob_engine.reasons.reason import Reason, unkept_text
+from hyperjob_engine.reasons.reason import Reason, checkpoint_of, unkept_text
 
 LONGEST_GRACE: Final = 24 * 3600
 """Seconds for which a planned stop waits at most, whatever the pods' grace period is."""
@@ -84,14 +85,13 @@ def stopped(
         LONGEST_GRACE,
         max(checkpoint.grace_of(sub_job.size.template) for sub_job, _ in running),
     )
-    return fields | {
-        "stop": {
-            "cause": str(cause),
-            "since": rfc3339(observed.now),
-            "until": rfc3339(later(observed.now, seconds(grace + 1) + ON_ITS_WAY)),
-            "jobs": [child.name for _, child in running],
-        }
-    }
+    stop = StopStatus(
+        cause=cause,
+        since=observed.now,
+        until=later(observed.now, seconds(grace + 1) + ON_ITS_WAY),
+        jobs=tuple(child.name for _, child in running),
+    )
+    return fields | {"stop": table.write(stop)}
 
 
 def suspending(observed: Observed, members: Sequence[Member]) -> Object | None:
@@ -195,7 +195,8 @@ def latest_reports(observed: Observed) -> dict[str, SubJobTraining]:
     group = ""
     for name, record in observed.hyperjob.records.items():
         read, before = observed.trainings.get(name), record.training
-        if read is not None and before is not None and _ended_silently(read, after=before.attempt):
+        silent = read is not None and read.ended and not read.reported
+        if silent and read is not None and before is not None and read.attempt > before.attempt:
             continue
         training = latest_training(read, before)
         if training is None or not training.reported or (group and record.replicated_job != group):
@@ -217,22 +218,23 @@ def _progress_at_stop(
     from which the program resumed completes the record of the first.
     """
     settled = _settled(observed, reports)
-    entry = {**mapping(settled.get("checkpoint", observed.hyperjob.status.get("checkpoint")))}
+    entry = checkpoint_of(observed.hyperjob.status | settled)
     saved = [each.saved_step for each in reports.values() if each.saved_step is not None]
     if saved:
-        entry["resumeStep"] = min(saved)
+        entry = replace(entry, resume_step=min(saved))
     stopped_reports = [reports[name] for name in names if name in reports]
-    if stopped_reports and (observed.hyperjob.stop is not None or "stoppedStep" not in entry):
+    if stopped_reports and (observed.hyperjob.stop is not None or entry.stopped_step is None):
         furthest = max(stopped_reports, key=lambda each: (each.step, each.updated))
-        kept = furthest.start_step if furthest.saved_step is None else furthest.saved_step
-        entry |= {
-            "stoppedStep": furthest.step,
-            "stoppedTime": micro_time(furthest.updated),
-            "keptStep": kept,
-            "keptTime": micro_time(furthest.kept_until),
-            "stopCause": str(cause),
-        }
-    return {**settled, "checkpoint": entry} if entry else settled
+        entry = replace(
+            entry,
+            stopped_step=furthest.step,
+            stopped_time=furthest.updated,
+            kept_step=furthest.start_step if furthest.saved_step is None else furthest.saved_step,
+            kept_time=furthest.kept_until,
+            stop_cause=cause,
+        )
+    found = table.write(entry)
+    return {**settled, "checkpoint": found} if found else settled
 
 
 def _settled(observed: Observed, reports: Mapping[str, SubJobTraining]) -> Object:
@@ -241,51 +243,31 @@ def _settled(observed: Observed, reports: Mapping[str, SubJobTraining]) -> Objec
     They are empty before that. Afterwards `checkpoint` has `resumeStep` alone, and `lostWork` the
     steps between the step before the stop and the step from which the first program resumed.
     """
-    entry = mapping(observed.hyperjob.status.get("checkpoint"))
-    at, reached = timestamp(entry.get("stoppedTime")), integer(entry.get("stoppedStep"))
-    if at is None or reached is None:
+    status = observed.hyperjob.status
+    entry = checkpoint_of(status)
+    at, reached, cause = entry.stopped_time, entry.stopped_step, entry.stop_cause
+    if at is None or reached is None or cause is None:
         return {}
     again = [each.start_step for each in reports.values() if each.started > at]
     if not again:
         return {}
-    steps = max(0, reached - min(again))
-    lost = _added(observed.hyperjob.status, entry, steps=steps, took=_took(entry, at, steps))
-    rest = {"resumeStep": entry["resumeStep"]} if "resumeStep" in entry else None
-    return {"checkpoint": rest, "lostWork": lost}
-
-
-def _ended_silently(read: SubJobTraining, *, after: int) -> bool:
-    """Return whether a log of an attempt later than `after` has ended without a progress line."""
-    return read.ended and not read.reported and read.attempt > after
-
-
-def _took(entry: Object, at: datetime, steps: int) -> timedelta:
-    """Return how long the last `steps` before the stop at `at` took, by the speed since `keptStep`.
-
-    `entry` is `status.checkpoint`. Without steps since then the time is unknown, and counts as 0.
-    """
-    reached, kept = count(entry.get("stoppedStep")), count(entry.get("keptStep"))
-    since = timestamp(entry.get("keptTime"))
-    if since is None or reached <= kept or since >= at:
-        return timedelta()
-    return (at - since) * (steps / (reached - kept))
-
-
-def _added(status: Object, entry: Object, *, steps: int, took: timedelta) -> list[Object]:
-    """Return `status.lostWork`, sorted by cause, with one more stop of the cause of `entry`.
-
-    The stop has lost so many steps, which `took` so long.
-    """
-    cause = string(entry.get("stopCause"))
-    old = {string(each.get("cause")): each for each in objects(status.get("lostWork"))}
-    before = old.get(cause, {})
-    old[cause] = {
-        "cause": cause,
-        "stops": count(before.get("stops")) + 1,
-        "steps": count(before.get("steps")) + steps,
-        "milliseconds": count(before.get("milliseconds")) + round(took / timedelta(milliseconds=1)),
+    steps, took = max(0, reached - min(again)), timedelta()
+    made, since = reached - (entry.kept_step or 0), entry.kept_time
+    if since is not None and made > 0 and since < at:  # else the speed before the stop is unknown
+        took = (at - since) * (steps / made)
+    lost = {each.cause: each for each in table.read_all(LostWork, status.get("lostWork"))}
+    before = lost.get(cause, LostWork(cause=cause))
+    lost[cause] = replace(
+        before,
+        stops=before.stops + 1,
+        steps=before.steps + steps,
+        milliseconds=before.milliseconds + round(took / timedelta(milliseconds=1)),
+    )
+    rest = table.write(CheckpointStatus(resume_step=entry.resume_step))
+    return {
+        "checkpoint": rest or None,
+        "lostWork": [table.write(lost[each]) for each in sorted(lost)],
     }
-    return [old[name] for name in sorted(old)]
 
 
 def may_run(observed: Observed, child: Child) -> bool:
@@ -407,14 +389,13 @@ def _with_claims(
         return None
     entries = []
     for claim in sorted(observed.claims, key=lambda each: each.name):
-        entry: Object = {"name": claim.name}
-        if claim.kept:
-            entry["clusters"] = sorted(claim.kept)
         refusal, lost = observed.refusals.get(claim.name), _all(unkept[claim.name])
-        if refusal is not None and lost:
-            entry["message"] = unkept_text(sorted(lost), refusal.message)
-        if len(entry) > 1:
-            entries.append(entry)
+        why = unkept_text(sorted(lost), refusal.message) if refusal is not None and lost else ""
+        if claim.kept or why:
+            clusters = tuple(sorted(claim.kept))
+            entries.append(
+                table.write(ClaimStatus(name=claim.name, clusters=clusters, message=why))
+            )
     if not entries and _FIELD not in observed.hyperjob.status:
         return status
     return {**status, _FIELD: entries or None}

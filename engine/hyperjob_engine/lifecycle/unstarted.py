@@ -25,7 +25,7 @@ there, and gives no node to those that exist. The sub-job may use the cluster ag
 is open there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -54,46 +54,22 @@ _EXCLUDED_FIRST: Final = timedelta(minutes=1)
 _EXCLUDED_LONGEST: Final = timedelta(hours=1)
 
 
-def not_started(
-    observed: Observed,
-    members: Sequence[Member],
-    *,
-    minimum: int,
-    next_try: Callable[[int, bool], GangStatus | None],
-) -> Restart | None:
-    """Return the restart of the sub-jobs that did not start in time; None if there is none.
+def not_started(observed: Observed, members: Sequence[Member]) -> list[Member]:
+    """Return the sub-jobs that did not start in time."""
+    dues = ((each, _due(observed, *each)) for each in members)
+    return [each for each, due in dues if due is not None and due <= observed.now]
 
-    `next_try` returns the gang's record with the time of the next try, by the number of the try and
-    whether that is soon: a cluster that refuses pods, or has closed the queue, says nothing about
-    the others.
-    If fewer than `minimum` sub-jobs would stay, the restart has all that have not ended. It costs
-    none of `maxRestarts`, because no program has failed.
+
+def not_allowed(observed: Observed, members: Sequence[Member]) -> list[Member]:
+    """Return the sub-jobs that Volcano ended since their cluster refused all pods.
+
+    Their restart comes before the failure policy and the end of the HyperJob.
     """
-    late = {
-        child.name: (sub_job, child)
-        for sub_job, child in members
-        if (due := _due(observed, sub_job, child)) is not None and due <= observed.now
-    }
-    return _given_back(observed, members, late, minimum=minimum, next_try=next_try)
-
-
-def not_allowed(
-    observed: Observed,
-    members: Sequence[Member],
-    *,
-    minimum: int,
-    next_try: Callable[[int, bool], GangStatus | None],
-) -> Restart | None:
-    """Return the restart of the sub-jobs that Volcano ended since their cluster refused all pods.
-
-    It comes before the failure policy and the end of the HyperJob.
-    """
-    ended = {
-        child.name: (sub_job, child)
+    return [
+        (sub_job, child)
         for sub_job, child in members
         if child.phase.is_failed and refusal_of(observed, child) is not None
-    }
-    return _given_back(observed, members, ended, minimum=minimum, next_try=next_try)
+    ]
 
 
 def refusal_of(observed: Observed, child: Child) -> PodsRefused | None:
@@ -129,29 +105,33 @@ def closed_in(observed: Observed, sub_job: SubJob, child: Child) -> str:
     return closed.name if nodeless else ""
 
 
-def _given_back(
+def given_back(
     observed: Observed,
     members: Sequence[Member],
-    late: Mapping[str, Member],
+    late: Sequence[Member],
     *,
     minimum: int,
     next_try: Callable[[int, bool], GangStatus | None],
 ) -> Restart | None:
-    """Return the restart of the sub-jobs that start too late; None if there is none.
+    """Return the restart of the `late` sub-jobs, which have not started; None without any.
 
-    If fewer than `minimum` others remain, the gang starts again as a whole, without the clusters
-    that refuse pods of it: the next sub-job there would be refused too. Otherwise the others run
-    on.
+    `next_try` returns the gang's record with the time of the next try, by the number of the try and
+    whether that is soon: a cluster that refuses pods, or has closed the queue, says nothing about
+    the others. If fewer than `minimum` others remain, the gang starts again as a whole, without the
+    clusters that refuse pods of it: the next sub-job there would be refused too. Otherwise the
+    others run on. It costs none of `maxRestarts`, because no program has failed.
     """
     if not late:
         return None
-    others = [child for _, child in members if child.name not in late and _counts(child)]
+    names = {child.name for _, child in late}
+    there = [child for _, child in members if child.exists or child.is_terminal]
+    others = [child for child in there if child.name not in names]
     if len(others) >= minimum:
         others = []
-    _, first = next(iter(late.values()))
-    refusing = _refusing(observed, members, [child for _, child in late.values()])
+    _, first = late[0]
+    refusing = _refusing(observed, members, [child for _, child in late])
     again = [
-        *(_again(observed, *member, refusing) for member in late.values()),
+        *(_again(observed, *member, refusing) for member in late),
         *(
             Recreation(
                 name=child.name,
@@ -168,12 +148,12 @@ def _given_back(
         refusal_of(observed, child) is not None
         or closed_in(observed, sub_job, child)
         or unschedulable_in(observed, child) is not None
-        for sub_job, child in late.values()
+        for sub_job, child in late
     )
     return Restart(
         again=tuple(again),
         gives_back=True,
-        gang=next_try(1 + max(child.attempt for _, child in late.values()), elsewhere),
+        gang=next_try(1 + max(child.attempt for _, child in late), elsewhere),
     )
 
 
@@ -322,10 +302,6 @@ def _without_node(observed: Observed, sub_job: SubJob, child: Child) -> bool:
 
 def _cluster_of(observed: Observed, child: Child) -> Cluster | None:
     return next((each for each in observed.clusters if each.name == child.cluster), None)
-
-
-def _counts(child: Child) -> bool:
-    return child.exists or child.is_terminal
 
 
 def _again(

@@ -18,16 +18,11 @@ from hyperjob_core.api.plugins import PLUGINS, have_hosts, values_of
 from hyperjob_core.api.wire import natural
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.lifecycle.history import next_attempt
-from hyperjob_engine.model.observed import HyperJob, Observed, Ownership
+from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
 from hyperjob_engine.model.subjobs import Child, SubJob
-from hyperjob_engine.plugins.env import Env
-from hyperjob_engine.plugins.jax import Jax
-from hyperjob_engine.plugins.mpi import Mpi
-from hyperjob_engine.plugins.pytorch import PyTorch
-from hyperjob_engine.plugins.torchft import TorchFT
+from hyperjob_engine.plugins.frameworks import ACTING
 from hyperjob_engine.plugins.world import (
-    Plugin,
     PluginContext,
     TaskPods,
     UnknownHostError,
@@ -40,15 +35,6 @@ from hyperjob_engine.plugins.world import (
 )
 from hyperjob_engine.reasons.reason import Blocked, Reason
 
-ACTING: Final[Mapping[str, Plugin]] = {
-    "env": Env(),
-    "jax": Jax(),
-    "mpi": Mpi(),
-    "pytorch": PyTorch(),
-    "torchft": TorchFT(),
-}
-"""The plugins that set variables; svc changes only host names and Services."""
-
 LONGEST_VALUE: Final = 128 * 1024 - 256
 """Bytes of a variable's value: Linux starts no process with a variable of 128 KiB in total."""
 
@@ -57,16 +43,10 @@ class TooLongError(ValueError):
     """The value of a plugin's variable would be longer than LONGEST_VALUE."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipped:
-    """A template with the changes of all plugins, and a digest of these changes."""
-
-    template: Object
-    digest: str
-
-
-def equip(hyperjob: HyperJob, template: Object, sub_job: WorldSubJob, world: World) -> Equipped:
-    """Return a vcjob's template with the changes of its plugins.
+def equip(
+    hyperjob: HyperJob, template: Object, sub_job: WorldSubJob, world: World
+) -> tuple[Object, str]:
+    """Return a vcjob's template with the changes of its plugins, and its mark with their digest.
 
     Raises UnknownHostError if a pod that a variable must name has no cluster yet, and TooLongError.
     """
@@ -82,7 +62,7 @@ def equip(hyperjob: HyperJob, template: Object, sub_job: WorldSubJob, world: Wor
 
     changed = with_variables(template, variables)
     digest = sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
-    return Equipped(template=changed, digest=digest[:16])
+    return changed, f"{world.generation}.{digest[:16]}"
 
 
 def export_of(hyperjob: HyperJob, name: str) -> Object | None:
@@ -111,7 +91,7 @@ def _variables(
             continue
         arguments = values_of(hyperjob.plugins[name], PLUGINS[name].flags)
         place = PluginContext(world=world, sub_job=sub_job, hosts=hosts, arguments=arguments)
-        for variable in plugin.variables(place, task_pods, container):
+        for variable in plugin(place, task_pods, container):
             if len(variable.get("value", "")) > LONGEST_VALUE:
                 raise TooLongError(
                     f"plugin {name}: {variable['name']} would be longer than {LONGEST_VALUE} bytes;"
@@ -172,15 +152,17 @@ def set_up(
         else:
             planned.append(action)
     leaving = {action.name for action in planned if isinstance(action, DeleteChild)}
-    again = [
-        child
+    # Without their policies: the new vcjobs go to the same clusters.
+    again = {
+        child.name: DeleteChild(
+            name=child.name, job_uid=job.uid, policy_uid=None, why=DeletionCause.OTHER_CLUSTERS
+        )
         for sub_job, child in children
-        if child.name not in leaving and _is_outdated(hyperjob, sub_job, child, world)
-    ]
-    planned += _deletions(again)
-    return Plugged(
-        actions=planned, blocked=blocked, outdated=frozenset(child.name for child in again)
-    )
+        if child.name not in leaving
+        and (job := child.job) is not None
+        and _is_outdated(hyperjob, sub_job, child, job, world)
+    }
+    return Plugged(actions=[*planned, *again.values()], blocked=blocked, outdated=frozenset(again))
 
 
 def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, ...]:
@@ -234,13 +216,10 @@ def _equipped(
     job, policy = action.job, action.policy
     export = export_of(hyperjob, action.name)
     if job is not None:
-        equipped = equip(hyperjob, job["spec"], world.by_name[action.name], world)
+        spec, mark = equip(hyperjob, job["spec"], world.by_name[action.name], world)
         metadata: Object = job["metadata"]
-        marks = {
-            **(metadata.get("annotations") or {}),
-            WORLD: f"{world.generation}.{equipped.digest}",
-        }
-        job = {**job, "metadata": {**metadata, "annotations": marks}, "spec": equipped.template}
+        marks = {**(metadata.get("annotations") or {}), WORLD: mark}
+        job = {**job, "metadata": {**metadata, "annotations": marks}, "spec": spec}
     if export is not None and policy is not None:
         selector = {
             "apiVersion": export["apiVersion"],
@@ -256,29 +235,16 @@ def _equipped(
     return replace(action, job=job, policy=policy, export=export)
 
 
-def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World) -> bool:
+def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, job: Job, world: World) -> bool:
     """Return whether a vcjob that no cluster has received has variables of an earlier world."""
-    job = child.job
-    if job is None or not child.exists or job.ownership is not Ownership.OURS:
+    if not child.exists or job.ownership is not Ownership.OURS:
         return False
     if generation_of(job.world) is None or child.phase is not JobPhase.UNKNOWN:
         return False
     if child.binding is not None and child.binding.applied:
         return False
     try:
-        now = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
+        _, mark = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
     except (UnknownHostError, TooLongError):
         return False  # a new vcjob would have the same unknown host
-    return job.world != f"{world.generation}.{now.digest}"
-
-
-def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
-    """Yield deletions of vcjobs without their policies: the new ones go to the same clusters."""
-    for child in children:
-        assert child.job is not None
-        yield DeleteChild(
-            name=child.name,
-            job_uid=child.job.uid,
-            policy_uid=None,
-            why=DeletionCause.OTHER_CLUSTERS,
-        )
+    return job.world != mark

@@ -1,6 +1,6 @@
 """The world of a HyperJob (as in WORLD_SIZE): all pods of all sub-jobs, numbered in one row.
 
-Beside it what every plugin uses: host names, the changes of a template, and the interface.
+Beside it what every plugin uses: host names, and the changes of a template.
 
 The numbers follow the order of the sub-jobs in the spec, of the tasks in the template, and of the
 pods by their index in the task.
@@ -8,7 +8,6 @@ pods by their index in the task.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
@@ -24,6 +23,7 @@ from hyperjob_core.api.plugins import (
     values_of,
 )
 from hyperjob_core.api.wire import count, mapping, objects, string, strings
+from hyperjob_engine.expansion.pods import with_containers, with_pods
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -161,11 +161,11 @@ def with_variables(template: Object, of: Callable[[str, Object], Sequence[Object
     `of` returns them for the name of a task and one of its containers. The user's variables can
     refer to them as $(NAME), because they come first.
     """
-    tasks = [
-        _task(task, task_name(task, index), of)
-        for index, task in enumerate(objects(template.get("tasks")))
-    ]
-    return {**template, "tasks": tasks}
+
+    def equipped(task: str, spec: Object) -> Object:
+        return with_containers(spec, lambda each: _container(each, of(task, each)))
+
+    return with_pods(template, equipped)
 
 
 def with_service(template: Object) -> Object:
@@ -183,18 +183,6 @@ def with_service(template: Object) -> Object:
         if name not in given
     ]
     return {**template, "plugins": {**plugins, "svc": [*arguments, *added]}}
-
-
-def _task(task: Object, name: str, of: Callable[[str, Object], Sequence[Object]]) -> Object:
-    """Return a task with variables in its init containers and containers."""
-    template = mapping(task.get("template"))
-    spec = mapping(template.get("spec"))
-    changed = {
-        field: [_container(container, of(name, container)) for container in objects(spec[field])]
-        for field in ("initContainers", "containers")
-        if field in spec
-    }
-    return {**task, "template": {**template, "spec": {**spec, **changed}}}
 
 
 def _container(container: Object, variables: Sequence[Object]) -> Object:
@@ -295,13 +283,3 @@ class PluginContext:
         """Return the number of an argument `--name=number`, else the default."""
         number = number_of(self.arguments.get(name, ""))
         return default if number is None else number
-
-
-class Plugin(Protocol):
-    """A plugin: it returns the variables of a framework for each container of a sub-job."""
-
-    def variables(
-        self, place: PluginContext, task_pods: TaskPods, container: Object
-    ) -> Sequence[Object]:
-        """Return the variables of one container; raises UnknownHostError."""
-        ...

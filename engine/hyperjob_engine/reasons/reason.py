@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.stops import StopCause
-from hyperjob_core.api.wire import count, integer, mapping, string
+from hyperjob_core.api.stops import CheckpointStatus
 
 
 class Reason(enum.StrEnum):
@@ -103,13 +103,17 @@ class Blocked(NamedTuple):
     until: datetime | None = None
 
 
+def checkpoint_of(status: Object) -> CheckpointStatus:
+    """Return `status.checkpoint`; without any field if there is none."""
+    return table.read(CheckpointStatus, status.get("checkpoint")) or CheckpointStatus()
+
+
 def stop_text(status: Object) -> str:
     """Return the steps that a planned stop saved and did not save; empty if no step is known."""
-    entry = mapping(status.get("checkpoint"))
-    cause, reached = string(entry.get("stopCause")), integer(entry.get("stoppedStep"))
-    if reached is None or cause not in set(StopCause) or not StopCause(cause).is_planned:
+    entry = checkpoint_of(status)
+    cause, reached, saved = entry.stop_cause, entry.stopped_step, entry.resume_step
+    if reached is None or cause is None or not cause.is_planned:
         return ""
-    saved = integer(entry.get("resumeStep"))
     if saved is None:
         return f"step {reached} was reached, and no sub-job has reported a checkpoint"
     if saved >= reached:
@@ -119,10 +123,8 @@ def stop_text(status: Object) -> str:
 
 def has_lost(status: Object) -> bool:
     """Return whether a planned stop lost steps after the last checkpoint."""
-    entry = mapping(status.get("checkpoint"))
-    return bool(stop_text(status)) and count(entry.get("stoppedStep")) > count(
-        entry.get("resumeStep")
-    )
+    entry = checkpoint_of(status)
+    return bool(stop_text(status)) and (entry.stopped_step or 0) > (entry.resume_step or 0)
 
 
 def unkept_text(clusters: Sequence[str], refusal: str) -> str:

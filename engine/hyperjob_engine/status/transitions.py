@@ -84,36 +84,22 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
     events = []
     phase, reason = string(at(new, "state", "phase")), string(at(new, "state", "reason"))
     was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))
-    troubled = reason in _TROUBLES or phase in _WARNING_PHASES
     if phase != was[0] or (reason in _TROUBLES and reason != was[1]):
-        events.append(
-            Event(
-                type="Warning" if troubled else "Normal",
-                reason=reason if reason in _TROUBLES else phase,
-                action="Reconcile",
-                note="; ".join(
-                    [string(at(new, "state", "message")) or phase, *_choices(new, was[0])]
-                ),
-            )
-        )
+        note = "; ".join([string(at(new, "state", "message")) or phase, *_choices(new, was[0])])
+        troubled = reason in _TROUBLES or phase in _WARNING_PHASES
+        what = reason if reason in _TROUBLES else phase
+        events.append(_event(what, "Reconcile", note, warns=troubled))
     events += [*_stops(old, new), *_resized(old, new)]
-    reasons = {event.reason for event in events}
+    untold = _TROUBLES - {event.reason for event in events}
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
         earlier = before.get(job.get("name"), {})
         events += _rejections(job, earlier)
         events += _failure(job, earlier)
-        if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
+        trouble = string(job.get("reason"))
+        if trouble in untold and trouble != earlier.get("reason"):
             note = f"{string(job.get('name'))}: {string(job.get('message'))}"
-            if job.get("reason") not in reasons:
-                events.append(
-                    Event(
-                        type="Warning",
-                        reason=string(job.get("reason")),
-                        action="Reconcile",
-                        note=note,
-                    )
-                )
+            events.append(_event(trouble, "Reconcile", note, warns=True))
     return tuple(events[: _NAMES_SHOWN + 1])
 
 
@@ -143,25 +129,17 @@ def _failure(job: Object, earlier: Object) -> Iterator[Event]:
         failure, cluster = runs[-1].failure, runs[-1].cluster  # recorded with the restart
     if failure is not None and failure != table.read(ContainerFailure, earlier.get("failure")):
         where = f" on {cluster}" if cluster else ""
-        yield Event(
-            type="Warning",
-            reason=Reason.JOB_FAILED,
-            action="Reconcile",
-            note=f"{string(job.get('name'))} failed{where}: {container_text(failure)}",
-        )
+        note = f"{string(job.get('name'))} failed{where}: {container_text(failure)}"
+        yield _event(Reason.JOB_FAILED, "Reconcile", note, warns=True)
 
 
 def _stops(old: Object, new: Object) -> Iterator[Event]:
     """Yield the Event of the end of a planned stop; its note has the steps that were not saved."""
     if not mapping(old.get("stop")) or mapping(new.get("stop")):
         return
-    saved = stop_text(new)
-    yield Event(
-        type="Warning" if has_lost(new) else "Normal",
-        reason="NotSaved" if has_lost(new) else "Stopped",
-        action="Stop",
-        note=f"All sub-jobs that were stopped have ended{f': {saved}' if saved else ''}",
-    )
+    lost, saved = has_lost(new), stop_text(new)
+    note = f"All sub-jobs that were stopped have ended{f': {saved}' if saved else ''}"
+    yield _event("NotSaved" if lost else "Stopped", "Stop", note, warns=lost)
 
 
 def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
@@ -170,27 +148,19 @@ def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
     for item in objects(job.get("rejections")):
         cluster, times = string(item.get("cluster")), item.get("times")
         if times and times != known.get(cluster):
-            yield Event(
-                type="Warning",
-                reason="Unschedulable",
-                action="Place",
-                note=f"Karmada could not schedule {string(job.get('name'))} on {cluster}:"
-                f" left out until {string(item.get('retryTime'))}",
+            note = (
+                f"Karmada could not schedule {string(job.get('name'))} on {cluster}: left out until"
+                f" {string(item.get('retryTime'))}"
             )
+            yield _event("Unschedulable", "Place", note, warns=True)
 
 
 def restart_events(decided: Restart, events: tuple[Event, ...]) -> tuple[Event, ...]:
     """Return the Events with one about recreated sub-jobs, unless it has one of the phase."""
     if not decided.again or any(event.reason == Phase.RESTARTING for event in events):
         return events
-    names = _listed([again.name for again in decided.again])
-    event = Event(
-        type="Warning" if decided.spent else "Normal",
-        reason=Phase.RESTARTING,
-        action="Restart",
-        note=f"Recreates {names}: {decided.again[0].why}",
-    )
-    return (*events, event)
+    note = f"Recreates {_listed(again.name for again in decided.again)}: {decided.again[0].why}"
+    return (*events, _event(Phase.RESTARTING, "Restart", note, warns=bool(decided.spent)))
 
 
 def pass_events(decided: Sequence[Event], done: Sequence[Event]) -> tuple[Event, ...]:
@@ -222,7 +192,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
 
 def _event_of(actions: Sequence[Action]) -> Event | None:
     """Return the Event of actions of one kind, at least one; None for kinds without an Event."""
-    names = _listed([action.name for action in actions])
+    names = _listed(action.name for action in actions)
     match actions[0]:
         case Look() | ReleaseQuota() | KeepClaim():
             return None
@@ -237,17 +207,14 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
             return _event("AskedAgain", "Dispatch", f"Asked Karmada to apply {names} again")
         case DeleteWork():
             places = sorted({each for item in actions for each in getattr(item, "clusters", ())})
-            note = (
-                f"Deleted the Work of {names} on {', '.join(places)}, which Karmada had forgotten"
-            )
-            return Event(type="Warning", reason="WorkDeleted", action="Delete", note=note)
+            where = f"{names} on {', '.join(places)}, which Karmada had forgotten"
+            return _event("WorkDeleted", "Delete", f"Deleted the Work of {where}", warns=True)
         case OpenGate():
             together = " together" if len(actions) > 1 else ""
             return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")
         case ReleaseScheduling():
             left_out = "which Volcano Global's dispatcher left out: restart the dispatcher"
-            note = f"Released {names}, {left_out}"
-            return Event(type="Warning", reason="Released", action="Dispatch", note=note)
+            return _event("Released", "Dispatch", f"Released {names}, {left_out}", warns=True)
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():
@@ -262,8 +229,8 @@ def _event_of(actions: Sequence[Action]) -> Event | None:
             assert_never(actions[0])
 
 
-def _event(reason: str, action: str, note: str) -> Event:
-    return Event(type="Normal", reason=reason, action=action, note=note)
+def _event(reason: str, action: str, note: str, *, warns: bool = False) -> Event:
+    return Event(type="Warning" if warns else "Normal", reason=reason, action=action, note=note)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -273,11 +240,6 @@ def _listed(names: Iterable[str]) -> str:
 def refusal_events(refused: Iterable[RefusedRequest]) -> tuple[Event, ...]:
     """Return the Events of refused requests."""
     return tuple(
-        Event(
-            type="Warning",
-            reason="RequestRefused",
-            action="Restart",
-            note=f"{request.kind} {request.token}: {request.why}",
-        )
-        for request in refused
+        _event("RequestRefused", "Restart", f"{kind} {token}: {why}", warns=True)
+        for kind, token, why in refused
     )

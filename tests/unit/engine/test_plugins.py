@@ -48,8 +48,8 @@ def run(*groups: Object, plugins: Object, minimum: int | None = None, **spec: An
     whole = world(found, wanted, minimum=minimum)
     pods = []
     for sub_job in wanted:
-        made = equip(found, sub_job.size.template, whole.by_name[sub_job.name], whole)
-        pods += pods_of(job(sub_job.name, spec=made.template))
+        spec, _ = equip(found, sub_job.size.template, whole.by_name[sub_job.name], whole)
+        pods += pods_of(job(sub_job.name, spec=spec))
     return pods
 
 
@@ -186,8 +186,8 @@ def test_pods_of_other_sub_jobs_are_let_in(own: list[str] | None, wanted: list[s
     fields = {} if own is None else {"plugins": {"svc": own}}
     found, (first, *_) = parsed(group(templateSpec=template(**fields)), plugins={"svc": []})
     whole = world(found, [first])
-    made = equip(found, first.size.template, whole.sub_jobs[0], whole)
-    assert made.template["plugins"]["svc"] == wanted
+    made, _ = equip(found, first.size.template, whole.sub_jobs[0], whole)
+    assert made["plugins"]["svc"] == wanted
 
 
 def test_what_the_user_set_stays() -> None:
@@ -207,8 +207,8 @@ def test_init_containers_are_told_too() -> None:
     spec["tasks"][0]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "i"}]
     found, (first,) = parsed(group(replicas=1, templateSpec=spec), plugins={"env": []})
     whole = world(found, [first])
-    made = equip(found, first.size.template, whole.sub_jobs[0], whole)
-    pod = made.template["tasks"][0]["template"]["spec"]
+    made, _ = equip(found, first.size.template, whole.sub_jobs[0], whole)
+    pod = made["tasks"][0]["template"]["spec"]
     assert pod["initContainers"][0]["env"] == pod["containers"][0]["env"]
 
 
@@ -283,6 +283,6 @@ def test_equipping_is_repeatable_and_leaves_its_input_alone(
     assert wanted == before
     # Equipped once more, nothing is written twice.
     whole = world(found, wanted, generation=generation)
-    for made, item in zip(first, wanted, strict=True):
-        again = equip(found, made.template, whole.by_name[item.name], whole)
-        assert again.template == made.template
+    for (made, _), item in zip(first, wanted, strict=True):
+        again, _ = equip(found, made, whole.by_name[item.name], whole)
+        assert again == made
