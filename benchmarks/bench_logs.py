@@ -23,10 +23,10 @@ import yaml
 from aiohttp import web
 
 from hyperjob_controller.training.reader import Reader
+from hyperjob_core.api.lines import MAX_LINE
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import MAX_LINE
 from tests.unit.engine.builders import binding, hyperjob, job, observed
 
 WAKE_SECONDS = 0.005

@@ -1,6 +1,7 @@
 """The readers that run beside the passes, as the options ask for them."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,95 +24,81 @@ if TYPE_CHECKING:
     from hyperjob_controller.splitting import Splitter
 
 
-def splitter_of(
-    options: Options, queue: WorkQueue[str], *, now: Callable[[], datetime], wall: Wall
-) -> "Splitter | None":
-    """Return the client of the external splitter; None without `--splitter-url`."""
-    if options.splitter_url is None:
-        return None
-    from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Makes the readers, with what all of them have in common."""
 
-    return Splitter(
-        options.splitter_url,
-        time_limit=SPLITTER_SECONDS,
-        answered=queue.add,
-        now=now,
-        faulty=partial(wall.failed, Place.SPLITTER),
-        token_file=_path(options.splitter_token_file),
-        ca_file=_path(options.splitter_ca_file),
-    )
+    options: Options
+    queue: WorkQueue[str]
+    now: Callable[[], datetime]
+    wall: Wall
 
+    def splitter(self) -> "Splitter | None":
+        """Return the client of the external splitter; None without `--splitter-url`."""
+        if self.options.splitter_url is None:
+            return None
+        from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
 
-def members_of(
-    options: Options,
-    kube: Kube | None,
-    queue: WorkQueue[str],
-    *,
-    clusters: Informer,
-    freed: Callable[[str], None],
-    shown: Callable[[Collection[str]], None],
-    turned: Callable[[str], None],
-    now: Callable[[], datetime],
-    wall: Wall,
-) -> Members | None:
-    """Return the reader of pods and nodes; None with `--members off`, without a client."""
-    if kube is None:
-        return None
-    return Members(
-        kube,
-        clusters,
-        nodes=options.members.includes(MemberAccess.NODES),
-        now=now,
-        freed=freed,
-        shown=shown,
-        turned=turned,
-        wake=queue.add,
-        faulty=partial(wall.failed, Place.MEMBERS),
-        in_turn=partial(wall.watchdog.turn, Place.MEMBERS, most=LONGEST),
-    )
+        return Splitter(
+            self.options.splitter_url,
+            time_limit=SPLITTER_SECONDS,
+            answered=self.queue.add,
+            now=self.now,
+            faulty=partial(self.wall.failed, Place.SPLITTER),
+            token_file=_path(self.options.splitter_token_file),
+            ca_file=_path(self.options.splitter_ca_file),
+        )
 
+    def members(
+        self,
+        kube: Kube | None,
+        clusters: Informer,
+        *,
+        freed: Callable[[str], None],
+        shown: Callable[[Collection[str]], None],
+        turned: Callable[[str], None],
+    ) -> Members | None:
+        """Return the reader of pods and nodes; None with `--members off`, without a client."""
+        if kube is None:
+            return None
+        return Members(
+            kube,
+            clusters,
+            nodes=self.options.members.includes(MemberAccess.NODES),
+            now=self.now,
+            freed=freed,
+            shown=shown,
+            turned=turned,
+            wake=self.queue.add,
+            faulty=partial(self.wall.failed, Place.MEMBERS),
+            in_turn=partial(self.wall.watchdog.turn, Place.MEMBERS, most=LONGEST),
+        )
 
-def causes_of(
-    options: Options,
-    client: Kube,
-    queue: WorkQueue[str],
-    members: Members | None,
-    *,
-    now: Callable[[], datetime],
-    wall: Wall,
-) -> CauseReader:
-    """Return the reader of the failed pods of failed sub-jobs, which `client` reads."""
-    return CauseReader(
-        client,
-        read_logs=options.members.includes(MemberAccess.LOGS),
-        answered=queue.add,
-        now=now,
-        time_limit=CAUSE_TIME_LIMIT,
-        faulty=partial(wall.failed, Place.CAUSES),
-        watched=lambda *job: members.failure(*job) if members else None,
-    )
+    def causes(self, client: Kube, members: Members | None) -> CauseReader:
+        """Return the reader of the failed pods of failed sub-jobs, which `client` reads."""
+        return CauseReader(
+            client,
+            read_logs=self.options.members.includes(MemberAccess.LOGS),
+            answered=self.queue.add,
+            now=self.now,
+            time_limit=CAUSE_TIME_LIMIT,
+            faulty=partial(self.wall.failed, Place.CAUSES),
+            watched=lambda *job: members.failure(*job) if members else None,
+        )
 
-
-def logs_of(
-    options: Options,
-    kube: Kube | None,
-    queue: WorkQueue[str],
-    *,
-    now: Callable[[], datetime],
-    wall: Wall,
-) -> Reader | None:
-    """Return the reader of training progress; None unless `--members logs`."""
-    if kube is None or not options.members.includes(MemberAccess.LOGS):
-        return None
-    return Reader(
-        kube,
-        qps=LOGS_PER_SECOND,
-        interval=options.progress_interval,
-        now=now,
-        wake=queue.add_after,
-        faulty=partial(wall.failed, Place.PROGRESS),
-        in_turn=partial(wall.watchdog.turn, Place.PROGRESS, most=LONGEST),
-    )
+    def logs(self, kube: Kube | None) -> Reader | None:
+        """Return the reader of training progress; None unless `--members logs`."""
+        if kube is None or not self.options.members.includes(MemberAccess.LOGS):
+            return None
+        return Reader(
+            kube,
+            qps=LOGS_PER_SECOND,
+            interval=self.options.progress_interval,
+            now=self.now,
+            wake=self.queue.add_after,
+            faulty=partial(self.wall.failed, Place.PROGRESS),
+            in_turn=partial(self.wall.watchdog.turn, Place.PROGRESS, most=LONGEST),
+        )
 
 
 def _path(name: str | None) -> Path | None:

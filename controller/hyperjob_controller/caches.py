@@ -207,15 +207,21 @@ def _interned(obj: Object, names: Iterable[str]) -> Object:
     }
 
 
+def _identity(obj: Object) -> Object:
+    return {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+
+
 def _users_of_claim(binding: Object) -> Iterable[str]:
     return users_of(binding) if is_of_claim(binding) else ()
 
 
 def slim_queue_binding(obj: Object) -> Object:
     """Return a ClusterResourceBinding with only its object, and the states of a Queue."""
-    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
     resource = mapping(at(obj, "spec", "resource"))
-    slim: Object = {"metadata": kept, "spec": {"resource": _interned(resource, _RESOURCE)}}
+    slim: Object = {
+        "metadata": _identity(obj),
+        "spec": {"resource": _interned(resource, _RESOURCE)},
+    }
     if resource.get("kind") == QUEUES.kind:
         states = [
             {
@@ -237,15 +243,13 @@ def slim_policy(obj: Object) -> Object:
 
 def slim_job(obj: Object) -> Object:
     """Return a vcjob that is no sub-job with only its identity and queue."""
-    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
-    return {"metadata": kept, "spec": {"queue": at(obj, "spec", "queue")}}
+    return {"metadata": _identity(obj), "spec": {"queue": at(obj, "spec", "queue")}}
 
 
 def slim_deployment(obj: Object) -> Object:
     """Return a Deployment with only its identity and its pod template's metadata."""
-    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
     template = {"metadata": at(obj, "spec", "template", "metadata")}
-    return {"metadata": kept, "spec": {"template": template}}
+    return {"metadata": _identity(obj), "spec": {"template": template}}
 
 
 _TYPE: Final = ("apiVersion", "kind")

@@ -16,7 +16,7 @@ from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.recorder import ConsumptionRecorder
 from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
-from hyperjob_controller.background import causes_of, logs_of, members_of, splitter_of
+from hyperjob_controller.background import Readers
 from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.insight.usage import Usage
@@ -26,7 +26,6 @@ from hyperjob_controller.members.reader import Members
 from hyperjob_controller.memory import (
     ClosedQueues,
     Memory,
-    Priorities,
     Refusals,
     Tombstones,
     Unplaced,
@@ -45,7 +44,7 @@ from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
-from hyperjob_core.kube.informer import refused
+from hyperjob_core.kube.informer import Informer, refused
 from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
@@ -109,14 +108,16 @@ class Manager:
         self.queue = self._make_queue()
         self.wall = self._make_wall()
         self.recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
-        self.members = self._make_members(members)
+        readers = Readers(options, self.queue, now, self.wall)
+        self.members = self._make_members(readers, members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.usage = self._make_usage()
         self.leadership = self._make_leadership()
-        self._splitter = splitter_of(options, self.queue, now=now, wall=self.wall)
-        # The account that may read logs may read failed pods too.
-        self._causes = self._make_causes(members or kube) if self._tuning.failure_causes else None
-        self.reader = logs_of(options, members, self.queue, now=now, wall=self.wall)
+        self._splitter = readers.splitter()
+        self._causes: CauseReader | None = None
+        if self._tuning.failure_causes:  # the account that may read logs may read failed pods too
+            self._causes = readers.causes(members or kube, self.members)
+        self.reader = readers.logs(members)
         background = (self._splitter, self._causes, self.reader, self.members)
         self._background = [task for task in background if task is not None]
         self.observer = self._make_observer()
@@ -199,17 +200,13 @@ class Manager:
             usage=self.usage,
         )
 
-    def _make_members(self, client: Kube | None) -> Members | None:
-        return members_of(
-            self.options,
+    def _make_members(self, readers: Readers, client: Kube | None) -> Members | None:
+        return readers.members(
             client,
-            self.queue,
-            clusters=self.caches.clusters,
+            self.caches.clusters,
             freed=lambda name: self.memory.wake_freed([name], now=self._now()),
             shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
             turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
-            now=self._now,
-            wall=self.wall,
         )
 
     def _make_memory(
@@ -254,18 +251,7 @@ class Manager:
             unplaced=Unplaced(self.queue.add_after),
             refusals=Refusals(now=now),
             tombstones=Tombstones(self.caches.jobs, now=now),
-            priorities=Priorities(self.caches.priority_classes),
             closed_queues=ClosedQueues(self.caches.queue_bindings, changed=admission.queue_closed),
-        )
-
-    def _make_causes(self, client: Kube) -> CauseReader:
-        return causes_of(
-            self.options,
-            client,
-            self.queue,
-            self.members,
-            now=self._now,
-            wall=self.wall,
         )
 
     def _make_observer(self) -> Observer:
@@ -367,11 +353,8 @@ class Manager:
                     group.create_task(keep(each.place, each.run)) for each in leading if each
                 ]
                 background += [group.create_task(keep(*each)) for each in self.beside]
-                await run_workers(
-                    self.queue,
-                    self._rate_limit.reconcile,
-                    workers=self.options.workers,
-                )
+                workers = self.options.workers
+                await run_workers(self.queue, self._rate_limit.reconcile, workers=workers)
                 for task in background:
                     task.cancel()
         finally:
@@ -410,22 +393,15 @@ class Manager:
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""
         self._changed.set()
+        name = lease_name(self.options.namespace)
         lease = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {
-                "namespace": self._tuning.lease_namespace,
-                "name": lease_name(self.options.namespace),
-            },
+            "metadata": {"namespace": self._tuning.lease_namespace, "name": name},
         }
         if self.working.is_set():
-            self.recorder.event(
-                lease,
-                "Normal",
-                "QueueAdmissionChanged",
-                "Follow",
-                f"Queue admission is {self.mode.current} from now on: {self.mode.why}",
-            )
+            note = f"Queue admission is {self.mode.current} from now on: {self.mode.why}"
+            self.recorder.event(lease, "Normal", "QueueAdmissionChanged", "Follow", note)
 
     async def _begin(self) -> None:
         """Wait for caches and members, then count every reservation; work starts after it."""
@@ -439,7 +415,7 @@ class Manager:
 
     async def _wait_for_caches(self) -> None:
         """Wait for the sync of every cache; log regularly which one is missing, and why."""
-        while missing := [item for item in self.caches.required if not item.synced.is_set()]:
+        while missing := self._missing():
             waits = [asyncio.ensure_future(item.synced.wait()) for item in missing]
             try:
                 await asyncio.wait(
@@ -448,16 +424,18 @@ class Manager:
             finally:
                 for wait in waits:
                     wait.cancel()
-            for item in missing:
-                if not item.synced.is_set():
-                    log.warning(
-                        "Waiting for a resource that cannot be listed",
-                        extra={
-                            "resource": item.resource.group_resource,
-                            "error": str(item.last_error or "no answer yet"),
-                        },
-                    )
+            for item in self._missing():
+                log.warning(
+                    "Waiting for a resource that cannot be listed",
+                    extra={
+                        "resource": item.resource.group_resource,
+                        "error": str(item.last_error or "no answer yet"),
+                    },
+                )
         log.info("Caches are complete", extra={"hyperjobs": len(self.caches.hyperjobs)})
+
+    def _missing(self) -> list[Informer]:
+        return [item for item in self.caches.required if not item.synced.is_set()]
 
     def refused(self) -> str | None:
         """Return that the API server refuses the credentials; None if it does not."""
@@ -465,9 +443,5 @@ class Manager:
 
     def ready(self) -> str | None:
         """Return why the process is not ready; None if it is. A standby with synced caches is."""
-        missing = [
-            item.resource.group_resource
-            for item in self.caches.required
-            if not item.synced.is_set()
-        ]
+        missing = [item.resource.group_resource for item in self._missing()]
         return f"waiting for {', '.join(missing)}" if missing else None

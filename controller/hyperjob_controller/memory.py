@@ -1,7 +1,7 @@
 """The controller's memory: what passes leave for later passes, and what a restart may lose.
 
 One value holds all of it; `str` prints it. The step `update` of a pass writes it, and so do the
-event handlers of Clusters and vcjobs. Priorities and reservations are built again from the caches
+event handlers of Clusters and vcjobs. Reservations are built again from the caches
 after a restart; after it refused objects are tried at once, and no name was deleted recently. All
 else is in the status of a HyperJob or on its objects before the controller acts on it.
 """
@@ -22,7 +22,7 @@ from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Refusal
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.queueing.queues import closed_queue, missing_from, preempts, priority_of
+from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.resources import Resources, fits
 
 _FIRST: Final = 5.0
@@ -299,32 +299,6 @@ class Unplaced:
         return max(MESSAGE_SECONDS, len(self._known) / _MESSAGES_PER_SECOND)
 
 
-class Priorities:
-    """Follows PriorityClasses."""
-
-    def __init__(self, informer: Informer) -> None:
-        self._classes: dict[str, Object] = {}
-        informer.add_handler(self._changed)
-
-    def of(self, hyperjob: HyperJob) -> int:
-        """Return the priority of a HyperJob now."""
-        return priority_of(hyperjob, self._classes)
-
-    def preempts(self, hyperjob: HyperJob) -> bool:
-        """Return whether a HyperJob's PriorityClasses let it stop others of lower priority."""
-        return preempts(hyperjob, self._classes)
-
-    def missing(self, hyperjob: HyperJob) -> frozenset[str]:
-        """Return the PriorityClasses that a HyperJob names and that do not exist."""
-        return missing_from(hyperjob, self._classes)
-
-    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            self._classes.pop(string(at(old, "metadata", "name")), None)
-        else:
-            self._classes[string(at(new, "metadata", "name"))] = new
-
-
 class ClosedQueues:
     """Follows ClusterResourceBindings of Queues."""
 
@@ -413,7 +387,6 @@ class Memory:
     unplaced: Unplaced
     refusals: Refusals
     tombstones: Tombstones
-    priorities: Priorities
     closed_queues: ClosedQueues
     written: dict[str, datetime] = field(default_factory=dict)
     unwritten: dict[str, datetime] = field(default_factory=dict)

@@ -40,6 +40,7 @@ from hyperjob_engine.model.observed import (
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.model.subjobs import choosing
+from hyperjob_engine.queueing.queues import missing_from, preempts, priority_of
 from hyperjob_engine.queueing.verdict import choice_in
 
 if TYPE_CHECKING:
@@ -163,18 +164,20 @@ class Observer:
         of_policy = partial(parse_policy, owner=hyperjob)
         found = self._policies.of(key, self._caches.policies_of(key, names), of_policy, view=owner)
         bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
-        refused = {each.job_uid for each in bindings.values() if each.apply_error}
+        classes = {key_of(each): each for each in self._caches.priority_classes.items()}
+        admission = self._admission()
+        beside = admission is QueueAdmission.VOLCANO_GLOBAL
         seen = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in found},
             bindings=bindings,
-            missing_classes=self._missing_classes(hyperjob),
+            missing_classes=missing_from(hyperjob, classes) if beside else frozenset(),
             clusters=(),
             refusals=self._memory.refusals.of(
                 key, uid=hyperjob.uid, generation=hyperjob.generation
             ),
-            admission=self._admission(),
+            admission=admission,
             decides_alone=self._decides_alone(),
             now=now,
             queues=self._queues(),
@@ -184,13 +187,9 @@ class Observer:
             silence_timeout=self._limits.silence,
             unschedulable_timeout=self._limits.unschedulable,
             start_timeout=self._limits.start,
-            followers={
-                job.name
-                for job in jobs
-                if job.uid in refused or self._memory.tombstones.is_follower(job.uid)
-            },
-            priority=self._memory.priorities.of(hyperjob),
-            preempts=self._memory.priorities.preempts(hyperjob),
+            followers=self._followers(jobs, bindings.values()),
+            priority=priority_of(hyperjob, classes),
+            preempts=preempts(hyperjob, classes),
             trainings=self._trainings(key),
             hang=self._hang(key),
             waits=self._waits(key),
@@ -200,6 +199,11 @@ class Observer:
             claims=self._claims_of(hyperjob, bindings),
         )
         return self._with_members(seen)
+
+    def _followers(self, jobs: Iterable[Job], bindings: Iterable[Binding]) -> set[str]:
+        refused = {each.job_uid for each in bindings if each.apply_error}
+        is_follower = self._memory.tombstones.is_follower
+        return {job.name for job in jobs if job.uid in refused or is_follower(job.uid)}
 
     def _with_members(self, seen: Observed) -> Observed:
         """Return the observation with what the members show of the sub-jobs."""
@@ -280,11 +284,6 @@ class Observer:
             for raw in self._caches.claims_of(hyperjob.namespace, bindings, names)
             for claim in self._claims.of(key_of(raw), [raw], parse_claim, view=None)
         )
-
-    def _missing_classes(self, hyperjob: HyperJob) -> frozenset[str]:
-        if self._admission() is not QueueAdmission.VOLCANO_GLOBAL:
-            return frozenset()
-        return self._memory.priorities.missing(hyperjob)
 
     def _queues(self) -> dict[str, str] | None:
         queues = self._caches.queues

@@ -180,6 +180,10 @@ def _shown_admission(admission: QueueAdmission | None) -> str:
     return AUTO if admission is None else str(admission)
 
 
+def _duration(help_text: str) -> Setting:
+    return Setting(help_text, seconds, metavar="SECONDS")
+
+
 SETTINGS: Final[Mapping[str, Setting]] = {
     **COMMON,
     "kubeconfig": Setting(
@@ -199,40 +203,28 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "workers": Setting(
         "number of HyperJobs that are reconciled concurrently", whole_number, metavar="N"
     ),
-    "cluster_status_lag": Setting(
+    "cluster_status_lag": _duration(
         "longest time until a Cluster's resourceSummary counts new pods; more than Karmada's"
-        " --cluster-status-update-frequency",
-        seconds,
-        metavar="SECONDS",
+        " --cluster-status-update-frequency"
     ),
-    "cluster_lost_timeout": Setting(
-        "time after which the sub-jobs on a cluster that is not Ready count as lost",
-        seconds,
-        metavar="SECONDS",
+    "cluster_lost_timeout": _duration(
+        "time after which the sub-jobs on a cluster that is not Ready count as lost"
     ),
-    "gang_timeout": Setting(
+    "gang_timeout": _duration(
         "time for which a gang that is admitted only in part keeps its quota; the controller then"
-        " deletes its sub-jobs and tries again later",
-        seconds,
-        metavar="SECONDS",
+        " deletes its sub-jobs and tries again later"
     ),
-    "usage_half_life_time": Setting(
+    "usage_half_life_time": _duration(
         "time after which what a queue has consumed counts half: queues alternate"
-        " where HyperJobs are larger than a share; 0: only the present use counts",
-        seconds,
-        metavar="SECONDS",
+        " where HyperJobs are larger than a share; 0: only the present use counts"
     ),
-    "unschedulable_timeout": Setting(
+    "unschedulable_timeout": _duration(
         "time for which a sub-job stays in a cluster whose Volcano calls it Unschedulable although"
-        " pods of others do not keep it from the nodes; 0 is no limit beside --start-timeout",
-        seconds,
-        metavar="SECONDS",
+        " pods of others do not keep it from the nodes; 0 is no limit beside --start-timeout"
     ),
-    "start_timeout": Setting(
+    "start_timeout": _duration(
         "time for which a sub-job may be in its cluster without a pod that has run or has a node;"
-        " it then loses its share of the queue and tries other clusters; 0 is no limit",
-        seconds,
-        metavar="SECONDS",
+        " it then loses its share of the queue and tries other clusters; 0 is no limit"
     ),
     "splitter_url": Setting(
         "http or https URL of an external splitter, which replaces the built-in one for"
@@ -257,18 +249,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " default: the controller's own",
         metavar="FILE",
     ),
-    "growth_interval": Setting(
+    "growth_interval": _duration(
         "time after which a HyperJob with minReplicas or maxReplicas may take more sub-jobs, from"
         " its start or last change on where all start again for that, else from the time when it"
-        " made way for another HyperJob",
-        seconds,
-        metavar="SECONDS",
+        " made way for another HyperJob"
     ),
-    "progress_interval": Setting(
+    "progress_interval": _duration(
         "interval between two reads of a program's log, and between two status writes for the"
-        " progress alone",
-        seconds,
-        metavar="SECONDS",
+        " progress alone"
     ),
     "devices": Setting(
         "resources that count accelerators beside the known ones, with the companions that say how"

@@ -102,25 +102,14 @@ class StatusWriter:
         patch = merge_patch(hyperjob.status, status)
         if not patch:
             return Written.STORED
-        namespace, name = split_key(hyperjob.key)
-        # The status counts attempts: the resourceVersion prevents a write over an unread one.
-        body = {"metadata": {"resourceVersion": hyperjob.resource_version}, "status": patch}
         self._caches.expect_status(hyperjob.key, status)
+        version = hyperjob.resource_version
         try:
-            answer = await self._kube.patch(
-                HYPERJOBS,
-                name,
-                body,
-                kind=PatchType.MERGE,
-                namespace=namespace,
-                subresource="status",
-                field_manager=FIELD_MANAGER,
-            )
-        except NotFound:
-            return Written.NOTHING
+            answer = await patch_status(self._kube, self._caches, hyperjob.key, patch, version)
         except Conflict:
             return Written.STALE
-        self._caches.note(HYPERJOBS, answer)
+        if answer is None:
+            return Written.NOTHING
         stored = mapping(answer.get("status"))
         is_pruned = any(
             value is not None and stored.get(field) != value for field, value in status.items()
@@ -131,6 +120,30 @@ class StatusWriter:
         self._memory.unwritten.pop(hyperjob.key, None)
         self._meter.written(hyperjob, status, now=observed.now)
         return Written.PRUNED if is_pruned else Written.STORED
+
+
+async def patch_status(
+    kube: Kube, caches: Caches, key: str, patch: Object, version: object
+) -> Object | None:
+    """Patch the status of a HyperJob of this resourceVersion; None if there is none any more.
+
+    The status counts attempts: Conflict is raised instead of a write over an unread one.
+    """
+    namespace, name = split_key(key)
+    try:
+        answer = await kube.patch(
+            HYPERJOBS,
+            name,
+            {"metadata": {"resourceVersion": version}, "status": patch},
+            kind=PatchType.MERGE,
+            namespace=namespace,
+            subresource="status",
+            field_manager=FIELD_MANAGER,
+        )
+    except NotFound:
+        return None
+    caches.note(HYPERJOBS, answer)
+    return answer
 
 
 def _left(since: datetime, seconds: float, now: datetime) -> timedelta | None:

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.lines import web_address
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import MeasuredSpeed
 from hyperjob_core.api.training import Straggler, TrainingStatus
 from hyperjob_core.text import human_duration
-from hyperjob_engine.model.training import web_address
 from hyperjob_engine.status.goodput import GoodputAccount, certain_until, parse_account, ratio
 
 

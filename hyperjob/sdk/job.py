@@ -26,12 +26,12 @@ from hyperjob.sdk.parameters import Above0, Rank, require_types
 from hyperjob.sdk.template import require_whole
 from hyperjob.sdk.view import Axis, Connection, JobView, LastRead, Screen, drawn
 from hyperjob_core.api.lines import LogLine as Line
+from hyperjob_core.api.lines import ProgressLine, parse
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.model.training import ProgressLine, parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

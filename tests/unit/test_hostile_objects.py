@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from hyperjob_controller.caches import Shared, job_key_of_binding, slim_binding
-from hyperjob_core.api.lines import LogLine, Splitter
+from hyperjob_core.api.lines import MAX_LINE, LogLine, Splitter, announced, progress_lines
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERNODES,
@@ -31,7 +31,6 @@ from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
-from hyperjob_engine.model.training import MAX_LINE, announced, progress_lines
 from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.queueing import stopped

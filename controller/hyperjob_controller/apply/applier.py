@@ -313,22 +313,16 @@ class Applier:
 
     async def _open(self, namespace: str, action: OpenGate) -> None:
         """Lift the policy's suspension first: after the gate is open, a suspension is a user's."""
-        if action.policy_uid is not None:
-            lifted = {
-                "metadata": {"uid": action.policy_uid, "annotations": {GATE: GATE_OPEN}},
-                "spec": {"suspension": {"dispatching": None}},
-            }
-            await self._merge(PROPAGATION_POLICIES, namespace, action.name, lifted)
-        if action.binding_uid is None:
-            return
-        suspension: Object = {"dispatching": None}
-        if action.release_scheduling:
-            suspension["scheduling"] = None
-        body = {
-            "metadata": {"uid": action.binding_uid, "annotations": {GATE: GATE_OPEN}},
-            "spec": {"suspension": suspension},
-        }
-        await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
+        lifted: Object = {"dispatching": None}
+        released = {**lifted, "scheduling": None} if action.release_scheduling else lifted
+        for resource, name, uid, suspension in (
+            (PROPAGATION_POLICIES, action.name, action.policy_uid, lifted),
+            (RESOURCE_BINDINGS, action.binding, action.binding_uid, released),
+        ):
+            if uid is not None:
+                metadata = {"uid": uid, "annotations": {GATE: GATE_OPEN}}
+                body = {"metadata": metadata, "spec": {"suspension": suspension}}
+                await self._merge(resource, namespace, name, body)
 
     async def _forget(self, namespace: str, name: str, cluster: str) -> bool:
         """Delete the Work of a sub-job whose ResourceBinding does not exist; return whether."""

@@ -39,7 +39,7 @@ class Claims:
         if action.by_user:
             await self._require(namespace, name, action)
             return
-        found = await self._find(PROPAGATION_POLICIES, namespace, name)
+        found = await _find(self._kube, PROPAGATION_POLICIES, namespace, name)
         wanted = claim_policy(
             namespace, action.name, uid=action.uid, clusters=list(action.clusters)
         )
@@ -75,7 +75,7 @@ class Claims:
 
     async def _require(self, namespace: str, name: str, action: KeepClaim) -> None:
         """Name the clusters in the ResourceBinding of a claim that a user's policy propagates."""
-        found = await self._find(RESOURCE_BINDINGS, namespace, name)
+        found = await _find(self._kube, RESOURCE_BINDINGS, namespace, name)
         if found is None:
             return  # Karmada has not created it again yet: the next pass sees it
         required = objects(at(found, "spec", "requiredBy"))
@@ -93,12 +93,6 @@ class Claims:
             "spec": {"requiredBy": [*others, keeper]},
         }
         await self._merge(RESOURCE_BINDINGS, namespace, name, body)
-
-    async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        try:
-            return await self._kube.get(resource, name, namespace=namespace)
-        except NotFound:
-            return None
 
     async def _merge(self, resource: Resource, namespace: str, name: str, body: Object) -> None:
         answer = await self._kube.patch(
@@ -155,12 +149,14 @@ class Exports:
 
     async def _find(self, export: Object) -> Object | None:
         metadata = export["metadata"]
-        try:
-            return await self._kube.get(
-                SERVICE_EXPORTS, metadata["name"], namespace=metadata["namespace"]
-            )
-        except NotFound:
-            return None
+        return await _find(self._kube, SERVICE_EXPORTS, metadata["namespace"], metadata["name"])
+
+
+async def _find(kube: Kube, resource: Resource, namespace: str, name: str) -> Object | None:
+    try:
+        return await kube.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None
 
 
 def _passes(found: Object, export: Object) -> bool:

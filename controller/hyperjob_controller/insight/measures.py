@@ -259,6 +259,12 @@ def _since(text: str, now: datetime) -> float:
     return max(0.0, (now - moment).total_seconds()) if moment is not None else 0.0
 
 
+def _gauge(name: str, text: str, label: str, numbers: Mapping[str, float]) -> Metric:
+    """Return a gauge with one label and its present numbers."""
+    samples = (((value,), number) for value, number in numbers.items())
+    return filled(Gauge(name, text, labels=(label,)), samples)
+
+
 def queue_metrics(state: QueueState | None) -> Iterator[Metric]:
     """Yield the HyperJobs of each queue, and its share and use of extended resources."""
     entries = () if state is None else state.entries.values()
@@ -270,8 +276,7 @@ def queue_metrics(state: QueueState | None) -> Iterator[Metric]:
         ("hyperjob_pending_workloads", "HyperJobs that wait in a queue", waits),
         ("hyperjob_admitted_active_workloads", "HyperJobs that hold a share of a queue", holds),
     ):
-        samples = (((queue,), float(numbers[queue])) for queue in sorted(queues))
-        yield filled(Gauge(name, text, labels=("queue",)), samples)
+        yield _gauge(name, text, "queue", {queue: numbers[queue] for queue in sorted(queues)})
     share, used, borrowed = (
         Gauge(f"hyperjob_queue_resource_{kind}", text, labels=("queue", "resource"))
         for kind, text in (
@@ -320,25 +325,14 @@ class Scrape(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield each metric with its present samples."""
         self._scraped()  # after the counters of modules, which are registered first
-        text = "HyperJobs whose programs have reported progress"
-        yield filled(
-            Gauge("hyperjob_training_reporting", text, labels=()), [((), self._meter.reporting)]
-        )
+        meter, text = self._meter, "HyperJobs whose programs have reported progress"
+        yield Gauge("hyperjob_training_reporting", text, value=meter.reporting)
         text = "The present queue admission has the value 1"
-        yield filled(
-            Gauge("hyperjob_queue_admission", text, labels=("mode",)), [((self._mode(),), 1.0)]
-        )
-        for name, kind, phases in (
-            ("hyperjob_hyperjobs", "HyperJobs", self._meter.phases),
-            ("hyperjob_jobs", "Sub-jobs", self._meter.job_phases),
-        ):
-            family = Gauge(name, f"{kind} by phase", labels=("phase",))
-            yield filled(family, (((phase,), number) for phase, number in phases.items()))
-        text = (
-            "Running HyperJobs with bounds of their size, compared with the size that they ask for"
-        )
-        family = Gauge("hyperjob_elastic_hyperjobs", text, labels=("size",))
-        yield filled(family, (((size,), number) for size, number in self._meter.sizes.items()))
+        yield _gauge("hyperjob_queue_admission", text, "mode", {self._mode(): 1.0})
+        yield _gauge("hyperjob_hyperjobs", "HyperJobs by phase", "phase", meter.phases)
+        yield _gauge("hyperjob_jobs", "Sub-jobs by phase", "phase", meter.job_phases)
+        text = "Running HyperJobs with bounds of their size, compared with the size that they"
+        yield _gauge("hyperjob_elastic_hyperjobs", f"{text} ask for", "size", meter.sizes)
         yield from queue_metrics(self._queues())
         yield from self._devices(self._now())
 
@@ -382,16 +376,11 @@ class Renewals(Collector):
         except OSError:
             renewals = {}
         text = "Expiry of a ServiceAccount's token, in seconds since 1970"
-        ends = (((name,), renewal.expires) for name, renewal in renewals.items())
-        labels = ("account",)
-        yield filled(
-            Gauge("hyperjob_credential_expiry_timestamp_seconds", text, labels=labels), ends
-        )
+        ends = {name: renewal.expires for name, renewal in renewals.items()}
+        yield _gauge("hyperjob_credential_expiry_timestamp_seconds", text, "account", ends)
         text = "Last renewal of a ServiceAccount's token, in seconds since 1970"
-        last = (((name,), renewal.renewed) for name, renewal in renewals.items())
-        yield filled(
-            Gauge("hyperjob_credential_renewed_timestamp_seconds", text, labels=labels), last
-        )
+        last = {name: renewal.renewed for name, renewal in renewals.items()}
+        yield _gauge("hyperjob_credential_renewed_timestamp_seconds", text, "account", last)
 
 
 _FORM = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

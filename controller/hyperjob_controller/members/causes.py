@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from hyperjob_controller.place import Place
+from hyperjob_core.api.launchers import diagnosed, is_of_launcher
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import at, objects
 from hyperjob_core.kube.client import Kube
@@ -24,7 +25,7 @@ from hyperjob_core.kube.resources import CLUSTERS, PODS, split_key
 from hyperjob_engine.members.podfailures import first_failure, order
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import FailedJob, Plan
-from hyperjob_engine.reasons.pods import diagnosed, is_of_launcher, is_same
+from hyperjob_engine.reasons.pods import is_same
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from hyperjob_controller.training.stopping import PART_OF_CLUSTER, Follower
 from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_controller.watchdog import InTurn
-from hyperjob_core.api.lines import LogLine, Position
+from hyperjob_core.api.lines import MAX_LINE, LogLine, Position
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Forbidden, KubeError, NotFound
@@ -38,7 +38,7 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.stalls import LEAST, Hang, Stall, WaitShare, straggler
-from hyperjob_engine.model.training import MAX_LINE, used_to_it
+from hyperjob_engine.model.training import used_to_it
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)
@@ -128,8 +128,7 @@ class Reader:
 
     def trainings(self, key: str) -> Mapping[str, SubJobTraining]:
         """Return the progress of a HyperJob's sub-jobs, by name."""
-        watches = self._watches.get(key, {})
-        return {name: each.training for name, each in watches.items()}
+        return {name: each.training for name, each in self._watches.get(key, {}).items()}
 
     def hang(self, key: str) -> Hang | None:
         """Return the programs of a HyperJob that make no steps; None before the first survey."""

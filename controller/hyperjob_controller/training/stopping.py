@@ -17,10 +17,10 @@ from hyperjob_controller.apply.slots import FairSlots
 from hyperjob_controller.training.schedule import Item
 from hyperjob_controller.training.watch import LIMIT_BYTES, Watch
 from hyperjob_controller.watchdog import InTurn
+from hyperjob_core.api.lines import progress_lines
 from hyperjob_core.kube.errors import BadRequest, KubeError
 from hyperjob_core.kube.logs import Batch, Log
 from hyperjob_core.kube.ratelimit import TokenBucket
-from hyperjob_engine.model.training import progress_lines
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,10 @@ from statistics import median
 from typing import Final
 
 from hyperjob_controller.training.watch import LIMIT_BYTES, Source
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import LogLine, waits_of
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
 from hyperjob_engine.model.stalls import WaitShare
-from hyperjob_engine.model.training import waits_of
 from hyperjob_engine.reasons.stacks import Pod, Stack, Survey, is_stack, parse_stack, survey_of
 
 PODS: Final = 256

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from hyperjob_controller.training.schedule import Lane
-from hyperjob_core.api.lines import LogLine, Position
+from hyperjob_core.api.lines import LogLine, Position, announced, progress_lines
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
@@ -21,14 +21,7 @@ from hyperjob_core.api.wire import at, count, mapping, objects, string, string_m
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.stalls import Stall, WaitShare
 from hyperjob_engine.model.subjobs import child_of
-from hyperjob_engine.model.training import (
-    Track,
-    advance,
-    announced,
-    pace_of,
-    progress_lines,
-    training_of,
-)
+from hyperjob_engine.model.training import Track, advance, pace_of, training_of
 from hyperjob_engine.reasons.stacks import Pod, Stack, is_stack, parse_stack
 
 LIMIT_BYTES: Final = 256 * 1024

@@ -12,13 +12,11 @@ from hyperjob_controller.caches import Caches
 from hyperjob_controller.memory import SETTLE_SECONDS
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Incident, Wall
-from hyperjob_controller.write import Events
-from hyperjob_core.api.names import FIELD_MANAGER
+from hyperjob_controller.write import Events, patch_status
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, mapping, string
-from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.errors import KubeError, NotFound
-from hyperjob_core.kube.resources import HYPERJOBS, split_key
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.workers import SetAsideError
 from hyperjob_engine.status.derive import derive_fault
 from hyperjob_engine.status.diff import merge_patch
@@ -142,23 +140,6 @@ class Guard:
             return
         status = derive_fault(old, incident.number, now=self._now())
         patch = merge_patch({"state": old.get("state")}, status)
-        if not patch:
-            return
-        namespace, name = split_key(key)
-        try:
-            answer = await self._kube.patch(
-                HYPERJOBS,
-                name,
-                {
-                    "metadata": {"resourceVersion": at(raw, "metadata", "resourceVersion")},
-                    "status": patch,
-                },
-                kind=PatchType.MERGE,
-                namespace=namespace,
-                subresource="status",
-                field_manager=FIELD_MANAGER,
-            )
-        except NotFound:
-            return
-        self._caches.note(HYPERJOBS, answer)
-        self._events.record(key, status_events(old, {**old, **status}))
+        version = at(raw, "metadata", "resourceVersion")
+        if patch and await patch_status(self._kube, self._caches, key, patch, version) is not None:
+            self._events.record(key, status_events(old, {**old, **status}))

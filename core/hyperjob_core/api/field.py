@@ -88,7 +88,6 @@ class ErrorType(StrEnum):
     TOO_LONG = "FieldValueTooLong"
     TOO_MANY = "FieldValueTooMany"
     TYPE_INVALID = "FieldValueTypeInvalid"
-    INTERNAL = "InternalError"
 
 
 class _Omit(Enum):
@@ -109,12 +108,9 @@ _TITLES: Final = {
     ErrorType.TOO_LONG: "Too long",
     ErrorType.TOO_MANY: "Too many",
     ErrorType.TYPE_INVALID: "Invalid value",
-    ErrorType.INTERNAL: "Internal error",
 }
 
-_WITHOUT_VALUE: Final = frozenset(
-    {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
-)
+_WITHOUT_VALUE: Final = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,33 +176,19 @@ def forbidden(path: Path, detail: str) -> FieldError:
 def too_long(path: Path, value: object, max_length: int) -> FieldError:
     """Return the error of a value with more than `max_length` bytes, without the value."""
     del value
-    if max_length < 0:
-        detail = "value is too long"
-    else:
-        detail = f"may not be more than {max_length} {_plural(max_length, 'byte')}"
+    detail = f"may not be more than {max_length} {_plural(max_length, 'byte')}"
     return FieldError(ErrorType.TOO_LONG, str(path), OMIT, detail)
 
 
 def too_many(path: Path, actual: int, max_quantity: int) -> FieldError:
-    """Return the error of a list with more than `max_quantity` items.
-
-    A negative `actual` is not printed.
-    """
-    if max_quantity < 0:
-        detail = "has too many items"
-    else:
-        detail = f"must have at most {max_quantity} {_plural(max_quantity, 'item')}"
-    return FieldError(ErrorType.TOO_MANY, str(path), actual if actual >= 0 else OMIT, detail)
+    """Return the error of a list with more than `max_quantity` items."""
+    detail = f"must have at most {max_quantity} {_plural(max_quantity, 'item')}"
+    return FieldError(ErrorType.TOO_MANY, str(path), actual, detail)
 
 
 def not_found(path: Path, value: object) -> FieldError:
     """Return the error of a reference to a missing object."""
     return FieldError(ErrorType.NOT_FOUND, str(path), value)
-
-
-def internal(path: Path, detail: str) -> FieldError:
-    """Return the error of a check that itself failed."""
-    return FieldError(ErrorType.INTERNAL, str(path), OMIT, detail)
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:

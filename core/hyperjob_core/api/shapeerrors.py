@@ -50,7 +50,14 @@ def schema_at(schema: Object, location: Sequence[int | str]) -> Object:
 def _compile(node: Object, special: Special) -> CoreSchema:
     """Return the validator of a node, whether null is allowed included."""
     if node.get("x-kubernetes-int-or-string"):
-        return _int_or_string()
+        # One finding for any other type.
+        return core_schema.custom_error_schema(
+            core_schema.union_schema(
+                [core_schema.str_schema(strict=True), core_schema.int_schema(strict=True)]
+            ),
+            custom_error_type=INT_OR_STRING,
+            custom_error_message=INT_OR_STRING,
+        )
     made = _typed(node, special)
     # A null where there is a default means the default, as it does for the API server.
     nullable = node.get("nullable") or "default" in node
@@ -127,17 +134,6 @@ def _integer(node: Object) -> CoreSchema:
     )
 
 
-def _int_or_string() -> CoreSchema:
-    """Return the validator of an IntOrString, with one finding for any other type."""
-    return core_schema.custom_error_schema(
-        core_schema.union_schema(
-            [core_schema.str_schema(strict=True), core_schema.int_schema(strict=True)]
-        ),
-        custom_error_type=INT_OR_STRING,
-        custom_error_message=INT_OR_STRING,
-    )
-
-
 WRONG_TYPE: Final = '{path} in body must be of type {expected}: "{actual}"'
 TOO_SMALL: Final = "{path} in body should be greater than or equal to {limit}"
 TOO_LARGE: Final = "{path} in body should be less than or equal to {limit}"
@@ -147,6 +143,9 @@ TOO_FEW: Final = "{path} in body should have at least {limit} items"
 BAD_FORMAT: Final = "bad_format"
 """The type of a finding about a text that does not have the `format` of its schema."""
 
+_TYPE_NAMES: Final[Mapping[type, str]] = {
+    bool: "boolean", int: "integer", float: "number", str: "string", list: "array",
+}  # fmt: skip
 _EXPECTED: Final = {
     "string_type": "string",
     "int_type": "integer",
@@ -265,18 +264,6 @@ def _mistyped(at: Path, name: str, actual: str, expected: str) -> FieldError:
 
 def type_name(value: object) -> str:
     """Return the JSON type of a value, by the name that the API server has for it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    if value is None:
+        return "null"
+    return _TYPE_NAMES.get(type(value), "object")

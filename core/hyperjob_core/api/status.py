@@ -18,12 +18,7 @@ from hyperjob_core.api.table import (
     described,
     keyed,
 )
-from hyperjob_core.api.training import (
-    GoodputStatus,
-    StallStatus,
-    SubJobTraining,
-    TrainingStatus,
-)
+from hyperjob_core.api.training import GoodputStatus, StallStatus, SubJobTraining, TrainingStatus
 from hyperjob_core.api.wire import timestamp
 
 _OURS: Final = '{"hyperjob":'

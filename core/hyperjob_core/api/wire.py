@@ -5,12 +5,15 @@ absent and never raises.
 """
 
 from datetime import UTC, datetime
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypeVar
 
 import orjson
 
 from hyperjob_core.api.duration import LATEST
 from hyperjob_core.api.meta import Object
+
+E = TypeVar("E", bound=StrEnum)
 
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,6 +65,11 @@ def count(value: object) -> int:
     return number if number is not None and number > 0 else 0
 
 
+def one_of(kind: type[E], value: object) -> E | None:
+    """Return the member of an enumeration with a value; None if it has none."""
+    return kind(value) if isinstance(value, str) and value in set(kind) else None
+
+
 def natural(text: str) -> int | None:
     """Return the number in a text of 1 to 18 decimal digits; None for any other text."""
     return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None
@@ -78,10 +86,8 @@ def at(value: object, *path: str) -> object:
 
 def condition(status: Object, kind: str) -> Object:
     """Return the condition of a type; an empty object if there is none."""
-    for item in objects(status.get("conditions")):
-        if item.get("type") == kind:
-            return item
-    return {}
+    found = (each for each in objects(status.get("conditions")) if each.get("type") == kind)
+    return next(found, {})
 
 
 def is_true(found: object, kind: str) -> bool:

@@ -21,13 +21,7 @@ from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
-from hyperjob_core.kube.errors import (
-    LONGEST_STATUS,
-    Conflict,
-    Invalid,
-    from_status,
-    unreachable,
-)
+from hyperjob_core.kube.errors import LONGEST_STATUS, Conflict, Invalid, from_status, unreachable
 from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -191,8 +192,8 @@ async def credentials_of(user: Entry, cluster: Entry, *, refresh_seconds: float)
     elif "token" in user:
         authorize = _always(f"Bearer {user['token']}")
     elif "tokenFile" in user:
-        file = _TokenFile(Path(user["tokenFile"]))
-        authorize = renewed(await file.token(), file.token, seconds=refresh_seconds)
+        read = partial(_token_of, Path(user["tokenFile"]))
+        authorize = renewed(await read(), read, seconds=refresh_seconds)
     elif "username" in user and "password" in user:
         pair = f"{user['username']}:{user['password']}".encode()
         authorize = _always(f"Basic {base64.b64encode(pair).decode('ascii')}")
@@ -247,15 +248,12 @@ def _always(header: str) -> Authorize:
     return authorize
 
 
-class _TokenFile:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def token(self) -> str:
-        text = await asyncio.to_thread(self._path.read_text, encoding="ascii")
-        if not text.strip():
-            raise ValueError(f"{self._path} is empty")
-        return f"Bearer {text.strip()}"
+async def _token_of(path: Path) -> str:
+    """Return the header of the token in a file; raises OSError and ValueError."""
+    text = await asyncio.to_thread(path.read_text, encoding="ascii")
+    if not text.strip():
+        raise ValueError(f"{path} is empty")
+    return f"Bearer {text.strip()}"
 
 
 class _Plugin:

@@ -19,7 +19,7 @@ from hyperjob_core.kube.client import IDLE_LIMIT, EventType, Kube, WatchEvent
 from hyperjob_core.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.ratelimit import Backoff
-from hyperjob_core.kube.resources import Resource
+from hyperjob_core.kube.resources import Resource, key_of
 
 Transform = Callable[[Object], Object]
 Report = Callable[[KubeError | None], None]
@@ -147,9 +147,7 @@ class Reflector:
             transform=self._transform,
             pages=self._pages,
         )
-        SHORT_WATCHES[self._resource.group_resource] += (
-            0  # an alert needs it before its first count
-        )
+        SHORT_WATCHES[self._resource.group_resource] += 0  # an alert needs it before a first count
         return listed
 
     def _watch(self) -> AsyncGenerator[WatchEvent, None]:
@@ -235,21 +233,21 @@ async def changes(
         backoff=Backoff(base=base, cap=cap),
         report=silent if persistent else patience.report,
     )
-    known: dict[tuple[str, str], Object] = {}
+    known: dict[str, Object] = {}
     async with aclosing(reflector.steps()) as steps:
         async for step in steps:
             patience.reached()
             if isinstance(step, ObjectList):
-                now = {_name_of(item): item for item in step.items}
+                now = {key_of(item): item for item in step.items}
                 for event in _difference(known, now):
                     yield event
                 known = now
                 yield WatchEvent(EventType.BOOKMARK, {})
             elif step.type is not EventType.BOOKMARK:
                 if step.type is EventType.DELETED:
-                    known.pop(_name_of(step.object), None)
+                    known.pop(key_of(step.object), None)
                 else:
-                    known[_name_of(step.object)] = step.object
+                    known[key_of(step.object)] = step.object
                 yield step
 
 
@@ -306,14 +304,7 @@ class _Patience:
             raise failure
 
 
-def _name_of(obj: Object) -> tuple[str, str]:
-    metadata = obj["metadata"]
-    return str(metadata.get("namespace") or ""), str(metadata["name"])
-
-
-def _difference(
-    before: Mapping[tuple[str, str], Object], now: Mapping[tuple[str, str], Object]
-) -> Iterator[WatchEvent]:
+def _difference(before: Mapping[str, Object], now: Mapping[str, Object]) -> Iterator[WatchEvent]:
     """Yield the changes between two lists; a namesake of a deleted object is another object."""
     for key, item in now.items():
         old = before.get(key)

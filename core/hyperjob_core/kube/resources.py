@@ -73,57 +73,47 @@ def split_key(key: str) -> tuple[str | None, str]:
     return (namespace, name) if slash else (None, key)
 
 
+def _wide(group: str, version: str, plural: str, kind: str) -> Resource:
+    """Return a resource without namespaces."""
+    return Resource(group, version, plural, kind, namespaced=False)
+
+
 HYPERJOBS = Resource("training.volcano.sh", "v1alpha1", "hyperjobs", "HyperJob")
 
 TRAINJOBS = Resource(TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob")
 TRAINING_RUNTIMES = Resource(TRAINER_GROUP, "v1alpha1", "trainingruntimes", "TrainingRuntime")
-CLUSTER_TRAINING_RUNTIMES = Resource(
-    TRAINER_GROUP,
-    "v1alpha1",
-    "clustertrainingruntimes",
-    "ClusterTrainingRuntime",
-    namespaced=False,
+CLUSTER_TRAINING_RUNTIMES = _wide(
+    TRAINER_GROUP, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime"
 )
 
 VCJOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
-QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+QUEUES = _wide("scheduling.volcano.sh", "v1beta1", "queues", "Queue")
 PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
 
 PROPAGATION_POLICIES = Resource(
     "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"
 )
-CLUSTER_PROPAGATION_POLICIES = Resource(
-    "policy.karmada.io",
-    "v1alpha1",
-    "clusterpropagationpolicies",
-    "ClusterPropagationPolicy",
-    namespaced=False,
+CLUSTER_PROPAGATION_POLICIES = _wide(
+    "policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy"
 )
 RESOURCE_BINDINGS = Resource("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding")
-CLUSTER_RESOURCE_BINDINGS = Resource(
-    "work.karmada.io",
-    "v1alpha2",
-    "clusterresourcebindings",
-    "ClusterResourceBinding",
-    namespaced=False,
+CLUSTER_RESOURCE_BINDINGS = _wide(
+    "work.karmada.io", "v1alpha2", "clusterresourcebindings", "ClusterResourceBinding"
 )
 WORKS = Resource("work.karmada.io", "v1alpha1", "works", "Work")
 SERVICE_EXPORTS = Resource("multicluster.x-k8s.io", "v1alpha1", "serviceexports", "ServiceExport")
-CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)
-RESOURCE_INTERPRETERS = Resource(
+CLUSTERS = _wide("cluster.karmada.io", "v1alpha1", "clusters", "Cluster")
+RESOURCE_INTERPRETERS = _wide(
     "config.karmada.io",
     "v1alpha1",
     "resourceinterpretercustomizations",
     "ResourceInterpreterCustomization",
-    namespaced=False,
 )
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-HYPERNODES = Resource(
-    "topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", namespaced=False
-)
+NAMESPACES = _wide("", "v1", "namespaces", "Namespace")
+NODES = _wide("", "v1", "nodes", "Node")
+HYPERNODES = _wide("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 PODS = Resource("", "v1", "pods", "Pod")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -133,80 +123,51 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceC
 RESOURCE_CLAIM_TEMPLATES = Resource(
     "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"
 )
-RESOURCE_SLICES = Resource(
-    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False
-)
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+RESOURCE_SLICES = _wide("resource.k8s.io", "v1", "resourceslices", "ResourceSlice")
+DEVICE_CLASSES = _wide("resource.k8s.io", "v1", "deviceclasses", "DeviceClass")
 DEVICES = RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS
 """What shows the devices of a member, and who holds them."""
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 CORE_EVENTS = Resource("", "v1", "events", "Event")
 """The same Events in the core group, which has field selectors in every release."""
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+PRIORITY_CLASSES = _wide("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
+TOKEN_REVIEWS = _wide("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
+SELF_SUBJECT_REVIEWS = _wide(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"
 )
-TOKEN_REVIEWS = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+SUBJECT_ACCESS_REVIEWS = _wide(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
 )
-SELF_SUBJECT_REVIEWS = Resource(
-    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+SELF_SUBJECT_ACCESS_REVIEWS = _wide(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"
 )
-SUBJECT_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
-SELF_SUBJECT_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
-)
-CRDS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    namespaced=False,
-)
+CRDS = _wide("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-MUTATING_WEBHOOKS = Resource(
+MUTATING_WEBHOOKS = _wide(
     "admissionregistration.k8s.io",
     "v1",
     "mutatingwebhookconfigurations",
     "MutatingWebhookConfiguration",
-    namespaced=False,
 )
-VALIDATING_WEBHOOKS = Resource(
+VALIDATING_WEBHOOKS = _wide(
     "admissionregistration.k8s.io",
     "v1",
     "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration",
-    namespaced=False,
 )
-ADMISSION_POLICIES = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicy",
-    namespaced=False,
+ADMISSION_POLICIES = _wide(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy"
 )
-ADMISSION_POLICY_BINDINGS = Resource(
+ADMISSION_POLICY_BINDINGS = _wide(
     "admissionregistration.k8s.io",
     "v1",
     "validatingadmissionpolicybindings",
     "ValidatingAdmissionPolicyBinding",
-    namespaced=False,
 )
-CLUSTER_ROLES = Resource(
-    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
-)
-CLUSTER_ROLE_BINDINGS = Resource(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "clusterrolebindings",
-    "ClusterRoleBinding",
-    namespaced=False,
+CLUSTER_ROLES = _wide("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole")
+CLUSTER_ROLE_BINDINGS = _wide(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"
 )
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")

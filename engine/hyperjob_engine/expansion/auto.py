@@ -18,15 +18,14 @@ from typing import Final
 
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.overlay import taken
-from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import objects
 from hyperjob_engine.expansion.expand import (
-    SpecError,
     check_size,
     expand_group,
     fewest_of,
     items_of_task,
     kind_of_task,
+    scale_of_group,
     sub_jobs,
 )
 from hyperjob_engine.expansion.members import members_of, present_indices
@@ -37,11 +36,10 @@ from hyperjob_engine.model.observed import (
     Ownership,
     QueueVerdict,
     ReplicatedJob,
-    SplitPolicy,
 )
 from hyperjob_engine.model.planned import SplitQuestion
 from hyperjob_engine.model.request import PlacementRequest, kind_of, tier_of
-from hyperjob_engine.model.split import Scale, SplitError, split_scale
+from hyperjob_engine.model.split import Scale
 from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.place import assign
@@ -75,7 +73,7 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     count all together or not at all: without a vcjob only while old ones leave, or after the split
     has made way with a part of its pods. A sub-job that it has given up has no record any more.
     """
-    split, scale = _scale_of(group)
+    split, scale = scale_of_group(group)
     records = observed.hyperjob.records.values()
     own = [each.admitted for each in records if each.replicated_job == group.name]
     spared = bool(own) and _has_made_way(observed, group)
@@ -89,7 +87,8 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
         if spared and record is None:
             parked = True
             continue
-        parked = parked or _is_leaving(child) or _is_resting(observed, record)
+        due = record.retry_time if record is not None else None
+        parked = parked or _is_leaving(child) or (due is not None and observed.now < due)
         excluded.update(record.excluded(observed.now) if record is not None else ())
         if child.exists and child.job is not None:
             tasks = child.job.tasks
@@ -152,25 +151,11 @@ def _piece(wish: Wish, share: int, *, first: bool) -> PlacementRequest:
     return replace(piece, demand=multiply(wish.pod, share), pods=pods)
 
 
-def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
-    if group.split is None:
-        raise SpecError(f"replicatedJob {group.name!r}: it has no splitPolicy")
-    try:
-        return group.split, split_scale(group.split, group.template)
-    except SplitError as error:
-        raise SpecError(f"replicatedJob {group.name!r}: {error}") from error
-
-
 def _is_leaving(child: Child) -> bool:
     return child.is_outdated or any(
         item is not None and item.deleting and item.ownership is Ownership.OURS
         for item in (child.job, child.policy)
     )
-
-
-def _is_resting(observed: Observed, record: JobStatus | None) -> bool:
-    due = record.retry_time if record is not None else None
-    return due is not None and observed.now < due
 
 
 def _accelerators(scale: Scale, pods: Mapping[int, int]) -> int:
@@ -181,7 +166,7 @@ def wish_of(
     observed: Observed, group: ReplicatedJob, *, excluded: frozenset[str] = frozenset()
 ) -> Wish:
     """Return what an automatic split wants of the clusters in all; raises SpecError."""
-    split, scale = _scale_of(group)
+    split, scale = scale_of_group(group)
     closed = closed_queue_of(observed, group.template)
     tasks = objects(group.template.get("tasks"))
     scaled = kind_of_task(tasks[scale.task])

@@ -94,15 +94,21 @@ def sub_job_count(group: ReplicatedJob) -> int:
 def _pod_count(group: ReplicatedJob, number: int) -> int:
     """Return the number of pods of a replicatedJob's sub-jobs."""
     template = sum(count(task.get("replicas")) for task in objects(group.template.get("tasks")))
-    split = group.split
-    if split is None:
+    if group.split is None:
         return number * template
-    try:
-        scale = split_scale(split, group.template)
-    except SplitError as error:
-        raise _split_error(group, error) from error
+    split, scale = scale_of_group(group)
     scaled = max(0, (split.accelerators or 0) - number * scale.fixed) // scale.per_pod
     return number * (template - scale.pods) + scaled
+
+
+def scale_of_group(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
+    """Return the split of a replicatedJob, and how its sub-jobs scale; raises SpecError."""
+    if group.split is None:
+        raise SpecError(f"replicatedJob {group.name!r}: it has no splitPolicy")
+    try:
+        return group.split, split_scale(group.split, group.template)
+    except SplitError as error:
+        raise _split_error(group, error) from error
 
 
 def _split_error(group: ReplicatedJob, error: SplitError) -> SpecError:
@@ -246,11 +252,10 @@ def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]
 
     `shares` are those of an automatic split; without them one size represents the whole split.
     """
-    split = group.split
-    if split is None:
+    if group.split is None:
         return [_size(group.template, None)] * group.replicas
+    split, scale = scale_of_group(group)
     try:
-        scale = split_scale(split, group.template)
         if split.mode != "auto":
             shares = static_sizes(split, group.template, group.replicas)
     except SplitError as error:

@@ -23,12 +23,7 @@ from hyperjob_core.api.names import KIND, child_name
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import count, integer, natural, objects, rfc3339, string
-from hyperjob_engine.expansion.expand import (
-    demand_of,
-    demand_of_all,
-    expand_group,
-    kind_of_task,
-)
+from hyperjob_engine.expansion.expand import demand_of, demand_of_all, expand_group, kind_of_task
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership, ReplicatedJob
 from hyperjob_engine.model.planned import Adopt, Resize

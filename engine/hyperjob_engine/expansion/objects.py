@@ -30,7 +30,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.wire import string_map
 from hyperjob_engine.expansion.order import in_order
-from hyperjob_engine.expansion.pods import distinct, with_checkpoint
+from hyperjob_engine.expansion.templates import distinct, with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
 

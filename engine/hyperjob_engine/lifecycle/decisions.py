@@ -4,12 +4,14 @@ The controller writes a decision into the status first, and a later pass acts on
 that restarts in between finds the decision in the status and acts on it once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from hyperjob_core.api.status import GangStatus, JobStatus
 from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.model.observed import Job, Ownership, Policy
+from hyperjob_engine.model.planned import DeleteChild, DeletionCause
 from hyperjob_engine.model.subjobs import Child, Choice, SubJob
 from hyperjob_engine.reasons.reason import Reason
 
@@ -72,3 +74,23 @@ def restarts_spent(failure: str, max_restarts: int) -> End:
 def with_all(failure: str) -> str:
     """Return why a sub-job is recreated that has not failed itself."""
     return f"restarted with all sub-jobs, because {failure}"
+
+
+def deletion(child: Child, *, why: DeletionCause | None = None) -> Iterator[DeleteChild]:
+    """Yield the deletion of the sub-job's objects, if one exists that is not being deleted.
+
+    The controller deletes only objects of this HyperJob, and only those with the observed UIDs.
+    """
+    job = child.job if _goes(child.job) else None
+    policy = child.policy if _goes(child.policy) else None
+    if job is not None or policy is not None:
+        yield DeleteChild(
+            name=child.name,
+            job_uid=job.uid if job is not None else None,
+            policy_uid=policy.uid if policy is not None else None,
+            why=why,
+        )
+
+
+def _goes(item: Job | Policy | None) -> bool:
+    return item is not None and item.ownership is Ownership.OURS and not item.deleting

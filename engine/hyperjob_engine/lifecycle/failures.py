@@ -26,13 +26,7 @@ from hyperjob_engine.lifecycle.decisions import (
 from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
-from hyperjob_engine.model.observed import (
-    FailurePolicy,
-    FailureRule,
-    Job,
-    Observed,
-    Ownership,
-)
+from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.model.subjobs import Child
 from hyperjob_engine.reasons.pods import container_text, follows

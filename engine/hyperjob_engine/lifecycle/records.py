@@ -1,16 +1,18 @@
 """The record of a restart in the status of its sub-jobs; only this module counts attempts.
 
-The result is the HyperJob with the status to write. Later passes delete and create the objects.
+The result is the HyperJob with the status to write. Later passes delete and create the objects: a
+failed sub-job again after a back-off, which depends on times in the status alone.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from hyperjob_core.api.choices import TimeUse
-from hyperjob_core.api.duration import later
+from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.wire import count, mapping, rfc3339, timestamp
-from hyperjob_engine.lifecycle.backoff import retry_time
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.lifecycle.history import failure_of, run_over, started
 from hyperjob_engine.lifecycle.stops import cause_of, stopped
@@ -23,6 +25,10 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import fits
 
 UNPLACED = "Unplaced"
+FIRST: Final = timedelta(seconds=10)
+LONGEST: Final = timedelta(minutes=5)
+STABLE: Final = timedelta(minutes=30)
+"""After an attempt of this length the next one has no back-off: the program did not crash."""
 
 
 def with_restart(observed: Observed, members: Sequence[Member], decided: Restart) -> Observed:
@@ -175,3 +181,18 @@ def _excluded(
     while len(excluded) > 1 and possible.issubset(excluded):
         del excluded[0]
     return tuple(excluded)
+
+
+def delay(attempt: int, lasted: timedelta | None) -> timedelta:
+    """Return the wait before an attempt, from 1; `lasted` is the length of the attempt before.
+
+    The wait is 0 before the first restart, and after an attempt of at least STABLE.
+    """
+    if attempt <= 1 or (lasted is not None and lasted >= STABLE):
+        return timedelta()
+    return doubled(FIRST, attempt - 2, LONGEST)
+
+
+def retry_time(attempt: int, *, now: datetime, began: datetime | None) -> datetime:
+    """Return when the controller may create an attempt; `began` is the start of the one before."""
+    return now + delay(attempt, None if began is None else now - began)

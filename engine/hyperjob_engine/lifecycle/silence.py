@@ -25,7 +25,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, assert_never
+from typing import Final
 
 from hyperjob_core.api import table
 from hyperjob_core.api.choices import OnNoProgress
@@ -67,6 +67,18 @@ class SilenceStep(enum.StrEnum):
     WAIT = "Wait"
     ASK = "Ask"
     MAKE_AGAIN = "MakeAgain"
+
+
+_MISSING: Final[Mapping[DeletionCause, str]] = {
+    DeletionCause.NOTHING_REPORTED: "nothing",
+    DeletionCause.NO_PROGRESS: "no progress",
+    DeletionCause.NO_PODS: "no pods",
+}
+_ENDS: Final[Mapping[SilenceStep, str]] = {
+    SilenceStep.WAIT: ", like the clusters of many other sub-jobs",
+    SilenceStep.ASK: "; the controller has Karmada apply it again",
+    SilenceStep.MAKE_AGAIN: "; the controller recreates it",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,27 +219,16 @@ def _message(child: Child, since: datetime, step: SilenceStep) -> str:
 
     With the step WAIT the clusters of many other sub-jobs do not report either.
     """
-    what = "nothing"
-    if child.report is not None:
-        what = "no progress" if child.report.pods.total else "no pods"
+    what, time = _MISSING[_lacks(child)], rfc3339(since)
     text = (
-        f"cluster {child.cluster} has reported {what} since Karmada applied the Job there at"
-        f" {rfc3339(since)}"
+        f"cluster {child.cluster} has reported {what} since Karmada applied the Job there at {time}"
     )
     if _workless(child):
         text = (
-            f"Karmada has made no Work of {child.name} for {child.cluster} since {rfc3339(since)}"
+            f"Karmada has made no Work of {child.name} for {child.cluster} since {time}"
             f" (the Events of ResourceBinding {binding_name(child.name)} say why)"
         )
-    match step:
-        case SilenceStep.WAIT:
-            return f"{text}, like the clusters of many other sub-jobs"
-        case SilenceStep.MAKE_AGAIN:
-            return f"{text}; the controller recreates it"
-        case SilenceStep.ASK:
-            return f"{text}; the controller has Karmada apply it again"
-        case _:
-            assert_never(step)
+    return f"{text}{_ENDS[step]}"
 
 
 def _advice(observed: Observed, child: Child) -> str:

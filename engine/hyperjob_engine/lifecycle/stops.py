@@ -328,17 +328,19 @@ _FIELD: Final = "persistentVolumeClaims"
 def keeping(observed: Observed, plan: Plan) -> Plan:
     """Return a plan that keeps claims first, and holds the stops that would delete their copies."""
     unkept = {claim.name: _unkept(observed, claim) for claim in observed.claims}
+    users = frozenset(name for bindings in unkept.values() for name in bindings)
+    lost = {name: sorted(frozenset().union(*each.values())) for name, each in unkept.items()}
+    refused = {name for name, each in observed.refusals.items() if each.retry_at > observed.now}
     keeps = [
         KeepClaim(
             name=claim.name,
             uid=claim.uid,
-            clusters=tuple(sorted(_all(unkept[claim.name]))),
+            clusters=tuple(lost[claim.name]),
             by_user=claim.is_of_user,
         )
         for claim in observed.claims
-        if unkept[claim.name] and not _is_refused(observed, claim)
+        if lost[claim.name] and claim.name not in refused
     ]
-    users = frozenset(name for bindings in unkept.values() for name in bindings)
     going = [action for action in plan.actions if not _is_held(action, users)]
     wait = plan.requeue_after
     if len(going) < len(plan.actions):
@@ -346,7 +348,7 @@ def keeping(observed: Observed, plan: Plan) -> Plan:
     return replace(
         plan,
         actions=(*keeps, *going),
-        status=_with_claims(observed, plan.status, unkept),
+        status=_with_claims(observed, plan.status, lost),
         requeue_after=wait,
     )
 
@@ -364,16 +366,6 @@ def _unkept(observed: Observed, claim: Claim) -> Mapping[str, frozenset[str]]:
     return found
 
 
-def _all(unkept: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*unkept.values())
-
-
-def _is_refused(observed: Observed, claim: Claim) -> bool:
-    """Return whether the API server refused to keep the claim, and the next try is not due."""
-    refusal = observed.refusals.get(claim.name)
-    return refusal is not None and refusal.retry_at > observed.now
-
-
 def _is_held(action: Action, users: frozenset[str]) -> bool:
     """Return whether an action removes the vcjob of an unkept copy from its cluster."""
     if isinstance(action, DeleteHyperJob):
@@ -382,15 +374,15 @@ def _is_held(action: Action, users: frozenset[str]) -> bool:
 
 
 def _with_claims(
-    observed: Observed, status: Object | None, unkept: Mapping[str, Mapping[str, frozenset[str]]]
+    observed: Observed, status: Object | None, lost: Mapping[str, Sequence[str]]
 ) -> Object | None:
-    """Return a status with the copies of claims that stay, and why a copy does not."""
+    """Return a status with the copies of claims that stay, and why those of `lost` do not."""
     if status is None:
         return None
     entries = []
     for claim in sorted(observed.claims, key=lambda each: each.name):
-        refusal, lost = observed.refusals.get(claim.name), _all(unkept[claim.name])
-        why = unkept_text(sorted(lost), refusal.message) if refusal is not None and lost else ""
+        refusal, gone = observed.refusals.get(claim.name), lost[claim.name]
+        why = unkept_text(gone, refusal.message) if refusal is not None and gone else ""
         if claim.kept or why:
             clusters = tuple(sorted(claim.kept))
             entries.append(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from hyperjob_core.api.launchers import diagnosed, lost_a_peer
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import (
@@ -14,7 +15,7 @@ from hyperjob_core.api.wire import (
     string,
     string_map,
 )
-from hyperjob_engine.reasons.pods import diagnosed, follows, lost_a_peer
+from hyperjob_engine.reasons.pods import follows
 
 _TASK: Final = "volcano.sh/task-spec"
 _INDEX: Final = "volcano.sh/task-index"

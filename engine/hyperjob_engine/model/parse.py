@@ -42,6 +42,7 @@ from hyperjob_core.api.wire import (
     mapping,
     natural,
     objects,
+    one_of,
     string,
     string_map,
     strings,
@@ -104,7 +105,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
         quorum=integer(spec.get("quorum")),
-        on_no_progress=_on_no_progress(spec.get("onNoProgress")),
+        on_no_progress=one_of(OnNoProgress, spec.get("onNoProgress")) or OnNoProgress.NOTIFY,
         checkpoint=_checkpoint(spec.get("checkpoint")),
         stop=table.read(StopStatus, status.get("stop")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
@@ -196,7 +197,8 @@ def parse_binding(raw: Object) -> Binding:
     scheduled = condition(status, "Scheduled")
     fully_applied = condition(status, "FullyApplied")
     unscheduled = scheduled.get("status") == "False"
-    item = _aggregated(status, cluster)
+    reports = objects(status.get("aggregatedStatus"))
+    item = next((each for each in reports if each.get("clusterName") == cluster), {})
     return Binding(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
@@ -273,10 +275,8 @@ def pinned_clusters(placement: object) -> tuple[str, ...]:
 
 def controller_of(metadata: Object) -> Object:
     """Return the ownerReference with controller=true, or an empty object."""
-    for reference in objects(metadata.get("ownerReferences")):
-        if reference.get("controller") is True:
-            return reference
-    return {}
+    owners = objects(metadata.get("ownerReferences"))
+    return next((each for each in owners if each.get("controller") is True), {})
 
 
 def _job_uid(metadata: Object, spec: Object) -> str:
@@ -375,9 +375,9 @@ def _replicated_job(raw: Object) -> ReplicatedJob:
         required=raw.get("clusterPolicy") == "Required",
         split=_split(mapping(raw.get("splitPolicy"))),
         depends_on=tuple(
-            Dependency(name=string(item.get("name")), status=DependencyStatus(item["status"]))
+            Dependency(name=string(item.get("name")), status=status)
             for item in objects(raw.get("dependsOn"))
-            if string(item.get("status")) in set(DependencyStatus)
+            if (status := one_of(DependencyStatus, item.get("status"))) is not None
         ),
     )
 
@@ -390,15 +390,13 @@ def _failure_policy(raw: object) -> FailurePolicy | None:
         max_restarts=count(raw.get("maxRestarts")),
         rules=tuple(
             FailureRule(
-                action=FailurePolicyAction(rule["action"]),
-                on_job_phases=frozenset(
-                    JobPhase(name) for name in strings(rule.get("onJobPhases"))
-                ),
+                action=action,
+                on_job_phases=frozenset(map(JobPhase, strings(rule.get("onJobPhases")))),
                 on_cluster_lost=rule.get("onClusterLost") is True,
                 targets=frozenset(strings(rule.get("targetReplicatedJobs"))),
             )
             for rule in objects(raw.get("rules"))
-            if string(rule.get("action")) in set(FailurePolicyAction)
+            if (action := one_of(FailurePolicyAction, rule.get("action"))) is not None
         ),
     )
 
@@ -407,17 +405,10 @@ def _success_policy(raw: object) -> SuccessPolicy | None:
     """Parse `spec.successPolicy`; None if it is absent. The operator is All unless it is Any."""
     if not isinstance(raw, dict):
         return None
-    any_one = raw.get("operator") == SuccessOperator.ANY
     return SuccessPolicy(
-        operator=SuccessOperator.ANY if any_one else SuccessOperator.ALL,
+        operator=one_of(SuccessOperator, raw.get("operator")) or SuccessOperator.ALL,
         targets=frozenset(strings(raw.get("targetReplicatedJobs"))),
     )
-
-
-def _on_no_progress(raw: object) -> OnNoProgress:
-    """Parse `spec.onNoProgress`; Notify for an unknown value."""
-    word = string(raw)
-    return OnNoProgress(word) if word in set(OnNoProgress) else OnNoProgress.NOTIFY
 
 
 def _checkpoint(raw: object) -> Checkpoint | None:
@@ -441,11 +432,9 @@ def _checkpoint(raw: object) -> Checkpoint | None:
 
 def _deadline(spec: Object) -> Deadline | None:
     """Parse the deadline; None without activeDeadlineSeconds. An unknown mode is RunTime."""
-    limit, mode = count(spec.get("activeDeadlineSeconds")), string(spec.get("activeDeadlineMode"))
-    if not limit:
-        return None
-    known = mode in set(DeadlineMode)
-    return Deadline(seconds(limit), DeadlineMode(mode) if known else DeadlineMode.RUN_TIME)
+    limit = count(spec.get("activeDeadlineSeconds"))
+    mode = one_of(DeadlineMode, spec.get("activeDeadlineMode")) or DeadlineMode.RUN_TIME
+    return Deadline(seconds(limit), mode) if limit else None
 
 
 def _attempt(metadata: Object) -> int:
@@ -471,15 +460,6 @@ def _split(raw: Object) -> SplitPolicy | None:
 def _records(status: Object) -> dict[str, JobStatus]:
     """Return the entries of `status.jobs` by name."""
     return {record.name: record for record in table.read_all(JobStatus, status.get("jobs"))}
-
-
-def _aggregated(status: Object, cluster: str) -> Object:
-    """Return the entry of `status.aggregatedStatus` for the cluster of the ResourceBinding."""
-    items = objects(status.get("aggregatedStatus"))
-    for item in items:
-        if item.get("clusterName") == cluster:
-            return item
-    return {}
 
 
 def _with_task_counts(counters: Mapping[str, int], tasks: object) -> PodCounts:

@@ -118,7 +118,11 @@ def matches(node: MemberNode, wants: NodeWants) -> bool:
     labels = dict(node.labels)
     if any(labels.get(key) != value for key, value in wants.selector):
         return False
-    return not wants.terms or any(_fulfils(node.name, labels, term) for term in wants.terms)
+    return not wants.terms or any(
+        all(_holds(each, node.name if each.field else labels.get(each.key)) for each in term)
+        for term in wants.terms
+        if term  # an empty term matches no node
+    )
 
 
 def repels(node: MemberNode, wants: NodeWants) -> Taint | None:
@@ -150,13 +154,6 @@ def selects(expressions: Iterable[Expression], labels: Labels) -> bool:
     """Return whether a label selector selects an object with these labels."""
     known = dict(labels)
     return all(_holds(each, known.get(each.key)) for each in expressions)
-
-
-def _fulfils(name: str, labels: Mapping[str, str], term: tuple[Expression, ...]) -> bool:
-    """Return whether a node fulfils a term; an empty term matches no node."""
-    return bool(term) and all(
-        _holds(each, name if each.field else labels.get(each.key)) for each in term
-    )
 
 
 def _holds(wanted: Expression, value: str | None) -> bool:

@@ -23,7 +23,7 @@ from hyperjob_core.api.plugins import (
     values_of,
 )
 from hyperjob_core.api.wire import count, mapping, objects, string, strings
-from hyperjob_engine.expansion.pods import with_containers, with_pods
+from hyperjob_engine.expansion.templates import with_containers, with_pods
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.subjobs import SubJob
 
@@ -220,7 +220,7 @@ class Hosts:
         pod = f"{sub_job.name}-{task_pods.task}-{index}"
         if sub_job.name == seen_from.name:
             return f"{pod}.{sub_job.name}"
-        if not sub_job.cluster and self.names_clusters:
+        if not sub_job.cluster and "cluster" in placeholders_of(self.pattern):
             raise UnknownHostError(
                 f"waits for the cluster of {sub_job.name}, whose pods it looks up"
             )
@@ -250,11 +250,6 @@ class Hosts:
         if glued or "{service}" not in rest:
             return self.name(world, seen_from, sub_job, task_pods, 0)
         return fill(".".join(rest), {"service": sub_job.name, "namespace": world.namespace})
-
-    @property
-    def names_clusters(self) -> bool:
-        """Return whether a host name contains the cluster of the pod."""
-        return "cluster" in placeholders_of(self.pattern)
 
 
 def hosts_of(plugins: Mapping[str, tuple[str, ...]]) -> Hosts:

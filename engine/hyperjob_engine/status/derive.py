@@ -18,11 +18,12 @@ from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.status import (
     MOST_SPEEDS,
     AlternativeStatus,
+    ClusterStatus,
     ExpectedStart,
     JobStatus,
     MeasuredSpeed,
 )
-from hyperjob_core.api.wire import at, condition, mapping, objects, rfc3339, string
+from hyperjob_core.api.wire import at, condition, mapping, objects, one_of, rfc3339, string
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
@@ -157,8 +158,7 @@ def _ready_share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
 
 def derive_refusal(observed: Observed, message: str) -> Object:
     """Return the status of a HyperJob with an invalid spec."""
-    previous = string(at(observed.hyperjob.status, "state", "phase"))
-    phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
+    phase = one_of(Phase, at(observed.hyperjob.status, "state", "phase")) or Phase.PENDING
     state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
     old, generation, now = observed.hyperjob.status, observed.hyperjob.generation, observed.now
     forgotten: Object = {"expectedStart": None} if "expectedStart" in old else {}
@@ -182,8 +182,7 @@ def derive_fault(old: Object, incident: str, *, now: datetime) -> Object:
 
     It reads nothing but the old state: the bug may be in the derivation of any other field.
     """
-    previous = string(at(old, "state", "phase"))
-    phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
+    phase = one_of(Phase, at(old, "state", "phase")) or Phase.PENDING
     text = (
         f"the controller failed at this HyperJob (incident {incident}) and tries again later; its"
         " log has the stack of the error, and sub-jobs in member clusters go on"
@@ -262,13 +261,14 @@ def _cluster_entries(jobs: Iterable[JobState]) -> list[Object]:
             by_name.setdefault(job.cluster, []).append(job)
     result = []
     for name, members in sorted(by_name.items()):
-        entry: Object = {"name": name, "jobs": len(members)}
-        numbers = {
-            "ready": sum(job.is_ready for job in members),
-            "running": sum(job.running for job in members),
-            "accelerators": sum(job.accelerators or 0 for job in members),
-        }
-        result.append(entry | {key: number for key, number in numbers.items() if number})
+        entry = ClusterStatus(
+            name=name,
+            jobs=len(members),
+            ready=sum(job.is_ready for job in members),
+            running=sum(job.running for job in members),
+            accelerators=sum(job.accelerators or 0 for job in members) or None,
+        )
+        result.append(table.write(entry))
     return result
 
 

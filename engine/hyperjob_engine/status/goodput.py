@@ -16,7 +16,7 @@ from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import Reported, SubJobTraining
-from hyperjob_core.api.wire import count, mapping, string, timestamp
+from hyperjob_core.api.wire import count, mapping, one_of, string, timestamp
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.reasons.reason import Reason
 
@@ -436,14 +436,13 @@ def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> Go
 def parse_account(raw: object, size: str = "") -> GoodputAccount | None:
     """Parse `status.goodput`, with the present `size`; None if it is absent or unusable."""
     fields = mapping(raw)
-    since = timestamp(fields.get("since"))
-    state = string(fields.get("state"))
-    if since is None or (state and state not in set(TimeUse)):
+    since, state = timestamp(fields.get("since")), one_of(TimeUse, fields.get("state"))
+    if since is None or (state is None and fields.get("state")):
         return None
     spent, by_size = mapping(fields.get("milliseconds")), mapping(fields.get("productive"))
     return GoodputAccount(
         since=since,
-        state=TimeUse(state) if state else None,
+        state=state,
         spent={use: count(spent.get(use)) for use in TimeUse if count(spent.get(use))},
         share=_decimal(fields.get("share")),
         stop=_parse_stop(mapping(fields.get("stopped"))),
@@ -480,14 +479,12 @@ def account_object(account: GoodputAccount, *, now: datetime) -> Object:
 
 def _parse_stop(raw: Object) -> OpenStop | None:
     """Parse `status.goodput.stopped`; None if there is none, or an unusable one."""
-    times = [timestamp(raw.get(name)) for name in ("time", "since", "keptUntil")]
-    cause = string(raw.get("cause"))
-    time, since, kept = times
+    time, since, kept = (timestamp(raw.get(name)) for name in ("time", "since", "keptUntil"))
+    cause, work = one_of(TimeUse, raw.get("cause")), table.read(SubJobTraining, raw)
     if time is None or since is None or kept is None or cause not in LOST:
         return None
-    work = table.read(SubJobTraining, raw)
-    size, use = string(raw.get("size")), TimeUse(cause)
-    return OpenStop(time=time, since=since, kept_until=kept, cause=use, work=work, size=size)
+    size = string(raw.get("size"))
+    return OpenStop(time=time, since=since, kept_until=kept, cause=cause, work=work, size=size)
 
 
 def _decimal(value: object) -> float:

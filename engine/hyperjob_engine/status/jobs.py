@@ -5,7 +5,7 @@ the last known phase. Its pods may say more than this phase: Volcano calls a vcj
 head has failed, or whose containers crash again and again.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -18,11 +18,7 @@ from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.gang.gang import is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.decisions import End
-from hyperjob_engine.lifecycle.history import (
-    failure_of,
-    next_attempt,
-    present_run,
-)
+from hyperjob_engine.lifecycle.history import failure_of, next_attempt, present_run
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.stops import is_left
 from hyperjob_engine.lifecycle.unstarted import (
@@ -354,8 +350,12 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if last is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_without_report(outlook, record)
     phase, reason, message = _not_started(observed, outlook)
-    left_out = left_out_text(outlook.left_out)
-    return phase, reason, f"{message}; {left_out}" if left_out else message
+    left_out = [
+        f"Karmada could not schedule it on {each.cluster}, left out until"
+        f" {each.retry_time:%H:%M:%S}Z"
+        for each in outlook.left_out
+    ]
+    return phase, reason, "; ".join([message, *left_out])
 
 
 def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> tuple[str, str]:
@@ -486,15 +486,3 @@ def _queued(observed: Observed, child: Child, sub_job: SubJob) -> tuple[Reason, 
     if child.name in observed.unanswered:
         return Reason.DISPATCHER_SILENT, _unanswered(template)
     return Reason.WAITING_FOR_QUEUE, f"queue {queue} has not admitted it yet"
-
-
-def left_out_text(rejections: Iterable[Rejection]) -> str:
-    """Return which clusters are left out until when; empty if none is.
-
-    Each of `rejections` must have a `retry_time`.
-    """
-    return "; ".join(
-        f"Karmada could not schedule it on {item.cluster}, left out until"
-        f" {item.retry_time:%H:%M:%S}Z"
-        for item in rejections
-    )

@@ -4,7 +4,7 @@ Without a new progress line the stored status stays as it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +12,7 @@ from hyperjob_core.api import table
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
 from hyperjob_core.api.wire import at, integer, mapping, rfc3339, string, timestamp
 from hyperjob_engine.model.observed import HyperJob, Observed
@@ -26,33 +27,12 @@ from hyperjob_engine.status.goodput import (
     finish,
     parse_account,
 )
-from hyperjob_engine.status.jobs import JobState
 from hyperjob_engine.status.phase import State
 
 _STEADY: Final = timedelta(seconds=30)
 _STEADY_PART: Final = 0.05
 _END: Final = "estimatedCompletionTime"
 _LONGEST: Final = timedelta(days=3650)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubJobProgress:
-    """The progress of a sub-job; `attempt` is its present one."""
-
-    group: str
-    attempt: int
-    training: SubJobTraining | None
-
-
-def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
-    """Return `status.training`; None until a program has printed a progress line."""
-    return _training_object(
-        observed,
-        [
-            SubJobProgress(group=job.replicated_job, attempt=job.attempt, training=job.training)
-            for job in jobs
-        ],
-    )
 
 
 def slow_text(training: Object | None) -> str:
@@ -91,15 +71,11 @@ def _progress(step: int, steps: int | None) -> Object:
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
     """Return the status of an ended HyperJob with the last progress lines of its programs."""
-    sub_jobs = [
-        SubJobProgress(
-            group=record.replicated_job,
-            attempt=record.attempt,
-            training=latest_training(observed.trainings.get(record.name), record.training),
-        )
-        for record in observed.hyperjob.records.values()
+    jobs = [
+        replace(each, training=latest_training(observed.trainings.get(each.name), each.training))
+        for each in observed.hyperjob.records.values()
     ]
-    found = _training_object(observed, sub_jobs)
+    found = training_status(observed, jobs)
     account = parse_account(status.get("goodput"), choice_text(choice_of(observed.hyperjob)))
     training = found and without_end(found, phase=string(at(status, "state", "phase")))
     if training is None or training == status.get("training") or account is None:
@@ -108,16 +84,14 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
     return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
-def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> Object | None:
+def training_status(observed: Observed, jobs: Sequence[JobStatus]) -> Object | None:
     """Return `status.training` from the progress of all sub-jobs.
 
     Without a log that was read, or without a progress line, it is the stored one; None if there is
     none.
     """
     old = mapping(observed.hyperjob.status.get("training"))
-    if not observed.trainings:
-        return old or None
-    together = combined(sub_jobs)
+    together = combined(jobs) if observed.trainings else None
     if together is None:
         return old or None
     steps = together.steps if together.steps is not None else integer(old.get("steps"))
@@ -129,30 +103,28 @@ def _training_object(observed: Observed, sub_jobs: Sequence[SubJobProgress]) -> 
         end = _expected_end(together, steps, speed, now=observed.now, old=old)
         if end is not None:
             entry[_END] = rfc3339(end)
-    if together.metrics:
-        entry["metrics"] = dict(together.metrics)
-    if together.url:
-        entry["url"] = together.url
-    if together.slow:
-        entry["usualStepsPerSecond"] = together.usual
     last = straggler(observed.waits, steps_per_second=speed)
-    if last is not None:
-        entry["straggler"] = table.write(last)
-    if together.phase:
-        entry["phase"] = together.phase
-    return entry
+    given = {
+        "metrics": dict(together.metrics),
+        "url": together.url,
+        "usualStepsPerSecond": together.usual if together.slow else None,
+        "straggler": None if last is None else table.write(last),
+        "phase": together.phase,
+    }
+    return entry | {name: value for name, value in given.items() if value}
 
 
-def combined(sub_jobs: Sequence[SubJobProgress]) -> SubJobTraining | None:
+def combined(jobs: Sequence[JobStatus]) -> SubJobTraining | None:
     """Return the furthest step of the sub-jobs, and the last checkpoint that all of them have.
 
     Only the first replicatedJob with a progress line counts. If any of its sub-jobs has a progress
     line of the present attempt, its other sub-jobs do not count.
     """
-    found = [(each, each.training) for each in sub_jobs if each.training and each.training.reported]
+    found = [(each, each.training) for each in jobs if each.training and each.training.reported]
     if not found:
         return None
-    mine = [(each, training) for each, training in found if each.group == found[0][0].group]
+    group = found[0][0].replicated_job
+    mine = [(each, training) for each, training in found if each.replicated_job == group]
     present = [training for each, training in mine if training.attempt == each.attempt]
     trainings = present or [training for _, training in mine]
     furthest = max(trainings, key=lambda each: (each.step, each.updated))
@@ -183,10 +155,8 @@ def goodput_status(
     `share` is the share of the sub-jobs that train while the HyperJob is Degraded, from 0 to 1.
     """
     hyperjob, now = observed.hyperjob, observed.now
-    old, was = (
-        mapping(hyperjob.status.get("goodput")),
-        table.read(StallStatus, hyperjob.status.get("stall")),
-    )
+    old = mapping(hyperjob.status.get("goodput"))
+    was = table.read(StallStatus, hyperjob.status.get("stall"))
     moment = Moment(
         now=now,
         created=timestamp(hyperjob.created) or now,
@@ -232,11 +202,6 @@ def _expected_end(
         return None
     left = timedelta(seconds=seconds)
     end = training.updated + left
-    before = timestamp(old.get(_END))
-    if (
-        before is not None
-        and before > now
-        and abs(before - end) < max(_STEADY, left * _STEADY_PART)
-    ):
-        return before
-    return end
+    before, steady = timestamp(old.get(_END)), max(_STEADY, left * _STEADY_PART)
+    is_good = before is not None and before > now and abs(before - end) < steady
+    return before if is_good else end

@@ -25,8 +25,7 @@ from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
 from hyperjob_engine.gang.gang import domains, is_held, openings, ready, review_places
 from hyperjob_engine.gang.giveback import backs_off, gave_back, next_state, to_give_back
-from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.lifecycle.delete import deletion
+from hyperjob_engine.lifecycle.decisions import Member, deletion
 from hyperjob_engine.lifecycle.dependencies import waiting
 from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.loss import losses_of

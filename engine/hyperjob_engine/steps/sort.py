@@ -7,7 +7,7 @@ from hyperjob_engine.expansion.auto import is_admitted
 from hyperjob_engine.expansion.members import adoptions, conflict, grown_name, growth, resize
 from hyperjob_engine.gang.gang import check_rejection, pinned_place_of
 from hyperjob_engine.gang.giveback import backs_off, gave_back, gives_back
-from hyperjob_engine.lifecycle.delete import deletion
+from hyperjob_engine.lifecycle.decisions import deletion
 from hyperjob_engine.lifecycle.silence import SilenceStep, check_silence
 from hyperjob_engine.lifecycle.stops import pods_of_stop
 from hyperjob_engine.model.observed import Job, QueueAdmission

@@ -23,7 +23,7 @@ from hyperjob.client.logs.choosing import (
 )
 from hyperjob.client.members import log_path, pods_of_all
 from hyperjob.client.summary import Summary, choose
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import LogLine, is_for_controller
 from hyperjob_core.api.status import ContainerFailure, JobStatus, Run
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.kube.client import Kube
@@ -31,7 +31,6 @@ from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.members.podfailures import order
-from hyperjob_engine.model.training import is_for_controller
 
 MOST_LOGS: Final = 200
 """The number of logs that are read concurrently."""

@@ -10,10 +10,9 @@ from hyperjob.client.errors import ClientError
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.summary import Summary
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import LogLine, parse
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
-from hyperjob_engine.model.training import parse
 
 _TAIL: Final = 100
 

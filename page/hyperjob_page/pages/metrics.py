@@ -17,11 +17,11 @@ from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.reading import ChosenLogs
 from hyperjob.client.logs.steps import Thinned
 from hyperjob.client.summary import Summary, read
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import LogLine, ProgressLine, parse
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import human_duration
-from hyperjob_engine.model.training import OUT_OF_ORDER, ProgressLine, parse
+from hyperjob_engine.model.training import OUT_OF_ORDER
 from hyperjob_page.pages.logs import errors_told, ranks_of
 from hyperjob_page.render import mark, render
 from hyperjob_page.timeline import ROUND_SECONDS, Tick

@@ -26,13 +26,7 @@ from hyperjob_core.api.overlay import (
     wanted_of,
 )
 from hyperjob_core.api.wire import at, mapping, objects, string
-from hyperjob_rules.validation.rules import (
-    EnoughError,
-    Report,
-    RuleWarning,
-    Violation,
-    rule,
-)
+from hyperjob_rules.validation.rules import EnoughError, Report, RuleWarning, Violation, rule
 from hyperjob_rules.validation.split import is_elastic
 
 NAME_TWICE: Final = rule("X22.name-twice")

@@ -43,17 +43,8 @@ from hyperjob_rules.validation.lifecycle import (
     validate_targets,
 )
 from hyperjob_rules.validation.names import validate_names
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
-from hyperjob_rules.validation.split import (
-    JobSize,
-    is_elastic,
-    size_of,
-    sub_jobs,
-    validate_split,
-)
+from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.split import JobSize, is_elastic, size_of, sub_jobs, validate_split
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 
@@ -91,7 +82,9 @@ def validate_quorum(spec: Object, report: Report) -> None:
         return
     path = SPEC.child("quorum")
     task = lighthouse_of(plugins)
-    jobs = [job for job in spec.get("replicatedJobs") or () if not _is_only(job, task)]
+    jobs = spec.get("replicatedJobs") or []
+    if task:  # those with nothing but the lighthouse do not train
+        jobs = [job for job in jobs if not set(task_names(tasks_of(job))) <= {task}]
     counts = [sub_jobs(job) for job in jobs]
     total = sum(count or 0 for count in counts)
     if None not in counts and quorum > total:
@@ -107,11 +100,6 @@ def validate_quorum(spec: Object, report: Report) -> None:
         if str(each.get("action") or "").startswith("RestartHyperJob"):
             at = SPEC.child("failurePolicy", "rules").index(index).child("action")
             report.warn(RESTARTS_ALL, at)
-
-
-def _is_only(job: Object, task: str) -> bool:
-    """Return whether a replicatedJob runs the lighthouse and nothing else."""
-    return bool(task) and set(task_names(tasks_of(job))) <= {task}
 
 
 MAX_CLUSTER_NAME: Final = 48
@@ -225,11 +213,9 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
 
 
 def _validate_metadata(metadata: Object, report: Report) -> None:
-    path = METADATA
-    if metadata.get("labels"):
-        validate_labels(metadata["labels"], path.child("labels"), report)
-    if metadata.get("annotations"):
-        validate_annotations(metadata["annotations"], path.child("annotations"), report)
+    validate_labels(metadata.get("labels") or {}, METADATA.child("labels"), report)
+    annotations = metadata.get("annotations") or {}
+    validate_annotations(annotations, METADATA.child("annotations"), report)
 
 
 def _validate_numbers(spec: Object, sizes: Sequence[JobSize], path: Path, report: Report) -> None:

@@ -9,10 +9,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, have_hosts
 from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
 from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments, warn_of_a_part
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 NO_LIGHTHOUSE: Final = rule("L21.no-lighthouse")

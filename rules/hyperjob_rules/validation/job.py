@@ -22,10 +22,7 @@ from hyperjob_rules.validation.podwarnings import (
     warn_of_task,
 )
 from hyperjob_rules.validation.policies import validate_duration, validate_policies
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.volumes import validate_volumes
 
 TIERS: Final = rule("V3")

@@ -9,10 +9,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
+from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import sub_jobs
 
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})

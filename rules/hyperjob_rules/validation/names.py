@@ -130,9 +130,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
         if not shared and "svc" not in plugins:
             continue
         name = child_name(own.value, job.get("name") or "", 0)
-        if len(name) > MAX_NAME:
-            continue
-        if _SERVICE.fullmatch(name):
+        if len(name) > MAX_NAME or _SERVICE.fullmatch(name):
             continue
         messages = formats.dns1035_label(name)
         # An error in the part after the HyperJob's name is reported at the replicatedJob.

@@ -12,7 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.forms import least_of, parse_amount
+from hyperjob_rules.validation.forms import least_of, try_parse_amount
 from hyperjob_rules.validation.policies import ANY
 from hyperjob_rules.validation.rules import Report, rule
 
@@ -158,7 +158,7 @@ def _warn_of_fractions(resources: Object, path: Path, report: Report) -> None:
     for kind in ("limits", "requests", "overhead"):
         amounts = resources.get(kind) or {}
         for name in _BYTES:
-            if name in amounts and _is_fraction(amounts[name]):
+            if name in amounts and not try_parse_amount(amounts[name]).is_integer:
                 at = path.child(kind) if kind == "overhead" else path.child("resources", kind)
                 report.warn(FRACTION, at.key(name), value=amounts[name])
 
@@ -232,13 +232,6 @@ def _warn_of_ports(ports: Sequence[Object], path: Path, report: Report) -> None:
             report.warn(PORT, path.index(index), how="overlapping", other=path.index(across))
         first.setdefault((*own, *host), index)
         first.setdefault((*own, bool(host[0])), index)
-
-
-def _is_fraction(amount: str | int) -> bool:
-    try:
-        return not parse_amount(amount).is_integer
-    except ValueError:
-        return False  # the check of the quantity reports it
 
 
 ALWAYS: Final = rule("X20.always")

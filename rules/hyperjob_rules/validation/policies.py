@@ -8,10 +8,7 @@ from typing import Final
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
+from hyperjob_rules.validation.rules import Report, rule
 
 MOST_HOURS: Final = 365 * 24
 """The hours of the longest duration: the sum over thousands of HyperJobs is a date before 9999."""

@@ -10,61 +10,18 @@ from hyperjob_core.api.field import ROOT, Path
 from hyperjob_core.api.shapeerrors import schema_at
 from hyperjob_core.text import nearest, suggestion
 from hyperjob_rules.validation import schema
-from hyperjob_rules.validation.rules import (
-    INVALID,
-    TYPE_INVALID,
-    Rule,
-    Violation,
-    declare,
-    rule,
-)
+from hyperjob_rules.validation.rules import Rule, Violation, rule
 from hyperjob_rules.validation.schema import hyperjob_schema
 
-WRONG_TYPE = declare(
-    "T1",
-    TYPE_INVALID,
-    words.WRONG_TYPE,
-    "the value has another type than the API's schema says",
-    'write numbers, true and false without quotes, and texts that look so with quotes, as "1"',
-)
+WRONG_TYPE: Final = rule("T1", form=words.WRONG_TYPE)
 MISSING: Final = rule("T2")
 UNKNOWN: Final = rule("T3")
 ENUM: Final = rule("T4")
-TOO_SMALL = declare(
-    "T5",
-    INVALID,
-    words.TOO_SMALL,
-    "the number is below the minimum of the field",
-    "write that number or a larger one, or leave the field out",
-)
-TOO_LARGE = declare(
-    "T6",
-    INVALID,
-    words.TOO_LARGE,
-    "the number is above the maximum of the field",
-    "write that number or a smaller one",
-)
-PATTERN = declare(
-    "T7",
-    INVALID,
-    words.PATTERN,
-    "the text has characters, or an order of them, that the field does not allow",
-    "use names of lower case letters, digits and '-' that start and end with a letter or digit",
-)
-TOO_SHORT = declare(
-    "T8",
-    INVALID,
-    words.TOO_SHORT,
-    "the text is empty or too short",
-    "give the field a value, or remove it",
-)
-TOO_FEW = declare(
-    "T9",
-    INVALID,
-    words.TOO_FEW,
-    "the list is empty or too short",
-    "add an item",
-)
+TOO_SMALL: Final = rule("T5", form=words.TOO_SMALL)
+TOO_LARGE: Final = rule("T6", form=words.TOO_LARGE)
+PATTERN: Final = rule("T7", form=words.PATTERN)
+TOO_SHORT: Final = rule("T8", form=words.TOO_SHORT)
+TOO_FEW: Final = rule("T9", form=words.TOO_FEW)
 TEXT_TOO_LONG: Final = rule("T10")
 LIST_TOO_LONG: Final = rule("T11")
 HOPELESS: Final = rule("T12")

@@ -6,10 +6,7 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check, parse_amount
-from hyperjob_rules.validation.rules import (
-    Report,
-    rule,
-)
+from hyperjob_rules.validation.rules import Report, rule
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")

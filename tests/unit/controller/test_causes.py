@@ -12,6 +12,7 @@ import pytest
 
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_core.api import table
+from hyperjob_core.api.launchers import lost_a_peer
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.kube.errors import Forbidden, KubeError
 from hyperjob_core.kube.transport import Response
@@ -20,7 +21,7 @@ from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.pods import container_text, lost_a_peer
+from hyperjob_engine.reasons.pods import container_text
 from tests.support.apiserver import refusal
 from tests.support.walls import unexpected
 from tests.unit.engine.builders import (

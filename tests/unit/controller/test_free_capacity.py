@@ -135,7 +135,6 @@ def judge(rig: Rig, admission: Any) -> Any:
             unplaced=unused,
             refusals=unused,
             tombstones=unused,
-            priorities=unused,
             closed_queues=unused,
         ),
         limits=Limits(

@@ -101,7 +101,6 @@ class Rig:
             unplaced=Unplaced(self.add_after),
             refusals=unused,
             tombstones=unused,
-            priorities=unused,
             closed_queues=unused,
         )
         self.handlers = self.connected()

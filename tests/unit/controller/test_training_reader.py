@@ -24,13 +24,12 @@ from hyperjob_controller.training.watch import (
     watch,
 )
 from hyperjob_controller.watchdog import LONGEST
-from hyperjob_core.api.lines import LogLine
+from hyperjob_core.api.lines import MAX_LINE, LogLine, ProgressLine, progress_lines
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.training import MAX_LINE, ProgressLine, progress_lines
 from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 from tests.support.walls import Cpu

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.defaults import complete_template
-from hyperjob_engine.expansion.pods import with_checkpoint
+from hyperjob_engine.expansion.templates import with_checkpoint
 from hyperjob_engine.model.observed import Checkpoint
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan

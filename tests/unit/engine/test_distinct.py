@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.expansion.pods import distinct
+from hyperjob_engine.expansion.templates import distinct
 
 A1, A2, B = {"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"name": "B", "value": "3"}
 SEES_A = {"name": "B", "value": "$(A)/x"}

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.launchers import diagnosed, is_of_launcher
 from hyperjob_core.api.status import ContainerFailure
-from hyperjob_engine.reasons.pods import container_text, diagnosed, is_of_launcher
+from hyperjob_engine.reasons.pods import container_text
 
 RAISED = """Traceback (most recent call last):
   File "/w/train.py", line 15, in <module>

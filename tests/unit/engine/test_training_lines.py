@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.api.lines import LogLine
-from hyperjob_core.api.training import SubJobTraining
-from hyperjob_engine.model.training import (
+from hyperjob_core.api.lines import (
     MAX_LINE,
     MAX_METRICS,
     MAX_STEP,
+    LogLine,
     ProgressLine,
-    Track,
-    advance,
     progress_lines,
-    speed,
-    time_of,
-    training_of,
 )
-from hyperjob_engine.model.training import parse as parse_line
+from hyperjob_core.api.lines import parse as parse_line
+from hyperjob_core.api.training import SubJobTraining
+from hyperjob_engine.model.training import Track, advance, speed, time_of, training_of
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STAMP = b"2026-01-02T03:04:05.25Z "

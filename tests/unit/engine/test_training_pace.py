@@ -10,16 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.sdk.progress import WAITS
+from hyperjob_core.api.lines import ProgressLine
 from hyperjob_core.api.phases import Phase
 from hyperjob_engine.model.stalls import WaitShare
-from hyperjob_engine.model.training import (
-    WINDOW,
-    ProgressLine,
-    Track,
-    advance,
-    training_of,
-    used_to_it,
-)
+from hyperjob_engine.model.training import WINDOW, Track, advance, training_of, used_to_it
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons import stacks
 from hyperjob_engine.reasons.reason import Reason

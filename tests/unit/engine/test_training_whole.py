@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.training import SubJobProgress, combined
+from hyperjob_engine.status.training import combined
 from tests.unit.engine.builders import NOW, binding, hyperjob, job, observed
 
 
@@ -18,8 +19,8 @@ def said(step: int, *, minute: int = 0, **fields: Any) -> SubJobTraining:
     return SubJobTraining(step=step, **given)
 
 
-def voice(training: SubJobTraining | None, *, group: str = "a", attempt: int = 0) -> SubJobProgress:
-    return SubJobProgress(group=group, attempt=attempt, training=training)
+def voice(training: SubJobTraining | None, *, group: str = "a", attempt: int = 0) -> JobStatus:
+    return JobStatus(name="", replicated_job=group, attempt=attempt, training=training)
 
 
 def test_the_furthest_step_counts_since_the_first_start() -> None:

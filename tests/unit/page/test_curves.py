@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_engine.model.training import ProgressLine
+from hyperjob_core.api.lines import ProgressLine
 from hyperjob_page.pages.metrics import (
     HEIGHT,
     WIDTH,

@@ -18,9 +18,9 @@ from hyperjob.sdk.errors import (
 )
 from hyperjob.sdk.job import AsyncJob, row_of
 from hyperjob_core.api.lines import LogLine as Line
+from hyperjob_core.api.lines import parse
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_engine.model.training import parse
 from tests.support.apiserver import refusal
 from tests.unit.cli.fleet import Fleet, Object
 from tests.unit.cli.objects import hyperjob, sub_job

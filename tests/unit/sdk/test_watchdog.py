@@ -13,8 +13,8 @@ from typing import IO
 import pytest
 
 from hyperjob.sdk import progress
+from hyperjob_core.api.launchers import diagnosed
 from hyperjob_core.api.status import ContainerFailure
-from hyperjob_engine.reasons.pods import diagnosed
 
 pytestmark = pytest.mark.long
 

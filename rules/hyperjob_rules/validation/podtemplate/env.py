@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check, parse_amount
-from hyperjob_rules.validation.podtemplate.objects import struct
+from hyperjob_rules.validation.podtemplate.objects import struct, struct_of
 from hyperjob_rules.validation.podtemplate.table import (
     Check,
     Pod,
@@ -103,7 +104,9 @@ def field_ref(known: Sequence[str]) -> Check:
     return validate
 
 
-def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool) -> None:
+def _resource(
+    reference: Object, _h: object, path: Path, _p: Pod, report: Report, *, in_volume: bool = False
+) -> None:
     resource = reference.get("resource") or ""
     if in_volume and not reference.get("containerName"):
         report.add(CONTAINER_MISSING, path.child("containerName"))
@@ -112,14 +115,6 @@ def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool)
     elif resource not in RESOURCES and not resource.startswith(HUGE_PAGES):
         report.unsupported(RESOURCE, path.child("resource"), resource, RESOURCES)
     _divisor(resource, reference.get("divisor"), path.child("divisor"), report)
-
-
-def _resource_of_env(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    _resource(ref, path, report, in_volume=False)
-
-
-def _resource_of_file(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    _resource(ref, path, report, in_volume=True)
 
 
 def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None:
@@ -169,7 +164,9 @@ FIELD: Final = Type(
     "ObjectFieldSelector", "a reference to a field of the pod", required("fieldPath")
 )
 RESOURCE_OF_FILE: Final = Type(
-    "ResourceFieldSelector", "a reference to a resource", across=(_resource_of_file,)
+    "ResourceFieldSelector",
+    "a reference to a resource",
+    across=(partial(_resource, in_volume=True),),
 )
 KEY: Final = Type(
     "KeySelector",
@@ -183,20 +180,18 @@ SOURCE: Final = Type(
     pointer("fieldRef", struct(FIELD, field_ref(POD_FIELDS))),
     pointer(
         "resourceFieldRef",
-        struct(Type("ResourceFieldSelector", "a resource", across=(_resource_of_env,))),
+        struct_of("ResourceFieldSelector", "a resource", across=(_resource,)),
     ),
     pointer("configMapKeyRef", struct(KEY)),
     pointer("secretKeyRef", struct(KEY)),
     pointer(
         "fileKeyRef",
-        struct(
-            Type(
-                "FileKeySelector",
-                "a reference to a key of a file",
-                required("volumeName", one_known(FILE_VOLUME, lambda pod: pod.volumes)),
-                required("path"),
-                required("key"),
-            )
+        struct_of(
+            "FileKeySelector",
+            "a reference to a key of a file",
+            required("volumeName", one_known(FILE_VOLUME, lambda pod: pod.volumes)),
+            required("path"),
+            required("key"),
         ),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
-from hyperjob_rules.validation.podtemplate.table import Cell, Check, Maker, Pod, Type
+from hyperjob_rules.validation.podtemplate.table import Cell, Check, Field, Maker, Pod, Type
 from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, declare
 
 
@@ -22,6 +22,11 @@ def struct(kind: Type, *across: Check) -> Maker:
         return check
 
     return make
+
+
+def struct_of(name: str, noun: str, *fields: Field, across: Collection[Check] = ()) -> Maker:
+    """Walk the object in the field, whose type no other field has."""
+    return struct(Type(name, noun, *fields, across=across))
 
 
 def each(maker: Maker) -> Maker:

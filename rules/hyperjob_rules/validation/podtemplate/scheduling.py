@@ -6,7 +6,7 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check
-from hyperjob_rules.validation.podtemplate.objects import each, items, struct
+from hyperjob_rules.validation.podtemplate.objects import each, items, struct, struct_of
 from hyperjob_rules.validation.podtemplate.table import (
     Cell,
     Check,
@@ -191,17 +191,15 @@ NODE: Final = Type(
     "a node affinity",
     pointer(
         REQUIRED_TERMS,
-        struct(
-            Type(
-                "NodeSelector",
-                "a required node affinity",
-                required(
-                    "nodeSelectorTerms",
-                    items(REQUIRED_TERM),
-                    detail="must have at least one node selector term",
-                    remedy="add a term, or remove the affinity",
-                ),
-            )
+        struct_of(
+            "NodeSelector",
+            "a required node affinity",
+            required(
+                "nodeSelectorTerms",
+                items(REQUIRED_TERM),
+                detail="must have at least one node selector term",
+                remedy="add a term, or remove the affinity",
+            ),
         ),
     ),
     optional(

@@ -13,7 +13,13 @@ from hyperjob_rules.validation.podtemplate.env import (
     RESOURCE_OF_FILE,
     field_ref,
 )
-from hyperjob_rules.validation.podtemplate.objects import exactly_one, items, one_of, struct
+from hyperjob_rules.validation.podtemplate.objects import (
+    exactly_one,
+    items,
+    one_of,
+    struct,
+    struct_of,
+)
 from hyperjob_rules.validation.podtemplate.table import (
     Cell,
     Check,
@@ -154,7 +160,7 @@ PROJECTED: Final = Type(
                 "a source of a projected volume",
                 pointer("secret", struct(NAMED)),
                 pointer("configMap", struct(NAMED)),
-                pointer("downwardAPI", struct(Type("", "", optional("items", code(_downward))))),
+                pointer("downwardAPI", struct_of("", "", optional("items", code(_downward)))),
                 pointer("serviceAccountToken", struct(TOKEN)),
                 pointer("clusterTrustBundle", struct(BUNDLE_SOURCE)),
             )
@@ -231,92 +237,74 @@ def _host_path_type(cell: Cell) -> Check:
 
 def _only(name: str, noun: str, *fields: str) -> Maker:
     """Return the rows of a source with only required fields to check."""
-    return struct(Type(name, noun, *map(required, fields)))
+    return struct_of(name, noun, *map(required, fields))
 
 
 SOURCES: Final[Mapping[str, Maker]] = {
-    "emptyDir": struct(
-        Type(
-            "EmptyDirVolumeSource",
-            "an emptyDir",
-            pointer("sizeLimit", held((SIZE_LIMIT, _is_no_size))),
-        )
+    "emptyDir": struct_of(
+        "EmptyDirVolumeSource",
+        "an emptyDir",
+        pointer("sizeLimit", held((SIZE_LIMIT, _is_no_size))),
     ),
-    "hostPath": struct(
-        Type(
-            "HostPathVolumeSource",
-            "a hostPath",
-            required("path", without_backsteps),
-            pointer("type", _host_path_type),
-        )
+    "hostPath": struct_of(
+        "HostPathVolumeSource",
+        "a hostPath",
+        required("path", without_backsteps),
+        pointer("type", _host_path_type),
     ),
-    "gitRepo": struct(
-        Type(
-            "GitRepoVolumeSource",
-            "a gitRepo volume",
-            required("repository"),
-            optional("directory", descending),
-        )
+    "gitRepo": struct_of(
+        "GitRepoVolumeSource",
+        "a gitRepo volume",
+        required("repository"),
+        optional("directory", descending),
     ),
-    "gcePersistentDisk": struct(
-        Type(
-            "GCEPersistentDiskVolumeSource",
-            "a gcePersistentDisk volume",
-            required("pdName"),
-            optional("partition", PARTITION),
-        )
+    "gcePersistentDisk": struct_of(
+        "GCEPersistentDiskVolumeSource",
+        "a gcePersistentDisk volume",
+        required("pdName"),
+        optional("partition", PARTITION),
     ),
-    "awsElasticBlockStore": struct(
-        Type(
-            "AWSElasticBlockStoreVolumeSource",
-            "an awsElasticBlockStore volume",
-            required("volumeID"),
-            optional("partition", PARTITION),
-        )
+    "awsElasticBlockStore": struct_of(
+        "AWSElasticBlockStoreVolumeSource",
+        "an awsElasticBlockStore volume",
+        required("volumeID"),
+        optional("partition", PARTITION),
     ),
-    "secret": struct(
-        Type(
-            "SecretVolumeSource",
-            "a volume of a Secret",
-            required("secretName"),
-            pointer("defaultMode", MODE),
-            optional("items", items(KEY_TO_PATH)),
-        )
+    "secret": struct_of(
+        "SecretVolumeSource",
+        "a volume of a Secret",
+        required("secretName"),
+        pointer("defaultMode", MODE),
+        optional("items", items(KEY_TO_PATH)),
     ),
-    "nfs": struct(
-        Type(
-            "NFSVolumeSource",
-            "an NFS volume",
-            required("server"),
-            required("path", absolute),
-        )
+    "nfs": struct_of(
+        "NFSVolumeSource",
+        "an NFS volume",
+        required("server"),
+        required("path", absolute),
     ),
-    "iscsi": struct(
-        Type(
-            "ISCSIVolumeSource",
-            "an iSCSI volume",
-            required("targetPortal"),
-            required("iqn", TARGET),
-            optional("initiatorName", TARGET),
-            optional("lun", between(0, 255)),
-            across=(_iscsi,),
-        )
+    "iscsi": struct_of(
+        "ISCSIVolumeSource",
+        "an iSCSI volume",
+        required("targetPortal"),
+        required("iqn", TARGET),
+        optional("initiatorName", TARGET),
+        optional("lun", between(0, 255)),
+        across=(_iscsi,),
     ),
     "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
-    "flocker": struct(
-        Type(
-            "FlockerVolumeSource",
-            "a flocker volume",
-            across=(
-                exactly_one(
-                    "datasetName",
-                    "datasetUUID",
-                    none=FLOCKER,
-                    twice=FLOCKER_TWICE,
-                    shown="resource",
-                ),
+    "flocker": struct_of(
+        "FlockerVolumeSource",
+        "a flocker volume",
+        across=(
+            exactly_one(
+                "datasetName",
+                "datasetUUID",
+                none=FLOCKER,
+                twice=FLOCKER_TWICE,
+                shown="resource",
             ),
-        )
+        ),
     ),
     "persistentVolumeClaim": _only(
         "PersistentVolumeClaimVolumeSource", "a persistentVolumeClaim volume", "claimName"
@@ -324,38 +312,32 @@ SOURCES: Final[Mapping[str, Maker]] = {
     "rbd": _only("RBDVolumeSource", "an rbd volume", "monitors", "image"),
     "cinder": _only("CinderVolumeSource", "a cinder volume", "volumeID"),
     "cephfs": _only("CephFSVolumeSource", "a cephfs volume", "monitors"),
-    "quobyte": struct(
-        Type(
-            "QuobyteVolumeSource",
-            "a quobyte volume",
-            required(
-                "registry",
-                detail="must be a host:port pair or multiple pairs separated by commas",
-            ),
-            required("volume"),
-        )
+    "quobyte": struct_of(
+        "QuobyteVolumeSource",
+        "a quobyte volume",
+        required(
+            "registry",
+            detail="must be a host:port pair or multiple pairs separated by commas",
+        ),
+        required("volume"),
     ),
     "downwardAPI": struct(DOWNWARD),
-    "fc": struct(
-        Type(
-            "FCVolumeSource",
-            "a fibre channel volume",
-            pointer("lun", between(0, 255)),
-            across=(
-                exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
-                _unit,
-            ),
-        )
+    "fc": struct_of(
+        "FCVolumeSource",
+        "a fibre channel volume",
+        pointer("lun", between(0, 255)),
+        across=(
+            exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
+            _unit,
+        ),
     ),
     "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
-    "configMap": struct(
-        Type(
-            "ConfigMapVolumeSource",
-            "a volume of a ConfigMap",
-            required("name"),
-            pointer("defaultMode", MODE),
-            optional("items", items(KEY_TO_PATH)),
-        )
+    "configMap": struct_of(
+        "ConfigMapVolumeSource",
+        "a volume of a ConfigMap",
+        required("name"),
+        pointer("defaultMode", MODE),
+        optional("items", items(KEY_TO_PATH)),
     ),
     "azureFile": _only("AzureFileVolumeSource", "an azureFile volume", "secretName", "shareName"),
     "vsphereVolume": _only("VsphereVirtualDiskVolumeSource", "a vsphereVolume", "volumePath"),
@@ -363,28 +345,24 @@ SOURCES: Final[Mapping[str, Maker]] = {
         "PhotonPersistentDiskVolumeSource", "a photonPersistentDisk volume", "pdID"
     ),
     "portworxVolume": _only("PortworxVolumeSource", "a portworxVolume", "volumeID"),
-    "azureDisk": struct(
-        Type(
-            "AzureDiskVolumeSource",
-            "an azureDisk volume",
-            required("diskName"),
-            required("diskURI"),
-            pointer("cachingMode", enum("None", "ReadOnly", "ReadWrite")),
-            pointer("kind", enum("Dedicated", "Managed", "Shared")),
-        )
+    "azureDisk": struct_of(
+        "AzureDiskVolumeSource",
+        "an azureDisk volume",
+        required("diskName"),
+        required("diskURI"),
+        pointer("cachingMode", enum("None", "ReadOnly", "ReadWrite")),
+        pointer("kind", enum("Dedicated", "Managed", "Shared")),
     ),
     "storageos": _only("StorageOSVolumeSource", "a storageos volume", "volumeName"),
     "projected": struct(PROJECTED),
     "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),
     "csi": _only("CSIVolumeSource", "a csi volume", "driver"),
-    "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", across=(_claim,))),
-    "image": struct(
-        Type(
-            "ImageVolumeSource",
-            "an image volume",
-            required("reference"),
-            optional("pullPolicy", enum("Always", "IfNotPresent", "Never")),
-        )
+    "ephemeral": struct_of("EphemeralVolumeSource", "an ephemeral volume", across=(_claim,)),
+    "image": struct_of(
+        "ImageVolumeSource",
+        "an image volume",
+        required("reference"),
+        optional("pullPolicy", enum("Always", "IfNotPresent", "Never")),
     ),
 }
 

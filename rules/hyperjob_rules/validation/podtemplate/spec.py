@@ -13,7 +13,14 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import check, validate_annotations, validate_labels
 from hyperjob_rules.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
-from hyperjob_rules.validation.podtemplate.objects import Unique, each, exactly_one, items, struct
+from hyperjob_rules.validation.podtemplate.objects import (
+    Unique,
+    each,
+    exactly_one,
+    items,
+    struct,
+    struct_of,
+)
 from hyperjob_rules.validation.podtemplate.probes import (
     CONTAINER_SECURITY,
     POD_SECURITY,
@@ -418,12 +425,10 @@ POD_SPEC: Final = Type(
     pointer("activeDeadlineSeconds", between(1, 2**31 - 1)),
     pointer(
         "os",
-        struct(
-            Type(
-                "PodOS",
-                "os of a pod",
-                required("name", at_holder(enum("linux", "windows")), detail="cannot be empty"),
-            )
+        struct_of(
+            "PodOS",
+            "os of a pod",
+            required("name", at_holder(enum("linux", "windows")), detail="cannot be empty"),
         ),
     ),
     pointer("hostUsers", code(_host_users)),
