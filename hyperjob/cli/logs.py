@@ -29,7 +29,7 @@ from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.reading import ChosenLogs, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.duration import micro_time
-from hyperjob_core.api.lines import LogLine, is_for_controller
+from hyperjob_core.api.lines import LogLine
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import printable
 

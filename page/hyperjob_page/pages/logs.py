@@ -14,7 +14,6 @@ from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import ChosenLogs, kept_lines
 from hyperjob.client.summary import read
 from hyperjob_core.api.lines import LogLine as Line
-from hyperjob_core.api.lines import is_for_controller
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import KubeError
