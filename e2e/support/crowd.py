@@ -49,7 +49,7 @@ def sizes(
     """Yield HyperJobs whose size or kind is open, in turns; of a `mixed` one each has its own."""
     checkpoint = {"directory": "/checkpoints", "gracePeriodSeconds": 1, "intervalSeconds": 1}
     lost = {"maxRestarts": 100, "rules": [{"action": "RestartHyperJob", "onClusterLost": True}]}
-    kinds = ("world", "quorum", "mixed", "either", "split")
+    kinds = ("world", "quorum", "mixed", "either", "split", "bounded")
     for number in range(count):
         kind, least = kinds[number % len(kinds)], moments.choice((1, 2))
         made = group(
@@ -63,9 +63,10 @@ def sizes(
         )
         if kind == "either":
             made["alternatives"] = [{"name": "4", "replicas": 4}, {"name": "1", "replicas": 1}]
-        elif kind == "mixed":
+        elif kind in {"mixed", "bounded"}:
             where = [{"name": each, "clusterNames": [each]} for each in world.pair]
             made |= {"clusterPolicy": "Required", **where[0], "name": "g", "alternatives": where}
+            made |= {"minReplicas": 1, "maxReplicas": 4}
         elif kind == "split":
             amounts = {"minAccelerators": least, "accelerators": 2, "maxAccelerators": 6}
             split = {name: each * world.per_pod for name, each in amounts.items()}
