@@ -291,6 +291,7 @@ class Manager:
             events=self._events,
             wall=self.wall,
             meter=meter,
+            now=self._now,
             background=self._background,
         )
         guard = Guard(

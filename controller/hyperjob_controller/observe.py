@@ -23,7 +23,7 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, objects, string
-from hyperjob_core.kube.resources import key_of
+from hyperjob_core.kube.resources import key_of, split_key
 from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
 from hyperjob_engine.members.fold import MemberFold
@@ -38,6 +38,7 @@ from hyperjob_engine.model.observed import (
     ReplicatedJob,
 )
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from hyperjob_engine.model.planned import DeleteWork
 from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.queueing.queues import missing_from, preempts, priority_of
@@ -254,6 +255,19 @@ class Observer:
             if binding is not None:
                 found.append((job, parse_binding(binding)))
         return found
+
+    def last_jobs(self, key: str) -> frozenset[str]:
+        """Return the vcjobs that a deleted HyperJob had, until the members have forgotten it."""
+        return self._members.jobs_of(key) if self._members is not None else frozenset()
+
+    def forgotten(self, jobs: Iterable[str]) -> list[DeleteWork]:
+        """Return what deletes the Works of vcjobs whose pods stay, without a ResourceBinding."""
+        unbound = [split_key(job) for job in jobs if self._caches.binding_of(job) is None]
+        if self._members is None or not unbound:
+            return []
+        names = [name for _, name in unbound]
+        staying = self._members.staying(unbound[0][0] or "", names, self._now())
+        return [DeleteWork(name=name, clusters=where) for name, where in staying.items()]
 
     def release(self, key: str) -> None:
         """Drop the parsed HyperJob if its status has been written: its object is another now."""

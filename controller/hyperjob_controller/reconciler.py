@@ -5,10 +5,10 @@ Each step has a file: `update`, `observe`, `hyperjob_engine.plan`, `apply/applie
 """
 
 import logging
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from hyperjob_controller.apply.applier import Applier, FailedAction, Result
 from hyperjob_controller.caches import Caches
@@ -25,6 +25,10 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.status.transitions import action_events
 
 log = logging.getLogger(__name__)
+
+_FORGOTTEN: Final = timedelta(seconds=30)
+_CLEANS: Final = timedelta(minutes=5)
+"""How long after its deletion the pods of a HyperJob are looked at."""
 
 
 class Background(Protocol):
@@ -59,6 +63,7 @@ class Reconciler:
         events: Events,
         wall: Wall,
         meter: Meter,
+        now: Callable[[], datetime],
         background: Sequence[Background] = (),
     ) -> None:
         self._caches = caches
@@ -70,14 +75,17 @@ class Reconciler:
         self._events = events
         self._wall = wall
         self._meter = meter
+        self._now = now
         self._background = background
+        # The vcjobs of deleted HyperJobs, and when they were deleted: Karmada may forget a Work.
+        self._gone: dict[str, tuple[frozenset[str], datetime]] = {}
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Make one pass; return the time until the next. Raises KubeError if it must be retried."""
         found = self._decide(key)
         if found is None:
-            self._forget(key)
-            return None
+            return await self._clean(key)
+        self._gone.pop(key, None)
         observed, decided = found
         self._meter.placed(decided)
         result = await self._apply(observed, decided)
@@ -163,6 +171,27 @@ class Reconciler:
                 reason=reason,
                 message=failure.error.message,
             )
+
+    async def _clean(self, key: str) -> timedelta | None:
+        """Drop a deleted HyperJob; later delete the Works of it that Karmada has forgotten.
+
+        Karmada can write a Work again while it deletes it: its vcjob would run on for good.
+        """
+        now, jobs = self._now(), self._observer.last_jobs(key)
+        if jobs:
+            self._gone[key] = jobs, now
+        self._forget(key)
+        jobs, since = self._gone.get(key, (frozenset(), now))
+        if jobs and now - since < _FORGOTTEN:
+            return _FORGOTTEN - (now - since)
+        found = self._observer.forgotten(jobs)
+        if not found or now - since > _CLEANS:
+            self._gone.pop(key, None)
+            return None
+        done = await self._applier.apply(split_key(key)[0] or "", found)
+        for action in done.done:
+            log.warning("Deleted a Work that Karmada had forgotten", extra={"job": action.name})
+        return _FORGOTTEN
 
     def _forget(self, key: str) -> None:
         self._caches.forget_status(key)

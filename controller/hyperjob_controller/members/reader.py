@@ -298,6 +298,10 @@ class Members:
             elif known.gone is None:
                 self._vcjobs[key] = replace(known, gone=observed.now)
 
+    def jobs_of(self, key: str) -> frozenset[str]:
+        """Return the vcjobs of a HyperJob, until `forget`."""
+        return self._jobs.get(key, frozenset())
+
     def forget(self, key: str) -> None:
         """Drop a deleted HyperJob."""
         self._drop(self._jobs.pop(key, ()))
