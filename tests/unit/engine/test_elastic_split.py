@@ -230,6 +230,24 @@ def test_what_a_lost_cluster_leaves_goes_on_at_once_and_grows_when_it_is_back() 
     assert status["goodput"]["stopped"]["size"] == "trainer=64", "what it lost was made with that"
 
 
+@pytest.mark.parametrize("seconds", [0, 1, 30, 58])
+def test_what_comes_while_a_split_stops_to_grow_takes_nothing_of_what_it_had(seconds: int) -> None:
+    made = loop(split(16, 64), a=40, b=24)
+    made.clusters["b"] = cluster("b", 24, unusable="lost", not_ready_since=made.now - 99 * LAG)
+    made.turns()
+    made.clusters["b"] = cluster("b", 24)
+    while not made.hyperjobs["hj"]["status"].get("stop"):
+        made.turn(20)
+    assert (made.size, made.shares) == (("64", "Grew"), {"a": 40})
+    made.turns(seconds)
+    wait(made, 8, 8, 8)
+    made.turns(99)
+    assert made.shares.get("a") == 40
+    assert made.size == (("64", "Grew") if seconds else ("40", "LargestThatIsLeft"))
+    made.turns(8)
+    assert made.hyperjobs["hj"]["status"]["jobs"][0]["attempt"] == 1, "it stopped once for that"
+
+
 def wait(made: Loop, *gpus: int, **fields: Any) -> QueuedHyperJob:
     """Let another HyperJob wait; the loop starts it with the room of its grant."""
     other = unit("other", *gpus, age=50, **fields)
