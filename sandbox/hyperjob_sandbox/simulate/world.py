@@ -7,6 +7,7 @@ from typing import Final
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
+from hyperjob_core.api.overlay import BOUNDS
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.wire import at, integer, objects, string, timestamp
 from hyperjob_core.kube.memory import MemoryServer
@@ -248,9 +249,11 @@ class Simulation:
         self._coming -= 1
         life = self.history.lives[job.key] = Life(job)
         self._asked(job, job.gpus)
-        spec, whole = job.hyperjob["spec"], None
-        if spec["replicatedJobs"][0].get("minReplicas") is not None:
-            whole = spec["replicatedJobs"][0]["replicas"]
+        spec = job.hyperjob["spec"]
+        group = spec["replicatedJobs"][0]
+        shapes = [group, *group.get("alternatives", ())]
+        is_elastic = any(each.get(bound) is not None for each in shapes for bound in BOUNDS)
+        whole = group.get("replicas", 1) if is_elastic else None
         minimum = integer(spec.get("minAvailable")) or integer(spec.get("quorum"))
         self.runs.begin(life, minimum=minimum, whole=whole)
         self.plane.create(HYPERJOBS, job.hyperjob)
