@@ -53,6 +53,9 @@ def _split(mode: str, replicas: int) -> Object:
         "splitPolicy": policy,
         "templateSpec": {"tasks": [task]},
     }
+    if mode == "auto":
+        bounds = {**policy, "minAccelerators": 4, "maxAccelerators": 16}
+        job["alternatives"] = [{"name": "any"}, {"name": "sized", "splitPolicy": bounds}]
     return {"metadata": {"name": "x"}, "spec": {"replicatedJobs": [job]}}
 
 
