@@ -149,7 +149,6 @@ def _terminal(command, *, stdin=b"", kubeconfig=""):
     return shown.decode()
 
 
-FORGED = f"{ALL}\nforged"
 LINE = f"loss 0.1 \x1b[31mred\x1b[0m {ALL}".encode()
 
 

@@ -100,16 +100,6 @@ async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
         raise AssertionError(f"never seen: {what}") from None
 
 
-async def collect_garbage(kube: Kube, namespace: str, owner: str) -> None:
-    """Delete the objects of the owner with this UID, as a bare API server does not."""
-    for resource in (VCJOBS, PROPAGATION_POLICIES):
-        for item in (await kube.list(resource, namespace=namespace)).items:
-            metadata = item["metadata"]
-            if owner in [each["uid"] for each in metadata.get("ownerReferences") or ()]:
-                with contextlib.suppress(NotFound):
-                    await kube.delete(resource, metadata["name"], namespace=namespace)
-
-
 def at_rest(manager: Manager) -> bool:
     """Return whether no reconciliation and no round of the queue engine runs or is due."""
     queue = manager.queue

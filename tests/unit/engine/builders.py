@@ -17,8 +17,6 @@ Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 UID = "hj-uid"
-VCJOB_APIS = [{"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}]
-"""What a Cluster's status lists where the cluster serves vcjobs."""
 
 
 def pod(gpus: int = 1, **requests: str) -> Object:

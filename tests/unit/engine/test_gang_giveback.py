@@ -109,13 +109,16 @@ def test_a_gang_of_which_nothing_is_admitted_keeps_its_room_while_nobody_wants_i
     assert decided.requeue_after == (SOON if contended else LIMIT)
 
 
-@pytest.mark.parametrize(("seconds", "gives_back"), [(29, False), (30, True)])
+@pytest.mark.parametrize(
+    ("released", "seconds", "gives_back"), [(False, 29, False), (False, 30, True), (True, 0, True)]
+)
 def test_a_gang_that_the_queue_passes_over_makes_room_for_others_after_30_seconds(
-    seconds: int, gives_back: bool
+    released: bool, seconds: int, gives_back: bool
 ) -> None:
+    """A half that was released holds a quota, and gives it back at once."""
     since = NOW - timedelta(seconds=seconds)
-    gang = {"admitted": 0, "attempts": 0, "incompleteSince": rfc3339(since)}
-    waiting = [*child(0, released=False), *child(1, released=False)]
+    gang = {"admitted": int(released), "attempts": 0, "incompleteSince": rfc3339(since)}
+    waiting = [*child(0, released=released), *child(1, released=False)]
     seen = look(*waiting, gang=gang, contended=True)
     decided = plan(replace(seen, passed_over=frozenset({"hj-trainer-1"})))
     assert ("retryTime" in (gang_of(decided) or {})) is gives_back

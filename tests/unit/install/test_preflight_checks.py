@@ -25,7 +25,6 @@ from tests.unit.install.changes import (
     without,
 )
 from tests.unit.install.observations import (
-    GPU,
     cluster,
     healthy,
     interpreter,
@@ -71,10 +70,6 @@ def test_only_what_is_well_needs_no_mending() -> None:
         assert (finding.verdict.status is OK) == (finding.verdict.remedy == ""), finding
 
 
-MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": "memory"}]}]
-FULL_MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": GPU}]}]
-
-
 def volcano(name: str, *kinds: tuple[str, str]) -> Any:
     served = [("batch.volcano.sh/v1alpha1", "Job"), *kinds]
     return cluster(
@@ -83,10 +78,6 @@ def volcano(name: str, *kinds: tuple[str, str]) -> Any:
             {"groupVersion": version, "resources": [{"kind": kind}]} for version, kind in served
         ],
     )
-
-
-def modelled(models: Any) -> Any:
-    return {**cluster("east"), "spec": {"resourceModels": models}}
 
 
 CASES: dict[str, dict[str, tuple[ObservedPlane, Status, str, str]]] = {
