@@ -20,6 +20,8 @@ Without the Events of the member the end is the first sign of it.
 The exclusion of a cluster where no pod started ends after a time that doubles with each attempt:
 its quota may be raised, and the other clusters may have no room.
 
+A cluster that is lost before Karmada has applied the vcjob there is left once it counts as lost.
+
 A cluster that has closed the queue is left after seconds too: Volcano creates no pod of the vcjob
 there, and gives no node to those that exist. The sub-job may use the cluster again once the queue
 is open there.
@@ -32,7 +34,7 @@ from typing import Final
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
-from hyperjob_core.api.wire import count, integer, objects
+from hyperjob_core.api.wire import count, integer, objects, rfc3339
 from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
@@ -148,6 +150,7 @@ def given_back(
         refusal_of(observed, child) is not None
         or closed_in(observed, sub_job, child)
         or unschedulable_in(observed, child) is not None
+        or _lost_before(observed, child) is not None
         for sub_job, child in late
     )
     return Restart(
@@ -189,6 +192,8 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     in this attempt, if its pods have nodes (and pull images), or if its cluster is not Ready.
     """
     report, binding = child.report, child.binding
+    if not observed.hyperjob.suspend and (lost := _lost_before(observed, child)) is not None:
+        return lost + observed.cluster_lost_timeout
     refused = refusal_of(observed, child)
     if refused is not None and report is not None and report.phase is JobPhase.PENDING:
         return refused.first + PATIENCE
@@ -207,6 +212,16 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
         return due
     late = binding.applied_since + observed.start_timeout
     return late if due is None else min(due, late)
+
+
+def _lost_before(observed: Observed, child: Child) -> datetime | None:
+    """Return since when the cluster is not Ready to which Karmada has to deliver a sub-job."""
+    binding, cluster = child.binding, _cluster_of(observed, child)
+    if not child.exists or binding is None or cluster is None or binding.applied:
+        return None
+    if binding.dispatching_suspended or binding.scheduling_suspended:
+        return None
+    return cluster.not_ready_since if child.phase is JobPhase.UNKNOWN else None
 
 
 def waits_for_itself(sub_job: SubJob) -> str:
@@ -318,6 +333,8 @@ def _again(
         reason, why, leave = Reason.QUEUE_NOT_OPEN, queue_closed_text(child.cluster, queue), ()
     elif said is not None:
         why = unschedulable_text(child.cluster, said.message)
+    elif (lost := _lost_before(observed, child)) is not None:
+        why = f"cluster {child.cluster} is not Ready since {rfc3339(lost)} and has not received it"
     else:
         within = f"{observed.start_timeout / timedelta(minutes=1):g} minutes"
         why = f"none of its pods ran on {child.cluster} within {within}"

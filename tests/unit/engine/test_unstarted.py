@@ -113,6 +113,29 @@ def test_a_gang_of_which_a_sub_job_never_starts_gives_all_of_it_back() -> None:
     assert any(why in event.note for event in decided.events)
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["held back", "delivered"])
+@pytest.mark.parametrize("seconds", [-1, 0])
+def test_a_gang_that_never_reached_a_lost_cluster_gives_all_of_it_back(
+    seconds: int, held: bool
+) -> None:
+    lost = cluster("a", unusable="lost", not_ready_since=NOW)
+    objects: list[Object] = []
+    for index in range(2):
+        bound = binding(f"hj-trainer-{index}", cluster="a")
+        if held:
+            bound["spec"]["suspension"] = {"dispatching": True}
+        pin = policy(f"hj-trainer-{index}", cluster="a")
+        objects += [job(f"hj-trainer-{index}"), pin, bound]
+    placed = {"jobs": [record(index) | {"phase": "Placed"} for index in range(2)]}
+    seen = look(*objects, clusters=(lost, B), at=timedelta(), status=placed)
+    late = seen.cluster_lost_timeout + timedelta(seconds=seconds)
+    decided = plan(replace(seen, now=NOW + late))
+    leaves = seconds == 0 and not held
+    assert attempts(decided) == [int(leaves)] * 2
+    why = f"cluster a is not Ready since {rfc3339(NOW)} and has not received it"
+    assert any(why in event.note for event in decided.events) is leaves
+
+
 def test_what_it_gave_back_goes_and_it_asks_for_nothing_until_its_time_has_come() -> None:
     seen = look(*member(0), *member(1))
     decided = plan(seen)
