@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.overlay import sizes_of, with_alternative
+from hyperjob_core.api.overlay import size_in, sizes_of, with_alternative
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
@@ -347,10 +347,15 @@ def test_shares_that_it_kept_are_shared_out_anew_where_they_have_no_room() -> No
     assert (made.shares, made.size) == ({"c": 24, "d": 16}, ("40", "LargestThatIsLeft"))
 
 
-@settings(max_examples=30, deadline=None)
+three_numbers = st.lists(st.integers(1, 10), min_size=3, max_size=3).map(sorted)
+
+
+@settings(max_examples=50, deadline=None)
 @given(
     free=st.lists(st.integers(0, 6), min_size=1, max_size=3),
-    bounds=st.lists(st.integers(1, 10), min_size=3, max_size=3).map(sorted),
+    bounds=three_numbers,
+    another=st.none() | three_numbers,
+    quorum=st.booleans(),
     acts=st.lists(
         st.tuples(
             st.sampled_from(["lost", "back", "urgent", "gone", "time", "dies"]), st.integers(0, 5)
@@ -358,12 +363,30 @@ def test_shares_that_it_kept_are_shared_out_anew_where_they_have_no_room() -> No
         max_size=5,
     ),
 )
-def test_a_split_is_within_its_bounds_in_whole_pods_whatever_happens(
-    free: list[int], bounds: list[int], acts: list[tuple[str, int]]
+def test_it_is_within_the_bounds_of_its_alternative_in_whole_pods_whatever_happens(
+    free: list[int],
+    bounds: list[int],
+    another: list[int] | None,
+    quorum: bool,
+    acts: list[tuple[str, int]],
 ) -> None:
-    least, wish, most = (8 * each for each in bounds)
+    """It is a split, or with a quorum sub-jobs of a pod, of which each has its own alternative."""
     room = {f"c{place}": 8 * number for place, number in enumerate(free)}
-    made = loop(split(least, wish, most), **room)
+    raw = split(*(8 * each for each in bounds))
+    within = {"": bounds, "own": bounds, "other": bounds if quorum else another}
+    (group_,) = raw["spec"]["replicatedJobs"]
+    if quorum:
+        del group_["splitPolicy"]
+        group_ |= dict(zip(("minReplicas", "replicas", "maxReplicas"), bounds, strict=True))
+        group_["templateSpec"]["tasks"][0]["replicas"] = 1
+        raw["spec"]["quorum"] = 1
+    if another is not None:
+        other: Object = {"name": "other", "clusterNames": ["c0"]}
+        if not quorum:
+            policy = split(*(8 * each for each in another))["spec"]["replicatedJobs"][0]
+            other["splitPolicy"] = policy["splitPolicy"]
+        group_["alternatives"] = [{"name": "own"}, other]
+    made = loop(raw, **room)
     for act, number in [("time", 0), *acts]:
         name = f"c{number % len(free)}"
         match act:
@@ -382,13 +405,17 @@ def test_a_split_is_within_its_bounds_in_whole_pods_whatever_happens(
                 made.turn(dies_after=number % 3)
             case "time":
                 made.turns(3, seconds=300)
-        for _ in range(12):
+        for turn in range(12):
             made.turn(10)
             (known,) = made.hyperjobs["hj"]["status"]["alternatives"]
-            assert least <= int(known["name"]) <= most
+            size = size_in(known["name"]) * (8 if quorum else 1)
+            shape = known["name"].rpartition(" ")[2] if " " in known["name"] else ""
+            least, _, most = within[shape] or bounds
+            assert 8 * least <= size <= 8 * most
             running = made.hyperjobs["hj"]["status"]["state"]["phase"] == "Running"
-            if running and not made.hyperjobs["hj"]["status"].get("stop"):
-                assert sum(made.shares.values()) == int(known["name"])
+            settled = turn == 11 or not quorum  # a pass deletes what an earlier one gave up
+            if running and settled and not made.hyperjobs["hj"]["status"].get("stop"):
+                assert sum(made.shares.values()) == size
                 assert all(number % 8 == 0 for number in made.shares.values())
             for where, number in made.shares.items():
                 assert number + made.held(where).get(GPU, 0) // NANO <= room[where]
