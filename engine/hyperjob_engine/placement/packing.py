@@ -3,9 +3,9 @@
 Pods of one kind are counted exactly. Pods of several kinds take nodes in the order of the items,
 which is that of their vcjob; which nodes, the member's scheduler decides: here each pod takes the
 fullest node once, and once that which most of the later kinds need. Blocks take a HyperNode before
-all other pods. A gang has room if it has it both times. If it has it with the fullest and with the
-emptiest nodes, it waits, unless the cluster without any other pod is no better: then Volcano
-decides. Pods that are promised to others take the fullest nodes that hold them.
+all other pods. A gang has room if it has it both times. If it has it with the fullest nodes alone,
+it waits, unless the cluster without any other pod is no better: then Volcano decides. Pods that are
+promised to others take the fullest nodes that hold them.
 """
 
 from collections import Counter
@@ -35,14 +35,13 @@ _ANSWERS: Final = 256  # that a ground remembers
 class _Choice(NamedTuple):
     """Which node a pod takes: by its room, times `sign`, the least first.
 
-    With `needed` first one on which more of the kinds that come later may be.
+    With `needed` first a node that more of the later kinds may use.
     """
 
     sign: int
     needed: bool = False
 
 
-_EMPTIEST: Final = _Choice(-1)
 _FULLEST: Final = _Choice(1)
 _NEEDED: Final = _Choice(-1, needed=True)
 
@@ -138,9 +137,7 @@ def _unfit(
         return None
 
     found = _uncertain(ground, wanted, held, keys)
-    if found is None or any(
-        _tried(ground, wanted, held, keys, each) for each in (_FULLEST, _EMPTIEST)
-    ):
+    if found is None or _tried(ground, wanted, held, keys, _FULLEST):
         return found
     # The gang waits for the end of others, unless it would wait in vain, because nodes without any
     # other pod leave no certain room either.
