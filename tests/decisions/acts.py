@@ -119,6 +119,13 @@ def queue_changes(stage: Stage) -> str:
     return f"queue {name} changes"
 
 
+def cluster_lost(stage: Stage) -> str:
+    """Lose a cluster, or find it again."""
+    site = stage.draw.named("site", stage.plane.karmada.sites)
+    stage.plane.karmada.lose(site, down=not site.down)
+    return f"cluster {site.name} is {'down' if site.down else 'up'}"
+
+
 def cluster_changes(stage: Stage) -> str:
     """Lose a cluster or find it again, or let others use some of it."""
     draw = stage.draw
@@ -137,6 +144,27 @@ def others(stage: Stage) -> str:
     site = draw.named("site", stage.plane.karmada.sites)
     stage.plane.karmada.use(site, draw.number("held", 0, 6))
     return f"others hold {site.held} of {site.name}"
+
+
+def queue_closes(stage: Stage) -> str:
+    """Close a queue, or open it again."""
+    raw = some_of(stage, "Queue", stage.draw)
+    assert raw is not None
+    state = "Open" if raw["status"]["state"] == "Closed" else "Closed"
+    stage.change("Queue", key_of(raw), {"status": {"state": state}}, status=True)
+    return f"queue {key_of(raw)} is {state}"
+
+
+def heal(stage: Stage) -> str:
+    """Bring all clusters and queues back as they were at the beginning."""
+    karmada = stage.plane.karmada
+    for site in karmada.sites.values():
+        karmada.use(site, 0)
+        if site.down:
+            karmada.lose(site, down=False)
+    for raw in stage.items("Queue"):
+        stage.change("Queue", key_of(raw), {"status": {"state": "Open"}}, status=True)
+    return "all heals"
 
 
 def taint(stage: Stage) -> str:

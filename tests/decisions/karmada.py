@@ -30,6 +30,7 @@ STOPPED = re.compile(r"(?:makes way for|is preempted by) default/(\w+)")
 LINE = 20.0
 """Seconds between two lines of a log: ten steps."""
 CONTROLLER = "system:serviceaccount:hyperjob-system:hyperjob-controller"
+ENDED = ("Completed", "Failed")
 BINDING = {"group": "work.karmada.io", "version": "v1alpha2", "kind": "ResourceBinding"}
 
 
@@ -140,6 +141,10 @@ class Karmada:
         """Vcjobs that arrived in a member while pods of the attempt before still ran."""
         self.begun: list[Began] = []
         self.stopped: list[Stopped] = []
+        self.wrong: list[str] = []
+        """Gangs of which a part has started, and HyperJobs with too few or too many sub-jobs."""
+        self.beyond: list[str] = []
+        """Vcjobs that were created beyond the capability of their queue."""
         self._left: dict[str, Began] = {}
         self._saved: dict[str, int] = {}
         self._fate, self._global = fate, global_queue
@@ -230,11 +235,52 @@ class Karmada:
         for job in self.api.items(self.entry.KINDS["Job"]):
             policy = self.get("PropagationPolicy", key_of(job))
             phase = (job.get("status") or {}).get("state", {}).get("phase")
-            if policy is None or phase in ("Completed", "Failed"):
+            if policy is None or phase in ENDED:
                 continue
             if policy["spec"]["placement"]["clusterAffinities"][0]["clusterNames"] == [site.name]:
-                held += sum(wanted.get(GPU, 0) for _, wanted in pods_of(job))
+                held += accelerators_of(job)
         return held
+
+    def _count(self, new: Object) -> None:
+        """Note a vcjob that takes more than a queue above it may have."""
+        held: dict[str, int] = {}
+        for job in self.api.items(self.entry.KINDS["Job"]):
+            if (job.get("status") or {}).get("state", {}).get("phase") not in ENDED:
+                for name in self._path(job):
+                    held[name] = held.get(name, 0) + accelerators_of(job)
+        for name in self._path(new):
+            capability = (self.get("Queue", name) or {"spec": {}})["spec"].get("capability") or {}
+            if held[name] > int(capability.get(GPU, held[name])):
+                self.beyond.append(f"{key_of(new)}: queue {name} holds {held[name]}")
+
+    def _look_at_size(self, hyperjob: Object) -> None:
+        """Note a HyperJob with fewer or more sub-jobs than its bounds allow."""
+        jobs = (hyperjob.get("status") or {}).get("jobs") or ()
+        for group in hyperjob["spec"]["replicatedJobs"]:
+            count = sum(each["replicatedJob"] == group["name"] for each in jobs)
+            most = max(group.get("maxReplicas", 0), group.get("replicas", count))
+            if "minReplicas" in group and jobs and not group["minReplicas"] <= count <= most:
+                self.wrong.append(f"{key_of(hyperjob)}: {count} sub-jobs of {group['name']}")
+
+    def _path(self, job: Object) -> list[str]:
+        """Return the queue of a vcjob and those above it."""
+        path = [job["spec"].get("queue", "default")]
+        while parent := (self.get("Queue", path[-1]) or {"spec": {}})["spec"].get("parent"):
+            path.append(parent)
+        return path
+
+    def _look_at_gang(self, key: str) -> None:
+        """Note a vcjob that arrives in a member before its gang may go."""
+        owner = self.get("HyperJob", owner_of(key))
+        groups = owner["spec"]["replicatedJobs"] if owner is not None else []
+        if owner is None or any("minReplicas" in each or "splitPolicy" in each for each in groups):
+            return
+        total = sum(each.get("replicas", 1) for each in groups)
+        policies = self.api.items(self.entry.KINDS["PropagationPolicy"])
+        mine = (each for each in policies if owner_of(key_of(each)) == owner_of(key))
+        go = sum(not (each["spec"].get("suspension") or {}).get("dispatching") for each in mine)
+        if go < min(owner["spec"].get("minAvailable", total), total):
+            self.wrong.append(f"{key}: only {go} of its gang may go")
 
     def use(self, site: Site, accelerators: int) -> None:
         """Let a pod of others hold accelerators of the first node that no vcjob needs."""
@@ -270,10 +316,12 @@ class Karmada:
     def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
         key = key_of(new or old or {})
         if kind == "HyperJob" and old is not None and new is not None:
+            self._look_at_size(new)
             for head in heads_of(new) - heads_of(old):
                 room = max(each.accelerators - self.promised(each) for each in self.sites.values())
                 self.stopped.append(Stopped(self._loop.time(), head, room))
         if kind == "Job" and old is None and new is not None:
+            self._count(new)
             if left := self._left.pop(key, None):
                 saved = self._saved.get(owner_of(key), 0)
                 began = left._replace(at=self._loop.time(), given=resumed(new), saved=saved)
@@ -350,24 +398,25 @@ class Karmada:
         self.api.replace(self.entry.KINDS["ResourceBinding"], key_of(old), self.stamp(new, old))
 
     def _release(self) -> None:
-        """Release one binding of each queue that has room for it, as Volcano Global does.
+        """Release what each queue has room for, the oldest first, as Volcano Global does.
 
         It replaces the whole suspension of a binding.
         """
         used: dict[str, int] = {}
-        first: dict[str, Object] = {}
+        waiting: list[tuple[str, Object]] = []
         for each in self.api.items(self.entry.KINDS["ResourceBinding"]):
             job = self.get("Job", key_of(each).removesuffix("-job")) or {"spec": {}}
             queue = job["spec"].get("queue", "default")
             if (each["spec"].get("suspension") or {}).get("scheduling"):
-                first.setdefault(queue, each)
+                waiting.append((queue, each))
             else:
                 used[queue] = used.get(queue, 0) + queued(each)
-        for name, old in first.items():
+        for name, old in sorted(waiting, key=lambda each: each[1]["metadata"]["creationTimestamp"]):
             limit = ((self.get("Queue", name) or {}).get("spec", {}).get("capability") or {}).get(
                 GPU
             )
             if limit is None or used.get(name, 0) + queued(old) <= int(limit):
+                used[name] = used.get(name, 0) + queued(old)
                 spec = {**old["spec"], "suspension": {"scheduling": False}}
                 self._store({**old, "spec": spec}, old)
         self._loop.call_later(1.0, self._release)
@@ -390,6 +439,7 @@ class Karmada:
             return
         if key in self.stopping:
             self.met.append(f"{key} at {self._loop.time():g} s")
+        self._look_at_gang(key)
         self.sent[key] = Pods(job, site, pods_of(job))
         asked, ending = (
             sum(each.accelerators for each in all_.values() if each.site is site and not each.ended)
@@ -628,6 +678,11 @@ def queued(binding: Object) -> int:
     """Return the accelerators that a binding asks of its queue."""
     requests = (binding["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
     return binding["spec"]["replicas"] * int(requests.get(GPU, 0))
+
+
+def accelerators_of(job: Object) -> int:
+    """Return the accelerators of all pods of a vcjob."""
+    return sum(wanted.get(GPU, 0) for _, wanted in pods_of(job))
 
 
 def pods_of(job: Object) -> list[tuple[str, Amounts]]:

@@ -221,6 +221,92 @@ def crowd(number: int, members: str, *, kills: float = 0.0, others: float = 0.0)
     )
 
 
+def gang(draw: Draw, name: str) -> Object:
+    """Make a HyperJob whose sub-jobs start together, or one that may start with fewer."""
+    groups: list[Object] = []
+    for index in range(draw.pick("groups", (1, 1, 2))):
+        at = draw.at(f"g{index}")
+        worker = task("worker", at.pick("gpus", (1, 4, 8)), 1)
+        spec = {"queue": at.pick("queue", ("q0", "q0", "q1")), "tasks": [worker]}
+        group = {"name": f"g{index}", "replicas": at.pick("replicas", (1, 2, 2, 3))}
+        groups.append({**group, "templateSpec": spec})
+    if len(groups) == 1 and draw.some("elastic", 0.25):
+        groups[0] |= {"minReplicas": 1} | draw.fields(maxReplicas=(0.5, (3, 4)))
+    fields = draw.fields(minAvailable=(0.3, (1, 2, 3)), maxDomains=(0.2, (1, 2)))
+    policy = {"maxRestarts": 99, "rules": [{"action": "RestartJob"}]}
+    return hyperjob(name, *groups, failurePolicy=policy, **fields)
+
+
+def gangs(number: int, mode: str, *, kills: float) -> Story:
+    """Let gangs compete while clusters are lost, others take room, queues close; then all heals."""
+    draw = Draw(f"gangs {number}")
+
+    def fate(key: str, run: int) -> Fate:
+        at = draw.at(f"fate of {key}").at(run)
+        return Fate(at.pick("ends after", (60.0, 200.0, 600.0)), "Completed")
+
+    node = {"cpu": 64, "memory": 2**39, "pods": 110}
+    sites = [
+        Site(each, [{**node, GPU: draw.pick(f"size of {each}", (8, 16, 24))}])
+        for each in "abc"[: draw.number("sites", 2, 3)]
+    ]
+    doings = {"cluster": acts.cluster_lost, "others": acts.others, "queue": acts.queue_closes,
+              "user": acts.user({"suspend": acts.suspend, "delete": acts.delete})}  # fmt: skip
+    happens: list[tuple[float, Act]] = []
+    for index in range(9):
+        at = draw.at(f"j{index}")
+        when = at.pick("arrives", (1.0, 1.0, 1.2, 60.0, 400.0)) + index / 100
+        happens.append((when, applied(gang(at, f"j{index}"))))
+    for second in range(1, 900):
+        at = draw.at(f"second {second}")
+        if at.some("event", 0.015):
+            happens.append((second + 0.3, at.named("doing", doings)))
+        if at.some("killed", kills):
+            happens.append((second + at.share("killed at"), RESTART))
+    happens += [(900.0, acts.heal), (901.0, acts.resume)]
+    limits = {each: {GPU: draw.pick(f"limit of {each}", ("16", "24"))} for each in ("q0", "q1")}
+    above = [queue("up", capability={GPU: "32"})] if draw.some("up", 0.5) else []
+    parent = {"parent": "up"} if above else {}
+    queues = [
+        queue(name, capability=limit, reclaimable=draw.some(f"{name} lends", 0.5), **parent)
+        for name, limit in limits.items()
+    ]
+    return Story(
+        draw=draw,
+        title=f"gangs {number}",
+        sites=sites,
+        objects=[*above, *queues, urgent()],
+        acts=happens,
+        seconds=4 * HOUR,
+        mode=mode,
+        fate=fate,
+    )
+
+
+def stream(mode: str, *, large: int) -> Story:
+    """Let two small HyperJobs come each minute, which fill two clusters, and once a large one.
+
+    `large` is the number of its sub-jobs, each of which takes a whole cluster.
+    """
+    node = {"cpu": 64, "memory": 2**39, "pods": 110, GPU: 16}
+
+    def apply(name: str, gpus: int, replicas: int = 1) -> Act:
+        spec = {"tasks": [task("worker", 1, gpus)]}
+        return applied(hyperjob(name, {"name": "g0", "replicas": replicas, "templateSpec": spec}))
+
+    happens = [(60.0 * n + k, apply(f"small{n}x{k}", 8)) for n in range(10) for k in (1, 2)]
+    return Story(
+        draw=Draw("stream"),
+        title=f"a stream, {mode}",
+        sites=[Site(name, [node]) for name in "ab"],
+        objects=[queue("default")],
+        acts=[*happens, (240.0, apply("large", 16, large))],
+        seconds=1200.0,
+        mode=mode,
+        fate=lambda _key, _run: Fate(120.0, "Completed"),
+    )
+
+
 def stops(number: int, members: str, *, kills: bool = False, late: float = 0.0) -> Story:
     """Stop HyperJobs whose pods end up to 40 seconds later, in two clusters that are never full."""
     draw = Draw(f"stops {number}")

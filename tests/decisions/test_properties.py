@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from hyperjob_engine.placement.ground import Ground
+from hyperjob_engine.reasons.reason import NEVER_RUNS
 from tests.decisions import entry, stories
 from tests.decisions.draw import Draw
 from tests.decisions.karmada import STOPPED, Began, patched_by
@@ -18,7 +19,7 @@ from tests.decisions.stage import RESTART, Stage, Story, envelope, play, reviewe
 pytestmark = pytest.mark.long
 
 MODES = entry.MODES
-DAYS, ROUNDS, CONTESTS, CROWDS, STOPS = 6, 4, 14, 3, 2
+DAYS, ROUNDS, CONTESTS, CROWDS, STOPS, GANGS = 6, 4, 14, 3, 2, 4
 WORDS = re.compile(r"status\.(state\.message|jobs\[.*\]\.message|expectedStart)")
 """What a waiting HyperJob says: a controller repeats it when it begins."""
 
@@ -76,6 +77,39 @@ def test_after_a_bug_of_placement_by_nodes_all_hyperjobs_are_placed_by_sums(
     stage = play(entry, stories.stops(0, "nodes"))
     assert len(stage.plane.karmada.begun) > 8
     assert phases(stage) == {"Running"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gangs_start_whole_within_their_queues_and_all_end(mode: str) -> None:
+    for number in range(GANGS):
+        stage = play(entry, stories.gangs(number, mode, kills=0.02 * (number % 2)))
+        assert stage.plane.karmada.wrong == [], stage.story.title
+        assert mode != "builtin" or stage.plane.karmada.beyond == [], stage.story.title
+        for load in stage.plane.karmada.loads:
+            assert load.asked <= load.accelerators, load
+        left = {
+            each["metadata"]["name"]: each["status"]["state"]
+            for each in stage.items("HyperJob")
+            if each["status"]["state"]["phase"] != "Completed"
+        }
+        stuck = [name for name, state in left.items() if state["reason"] not in NEVER_RUNS]
+        assert stuck == [], (stage.story.title, left)
+
+
+@pytest.mark.parametrize("large", [2, 3], ids=["all clusters", "more than there is"])
+@pytest.mark.parametrize("mode", ["none", "volcano-global"])
+def test_no_accelerator_waits_for_a_large_hyperjob_and_it_starts_after_those_that_pass(
+    mode: str, large: int
+) -> None:
+    stage = play(entry, stories.stream(mode, large=large))
+    small = [
+        starts(stage.plane.rows, f"small{minute}x{each}")[0] - 60.0 * minute
+        for minute in range(10)
+        for each in (1, 2)
+    ]
+    assert max(small) < 130.0, "as long as those before it run"
+    begun = starts(stage.plane.rows, "large")
+    assert [540.0 < moment < 780.0 for moment in begun[:1]] == ([True] if large == 2 else [])
 
 
 def phases(stage: Stage) -> set[str]:

@@ -132,3 +132,10 @@ def test_what_has_ended_is_through_though_its_binding_is_gone() -> None:
     ended = job("hj-trainer-0", phase="Completed")
     assert is_through(child_of(observed(hyperjob(), ended), "hj-trainer-0"))
     assert not is_through(child_of(observed(hyperjob(), job("hj-trainer-0")), "hj-trainer-0"))
+
+
+def test_what_a_member_has_received_is_not_moved_though_its_gate_is_closed() -> None:
+    received = child(0)
+    received[2]["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
+    decided = look(*received, *child(1), on=(LOST, cluster("b", 16)))
+    assert told(decided) == MOVES[1:]
