@@ -199,7 +199,7 @@ async def running_again(
             for job in made
         )
 
-    what = f"has {len(before) or 'its'} sub-jobs running again"
+    what = "runs again" if len(before) < 2 else f"has {len(before)} sub-jobs running again"
     return await until(target, holds, what=what, seconds=seconds, progress=progress)
 
 

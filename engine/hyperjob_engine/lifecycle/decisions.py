@@ -67,7 +67,7 @@ class End:
 
 def restarts_spent(failure: str, max_restarts: int) -> End:
     """Return the end by a failure after the last restart that `maxRestarts` allows."""
-    spent = f"all {max_restarts} restarts are used up" if max_restarts else "maxRestarts is 0"
+    spent = f"maxRestarts {max_restarts} is used up" if max_restarts else "maxRestarts is 0"
     return End(completed=False, reason=Reason.MAX_RESTARTS, why=f"{failure}; {spent}")
 
 

@@ -195,7 +195,7 @@ def test_what_the_budget_does_not_cover_ends_it_with_the_reason(action: Object, 
     assert enough["restarts"] == 5
     short = decide([action], *failed(0), *failed(1), budget=5, restarts=6 - spent)
     assert short["state"]["reason"] == "MaxRestartsExceeded"
-    assert short["state"]["message"] == "hj-trainer-0 is Failed on a; all 5 restarts are used up"
+    assert short["state"]["message"] == "hj-trainer-0 is Failed on a; maxRestarts 5 is used up"
     assert short["conditions"][0]["message"] == short["state"]["message"]
     assert short["restarts"] == 6 - spent
 
