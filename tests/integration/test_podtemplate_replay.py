@@ -81,8 +81,6 @@ DIFFERENCES: Final = {
         "ours is a warning: some distributions take such names"
     ),
     "every field, even those that a template cannot have": NEWER,
-    "every field that a template can have": NEWER,
-    "tiers by name, in the template and in partitions": NEWER,
     "a profile of seccomp that leads upwards counts where it is of this machine alone": (
         "Kubernetes prints the whole profile as the value"
     ),
