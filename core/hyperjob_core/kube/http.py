@@ -18,7 +18,7 @@ import socket
 import ssl
 import time
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self
@@ -26,7 +26,6 @@ from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from hyperjob_core.kube import errors, ratelimit
@@ -217,7 +216,7 @@ class HttpTransport:
     ) -> Response:
         """Send a request, with retries, within `time_limit` seconds; KubeError unless 2xx."""
         line = f"{method} {path}"
-        headers = CIMultiDict((("Accept", accept), *self._connection.headers))
+        headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
         try:
@@ -245,11 +244,11 @@ class HttpTransport:
         path: str,
         params: Params | None,
         body: bytes | None,
-        headers: CIMultiDict[str],
+        own: Mapping[str, str],
     ) -> Response:
         """Send the request once; raises KubeError unless 2xx."""
         line = f"{method} {path}"
-        await self._authorize(headers, line)
+        headers = await self._headers(own, line)
         try:
             async with self._session.request(
                 method, self._url(path, params), data=body, headers=headers, **self._common
@@ -281,8 +280,7 @@ class HttpTransport:
         after the response header.
         """
         line = f"{'WATCH' if 'watch' in params else 'GET'} {path}"
-        headers = CIMultiDict((("Accept", "application/json, */*"), *self._connection.headers))
-        await self._authorize(headers, line)
+        headers = await self._headers({"Accept": "application/json, */*"}, line)
         timeout = aiohttp.ClientTimeout(
             total=time_limit,
             sock_connect=_CONNECT_SECONDS,
@@ -320,17 +318,17 @@ class HttpTransport:
         query = f"?{urlencode(params)}" if params else ""
         return URL(f"{self._base}{path}{query}", encoded=True)
 
-    async def _authorize(self, headers: CIMultiDict[str], line: str) -> None:
-        """Add the Authorization header, if the connection has one; raises Unavailable."""
+    async def _headers(self, own: Mapping[str, str], line: str) -> list[tuple[str, str]]:
+        """Return a request's own headers and those of the connection; raises Unavailable."""
+        headers = [*own.items(), *self._connection.headers]
         if self._connection.authorize is anonymous:
-            return
+            return headers
         try:
             async with asyncio.timeout(_CREDENTIALS_SECONDS):
                 token = await self._connection.authorize()
         except (errors.ConfigError, TimeoutError) as error:
             raise errors.unreachable(line, f"no credentials: {error}") from error
-        if token:
-            headers["Authorization"] = token
+        return [*headers, ("Authorization", token)] if token else headers
 
     def _answer(
         self, method: str, path: str, answer: Response, warnings: Sequence[str]

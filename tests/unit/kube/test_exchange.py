@@ -76,8 +76,8 @@ class Scripted(HttpTransport):
         """Return the requests by code, method and host that this process has sent since."""
         return dict(REQUESTS - self.before)
 
-    async def _once(self, method, path, params, body, headers):
-        await self._authorize(headers, f"{method} {path}")
+    async def _once(self, method, path, params, body, own):
+        headers = await self._headers(own, f"{method} {path}")
         self.moments.append(asyncio.get_running_loop().time())
         self.sent.append(dict(headers))
         answer = self.answers.pop(0) if self.answers else None
