@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.model.observed import Cluster, QueueVerdict
+from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
+from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue, parse_queue
+from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import (
     QueueState,
@@ -17,7 +19,7 @@ from hyperjob_engine.queueing.state import (
     set_queues,
     update,
 )
-from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_engine.queueing.verdict import choice_in, verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 from tests.unit.engine.builders import GPU, NOW, Object, cluster, request
@@ -35,6 +37,22 @@ def queue(name: str, *, gpus: int | None = None, state: str = "Open", **spec: ob
             spec[field_] = {"resource": amount} if field_ == "guarantee" else amount
     document: Object = {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}
     return parse_queue(document)
+
+
+def one_queue() -> QueueState:
+    """Make the state of the engine with the Queue `default` alone."""
+    state = new_state(Settings(lag=LAG))
+    set_queues(state, [queue("default")])
+    return state
+
+
+def decided(state: QueueState, seen: Observed) -> Observed:
+    """Let the queues decide about a HyperJob; return it as its next pass has it."""
+    key = f"{seen.hyperjob.namespace}/{seen.hyperjob.name}"
+    update(state, key, unit_of(seen), now=NOW)
+    schedule(state, seen.clusters, now=NOW)
+    chosen = choosing(seen.hyperjob, choice_in(state, key))
+    return replace(seen, hyperjob=chosen, verdict=verdict_of(state, key))
 
 
 def unit(

@@ -10,12 +10,10 @@ from hyperjob.client.summary import read
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Checkpoint, Cluster, Observed
 from hyperjob_engine.model.planned import CreateChild
-from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import QueueState, Settings, new_state, set_queues, update
-from hyperjob_engine.queueing.verdict import choice_in, verdict_of
+from hyperjob_engine.queueing.state import update
+from hyperjob_engine.queueing.verdict import verdict_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -28,7 +26,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import LAG, queue
+from tests.unit.engine.queueworld import decided, one_queue
 
 KEY = "default/hj"
 NAMES = [f"hj-trainer-{index}" for index in range(4)]
@@ -55,29 +53,15 @@ def elastic(status: Object | None = None, *, quorum: int | None = None) -> Objec
     return hyperjob(made, status=status, **({} if quorum is None else {"quorum": quorum}))
 
 
-def state() -> QueueState:
-    made = new_state(Settings(lag=LAG))
-    set_queues(made, [queue("default")])
-    return made
-
-
-def turn(known: QueueState, seen: Observed) -> Observed:
-    """Let the queue decide; return the HyperJob as the next pass has it."""
-    update(known, KEY, unit_of(seen), now=NOW)
-    schedule(known, seen.clusters, now=NOW)
-    chosen = choosing(seen.hyperjob, choice_in(known, KEY))
-    return replace(seen, hyperjob=chosen, verdict=verdict_of(known, KEY))
-
-
 def room(fast: int, slow: int) -> tuple[Cluster, ...]:
     return cluster("fast", fast, total=64), cluster("slow", slow, total=64)
 
 
 def start(clusters: tuple[Cluster, ...], **spec: Any) -> tuple[Object, dict[str, str]]:
     """Let a new HyperJob start; return its status, and the cluster of each vcjob."""
-    known, status = state(), {}
+    known, status = one_queue(), {}
     for _ in range(2):
-        done = plan(turn(known, observed(elastic(status, **spec), clusters=clusters)))
+        done = plan(decided(known, observed(elastic(status, **spec), clusters=clusters)))
         assert done.status is not None
         status = done.status
     made = [each for each in done.actions if isinstance(each, CreateChild)]
@@ -183,10 +167,10 @@ def test_while_it_runs_its_sizes_are_those_of_its_alternative() -> None:
 def test_with_a_quorum_it_grows_by_sub_jobs_of_the_first_alternative_with_room(
     fast: int, slow: int, expected: str
 ) -> None:
-    status, known = runs(2, "1 h100 + 1 a100", "", "h100", "a100"), state()
+    status, known = runs(2, "1 h100 + 1 a100", "", "h100", "a100"), one_queue()
     clusters = room(fast, slow)
     for _ in range(3):
-        done = plan(turn(known, training(status, clusters, quorum=1)))
+        done = plan(decided(known, training(status, clusters, quorum=1)))
         assert done.status is not None
         made = [each for each in done.actions if isinstance(each, CreateChild)]
         if made:
@@ -207,7 +191,7 @@ def test_with_a_quorum_it_makes_way_with_a_part_and_the_others_keep_their_altern
     assert queued is not None
     (first, freed), *_ = queued.spare
     assert [*freed] == [NAMES[2]]
-    verdict = turn(state(), seen).verdict
+    verdict = decided(one_queue(), seen).verdict
     assert verdict is not None
     verdict = replace(verdict, reclaimed_for="default/other", shrinks_to=first)
     done = plan(replace(seen, verdict=verdict))
@@ -231,14 +215,14 @@ def test_after_a_loss_its_own_sizes_come_before_another_alternative(
         each |= {"phase": "Unplaced", "cluster": "", "attempt": 1}
     clusters = cluster("fast", min(usable, 16), total=min(usable, 16)), cluster("slow", slow)
     seen = observed(elastic(status), clusters=clusters)
-    known = state()
+    known = one_queue()
     update(known, KEY, unit_of(seen), now=NOW)
     done = plan(replace(seen, verdict=verdict_of(known, KEY)))
     assert done.status is not None
     assert [each["name"] for each in done.status["alternatives"]] == [name]
     assert {each.get("admitted", False) for each in done.status["jobs"]} == {admitted}
     if not admitted:
-        after = turn(state(), observed(elastic(done.status), clusters=clusters))
+        after = decided(one_queue(), observed(elastic(done.status), clusters=clusters))
         assert [each.alternative for each in after.hyperjob.replicated_jobs] == ["4 a100"]
 
 

@@ -18,12 +18,12 @@ from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import QueueState, Settings, new_state, set_queues, update
+from hyperjob_engine.queueing.state import QueueState, Settings, new_state, update
 from hyperjob_engine.queueing.verdict import choice_in, verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources, subtract, total
 from tests.unit.engine.builders import GPU, Object, cluster, group, hyperjob, task, template
-from tests.unit.engine.queueworld import LAG, queue, unit
+from tests.unit.engine.queueworld import LAG, one_queue, unit
 from tests.unit.engine.views import held, node, seen, view
 from tests.unit.engine.views import job as request_of
 from tests.unit.engine.views import task as on_nodes
@@ -75,8 +75,7 @@ class Loop(World):
     def lead(self) -> None:
         """Let a new controller know the queues and the other HyperJob."""
         known = self.state.entries.get("ns/other")
-        self.state = new_state(Settings(lag=LAG))
-        set_queues(self.state, [queue("default")])
+        self.state = one_queue()
         if known is not None:
             held = known.unit.held | known.granted
             unit = replace(known.unit, held=held, clusters=dict(known.reserved_clusters))

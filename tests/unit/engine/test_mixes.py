@@ -1,7 +1,6 @@
 """Sub-jobs of a quorum side by side, each with an alternative of its own."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -12,18 +11,9 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Cluster, Observed
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
-from hyperjob_engine.model.subjobs import Choice, choice_text, choices, choosing
+from hyperjob_engine.model.subjobs import Choice, choice_text, choices
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import (
-    QueueState,
-    Settings,
-    new_state,
-    set_queues,
-    update,
-)
-from hyperjob_engine.queueing.verdict import choice_in, verdict_of
 from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
@@ -37,7 +27,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import LAG, queue
+from tests.unit.engine.queueworld import decided, one_queue
 
 NAMES = [f"hj-trainer-{index}" for index in range(3)]
 KEY = "default/hj"
@@ -63,21 +53,6 @@ def mixed(status: Object | None = None, **spec: object) -> Object:
     return hyperjob(made, status=status, **{"quorum": 1, **spec})
 
 
-def turn(state: QueueState, raw: Object, clusters: tuple[Cluster, ...]) -> Observed:
-    """Let the queue decide; return the HyperJob as the next pass has it."""
-    update(state, KEY, unit_of(observed(raw, clusters=clusters)), now=NOW)
-    schedule(state, clusters, now=NOW)
-    seen = observed(raw, clusters=clusters)
-    hyperjob_ = choosing(seen.hyperjob, choice_in(state, KEY))
-    return replace(seen, hyperjob=hyperjob_, verdict=verdict_of(state, KEY))
-
-
-def queues() -> QueueState:
-    state = new_state(Settings(lag=LAG))
-    set_queues(state, [queue("default")])
-    return state
-
-
 def has(status: Object) -> list[str]:
     return [each.get("alternative", "") for each in status["jobs"]]
 
@@ -99,13 +74,15 @@ def has(status: Object) -> list[str]:
 def test_each_sub_job_takes_the_first_alternative_that_has_room(
     fast: int, slow: int, minimum: int, expected: str, text: str
 ) -> None:
-    clusters, state = (cluster("fast", fast, total=48), cluster("slow", slow, total=24)), queues()
-    seen = turn(state, mixed(minAvailable=minimum), clusters)
+    clusters = (cluster("fast", fast, total=48), cluster("slow", slow, total=24))
+    state = one_queue()
+    seen = decided(state, observed(mixed(minAvailable=minimum), clusters=clusters))
     first = plan(seen)
     assert first.status is not None
     assert (first.actions, first.requeue_after) == ((), timedelta()) or not expected
     assert [each["name"] for each in first.status["alternatives"]] == [text]
-    second = plan(replace(turn(state, mixed(first.status, minAvailable=minimum), clusters)))
+    again = observed(mixed(first.status, minAvailable=minimum), clusters=clusters)
+    second = plan(decided(state, again))
     made = [each for each in second.actions if isinstance(each, CreateChild)]
     assert " ".join(each.cluster for each in made) == expected
     for each in made:
@@ -159,13 +136,14 @@ def training(status: Object, clusters: tuple[Cluster, ...]) -> Observed:
 def test_a_lost_sub_job_takes_another_alternative_while_the_others_train(
     fast: Cluster, minutes: float, expected: str
 ) -> None:
-    clusters, state, status, made = (fast, cluster("slow", 8)), queues(), lost(minutes=minutes), {}
+    clusters, state, status, made = (
+        (fast, cluster("slow", 8)),
+        one_queue(),
+        lost(minutes=minutes),
+        {},
+    )
     for _ in range(4):
-        seen = training(status, clusters)
-        update(state, KEY, unit_of(seen), now=NOW)
-        schedule(state, clusters, now=NOW)
-        chosen = choosing(seen.hyperjob, choice_in(state, KEY))
-        done = plan(replace(seen, hyperjob=chosen, verdict=verdict_of(state, KEY)))
+        done = plan(decided(state, training(status, clusters)))
         assert not any(isinstance(each, DeleteChild) for each in done.actions)
         assert done.status is not None
         events = [each.note for each in status_events(status, done.status)]
