@@ -1,14 +1,18 @@
 """Texts of manifests, and what kubectl and the API server make of each.
 
-A row of the table has a text, its place in a HyperJob, and the verdict of `kubectl apply` on a real
-API server with the CRD: `refused`, or what is stored at the field that the text begins with
-(not for metadata, which has fields that the API server writes).
+A line of the table has a text at a place of a HyperJob, and values that come in place of its `$`.
+Each has the verdict of `kubectl apply` on a real API server with the CRD: `refused`, or what is
+`stored` at the field that the text begins with; `same` values stand in that field as they are, as
+`in` shows. What is `taken` is not compared: metadata has fields that the API server writes.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 TABLE = Path(__file__).parents[1] / "unit" / "cli" / "data" / "kubectl-texts.jsonl"
 ABSENT = "(absent)"
@@ -40,6 +44,22 @@ spec:
               image: busybox:1.36
               @container
 """
+
+
+_YAML = """\
+apiVersion: training.volcano.sh/v1alpha1
+kind: HyperJob
+metadata: {name: a}
+spec:
+  replicatedJobs:
+  - name: t
+    templateSpec:
+      tasks:
+      - name: w
+        replicas: 1
+        template: {spec: {restartPolicy: Never, containers: [{name: main, image: b}]}}
+"""
+_JSON = json.dumps(yaml.safe_load(_YAML))
 
 
 @dataclass(frozen=True)
@@ -90,5 +110,25 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Return the table."""
-    return [Row(**json.loads(line)) for line in TABLE.read_text(encoding="utf-8").splitlines()]
+    """Return the table, a row for each value."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    return [row for line in lines for row in _rows(json.loads(line))]
+
+
+def _rows(line: dict[str, Any]) -> Iterator[Row]:
+    at, text = line["at"], line["text"]
+    for value in line.get("refused", ()):
+        yield Row(at, _filled(text, value), refused=True)
+    for value in line.get("taken", ()):
+        yield Row(at, _filled(text, value))
+    for value in line.get("same", ()):
+        yield Row(at, _filled(text, value), stored=[{**item, "value": value} for item in line["in"]])
+    for value, stored in line.get("stored", ()):
+        yield Row(at, _filled(text, value), stored=stored)
+
+
+def _filled(text: str, value: str) -> str:
+    """Put a value into a text; `$yaml`, `$json` and `$open` in it are whole HyperJobs."""
+    for name, whole in {"$yaml": _YAML, "$json": _JSON, "$open": _JSON[:-1]}.items():
+        value = value.replace(name, whole)
+    return text.replace("$", value)
