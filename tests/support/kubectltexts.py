@@ -122,7 +122,9 @@ def _rows(line: dict[str, Any]) -> Iterator[Row]:
     for value in line.get("taken", ()):
         yield Row(at, _filled(text, value))
     for value in line.get("same", ()):
-        yield Row(at, _filled(text, value), stored=[{**item, "value": value} for item in line["in"]])
+        yield Row(
+            at, _filled(text, value), stored=[{**item, "value": value} for item in line["in"]]
+        )
     for value, stored in line.get("stored", ()):
         yield Row(at, _filled(text, value), stored=stored)
 

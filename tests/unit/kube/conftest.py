@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,6 @@ import yaml
 from aiohttp import web
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.virtualtime import run
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -204,9 +203,3 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 async def kube(server: Server) -> AsyncIterator[Kube]:
     async with Kube.connect(kubeconfig=server.kubeconfig, time_limit=10) as client:
         yield client
-
-
-@pytest.fixture
-def virtual() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Run a coroutine in virtual time."""
-    return run

@@ -20,6 +20,7 @@ from hyperjob_core.kube.errors import (
 from hyperjob_core.kube.http import HttpTransport, _wait_before_retry
 from hyperjob_core.kube.transport import REQUESTS, Response, log_warning
 from hyperjob_core.virtualtime import run
+from tests.support.virtually import virtually
 
 
 def failed(code: int, after: float | None) -> KubeError:
@@ -158,14 +159,11 @@ def test_tries_waits_and_the_time_limit_of_a_call(case):
         assert (("<error>", "GET", "api.example:6443") in network.counted()) is late
 
 
-def test_a_call_sends_what_it_accepts_and_the_type_of_its_body():
+@virtually
+async def test_a_call_sends_what_it_accepts_and_the_type_of_its_body():
     network = Scripted(OK, OK)
-
-    async def scene() -> None:
-        await network.request("GET", "/x")
-        await network.request("POST", "/x", body=b"", content_type="text/plain", accept="a/b")
-
-    run(scene())
+    await network.request("GET", "/x")
+    await network.request("POST", "/x", body=b"", content_type="text/plain", accept="a/b")
     assert network.sent == [
         {"Accept": "application/json"},
         {"Accept": "a/b", "Content-Type": "text/plain"},

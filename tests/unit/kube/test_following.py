@@ -11,6 +11,7 @@ from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.reflector import changes, states
 from hyperjob_core.kube.resources import NODES
+from hyperjob_core.virtualtime import run
 
 
 def node(name, version):
@@ -78,13 +79,13 @@ FORBIDDEN = errors.Forbidden({"code": 403, "message": "no"})
 EMPTY = ObjectList([], "5")
 
 
-def test_it_lists_follows_and_gives_the_difference_of_another_list(virtual):
+def test_it_lists_follows_and_gives_the_difference_of_another_list():
     server = Server(
         [ObjectList([node("a", "1"), node("b", "2"), node("c", "3")], "5"),
          ObjectList([node("a", "1"), node("b", "8")], "9")],
         [[WatchEvent(EventType.MODIFIED, node("c", "6")), GONE], [None, 1e6]],
     )  # fmt: skip
-    found = virtual(told(changes(server, NODES), 8))
+    found = run(told(changes(server, NODES), 8))
     shown = [(str(one.type), one.object.get("metadata", {}).get("name")) for one in found]
     assert shown == [
         ("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"), ("BOOKMARK", None), ("MODIFIED", "c"),
@@ -93,10 +94,10 @@ def test_it_lists_follows_and_gives_the_difference_of_another_list(virtual):
     assert server.asked == [("list", None), ("watch", "5"), ("list", None)]
 
 
-def test_an_object_that_was_replaced_between_two_lists_is_deleted_and_added(virtual):
+def test_an_object_that_was_replaced_between_two_lists_is_deleted_and_added():
     old, new = ({"metadata": {**node("a", v)["metadata"], "uid": v}} for v in "14")
     server = Server([ObjectList([old], "2"), ObjectList([new], "5")], [[GONE], [None, 1e5]])
-    found = virtual(told(changes(server, NODES), 5))
+    found = run(told(changes(server, NODES), 5))
     assert [(each.type, each.object) for each in found if each.type is not EventType.BOOKMARK] == [
         (EventType.ADDED, old),
         (EventType.DELETED, old),
@@ -104,17 +105,17 @@ def test_an_object_that_was_replaced_between_two_lists_is_deleted_and_added(virt
     ]
 
 
-def test_a_broken_watch_resumes_from_the_last_version_without_another_list(virtual):
+def test_a_broken_watch_resumes_from_the_last_version_without_another_list():
     bookmark = WatchEvent(EventType.BOOKMARK, node("", "7"))
     server = Server([EMPTY], [[None, bookmark, BROKEN], [added("a", "8"), 1e6]])
-    virtual(told(changes(server, NODES), 2))
+    run(told(changes(server, NODES), 2))
     assert server.asked == [("list", None), ("watch", "5"), ("watch", "7")]
 
 
 @pytest.mark.parametrize("watch", [[None], [None, BROKEN]], ids=["closed", "broken"])
-def test_where_watches_end_at_once_it_asks_less_and_less(virtual, watch):
+def test_where_watches_end_at_once_it_asks_less_and_less(watch):
     server = Server([EMPTY], [watch])
-    virtual(told(changes(server, NODES), 1000, seconds=600))
+    run(told(changes(server, NODES), 1000, seconds=600))
     assert len(server.asked) < 150
     gaps = [later - earlier for earlier, later in pairwise(server.moments)]
     assert max(gaps) == pytest.approx(10)
@@ -129,24 +130,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_gives_up(virtual, case):
+def test_it_gives_up(case):
     lists, asked = REFUSED[case]
     server = Server(lists, [[BROKEN]])
     with pytest.raises(errors.KubeError):
-        virtual(told(changes(server, NODES), 10, seconds=600))
+        run(told(changes(server, NODES), 10, seconds=600))
     assert len(server.asked) == asked
 
 
-def test_a_persistent_one_does_not_give_up(virtual):
+def test_a_persistent_one_does_not_give_up():
     server = Server([BROKEN] * 20 + [ObjectList([node("a", "1")], "5")], [[None, 1e6]])
-    (found,) = virtual(told(states(server, NODES, "a", persistent=True), 1))
+    (found,) = run(told(states(server, NODES, "a", persistent=True), 1))
     assert found == node("a", "1")
 
 
-def test_the_states_of_one_object_begin_with_the_present_one(virtual):
+def test_the_states_of_one_object_begin_with_the_present_one():
     server = Server(
         [EMPTY],
         [[added("a", "6"), WatchEvent(EventType.DELETED, node("a", "7")), added("a", "8"), 1e6]],
     )
-    found = virtual(told(states(server, NODES, "a"), 4))
+    found = run(told(states(server, NODES, "a"), 4))
     assert found == [None, node("a", "6"), None, node("a", "8")]

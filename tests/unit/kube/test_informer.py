@@ -18,7 +18,8 @@ from hyperjob_core.kube.paging import ObjectList
 from hyperjob_core.kube.ratelimit import Backoff
 from hyperjob_core.kube.reflector import SHORT_WATCHES
 from hyperjob_core.kube.resources import HYPERJOBS, NODES
-from hyperjob_core.virtualtime import now, run
+from hyperjob_core.virtualtime import now
+from tests.support.virtually import virtually
 
 PATH = "/api/v1/nodes"
 
@@ -314,55 +315,54 @@ async def test_a_handler_that_raises_keeps_no_change_from_the_others(server, kub
     assert (resource, obj["metadata"]["name"], str(error)) == (informer.resource, "a", "a bug")
 
 
-def test_a_handler_that_failed_gets_the_present_object_after_a_back_off_and_no_change_before():
-    async def main():
-        server, told, bugs = MemoryServer(now=now), [], [LookupError("a bug")] * 3
+@virtually
+async def test_a_handler_that_failed_gets_the_object_after_a_back_off_and_no_change_before():
+    server, told, bugs = MemoryServer(now=now), [], [LookupError("a bug")] * 3
 
-        def handler(kind, old, new):
-            time = round(asyncio.get_running_loop().time())
-            size = (new or old)["metadata"]["labels"]["size"]
-            told.append((time, str(kind), new["metadata"]["name"] if new else "-", size))
-            if bugs and new is not None and new["metadata"]["name"] == "a":
-                raise bugs.pop()
+    def handler(kind, old, new):
+        time = round(asyncio.get_running_loop().time())
+        size = (new or old)["metadata"]["labels"]["size"]
+        told.append((time, str(kind), new["metadata"]["name"] if new else "-", size))
+        if bugs and new is not None and new["metadata"]["name"] == "a":
+            raise bugs.pop()
 
-        def put(name, size):
-            server.put(NODES, {"metadata": {"name": name, "labels": {"size": str(size)}}})
+    def put(name, size):
+        server.put(NODES, {"metadata": {"name": name, "labels": {"size": str(size)}}})
 
-        async with Kube(server) as kube:
-            informer = Informer(kube, NODES, faulty=lambda *_: None)
-            informer.add_handler(handler)
-            task = asyncio.create_task(informer.run())
-            await informer.synced.wait()
-            for time in range(36):
-                put("a", time)
-                await asyncio.sleep(1)
-            put("b", 0)
+    async with Kube(server) as kube:
+        informer = Informer(kube, NODES, faulty=lambda *_: None)
+        informer.add_handler(handler)
+        task = asyncio.create_task(informer.run())
+        await informer.synced.wait()
+        for time in range(36):
+            put("a", time)
             await asyncio.sleep(1)
-            # At 35 the handler succeeds, and gets each further change at once.
-            assert told == [
-                (0, "ADDED", "a", "0"),
-                (5, "ADDED", "a", "4"),
-                (15, "ADDED", "a", "14"),
-                (35, "ADDED", "a", "34"),
-                (35, "MODIFIED", "a", "35"),
-                (36, "ADDED", "b", "0"),
-            ]
-            bugs.append(LookupError("a bug"))
-            put("a", 37)
-            await asyncio.sleep(1)
-            server.remove(NODES, "a")
-            await asyncio.sleep(60)
-            assert [each[1:] for each in told[6:]] == [
-                ("MODIFIED", "a", "37"),
-                ("DELETED", "-", "37"),
-            ]
-            task.cancel()
-
-    run(main())
+        put("b", 0)
+        await asyncio.sleep(1)
+        # At 35 the handler succeeds, and gets each further change at once.
+        assert told == [
+            (0, "ADDED", "a", "0"),
+            (5, "ADDED", "a", "4"),
+            (15, "ADDED", "a", "14"),
+            (35, "ADDED", "a", "34"),
+            (35, "MODIFIED", "a", "35"),
+            (36, "ADDED", "b", "0"),
+        ]
+        bugs.append(LookupError("a bug"))
+        put("a", 37)
+        await asyncio.sleep(1)
+        server.remove(NODES, "a")
+        await asyncio.sleep(60)
+        assert [each[1:] for each in told[6:]] == [
+            ("MODIFIED", "a", "37"),
+            ("DELETED", "-", "37"),
+        ]
+        task.cancel()
 
 
 @pytest.mark.parametrize("changes", [0, 3])
-def test_a_handler_that_ends_too_late_gets_the_changes_since_then_after_a_back_off(changes):
+@virtually
+async def test_a_handler_that_ends_too_late_gets_the_changes_since_then_after_a_back_off(changes):
     slow, told = [True], []
 
     @contextmanager
@@ -372,21 +372,18 @@ def test_a_handler_that_ends_too_late_gets_the_changes_since_then_after_a_back_o
             slow.pop()
             raise TimeoutError
 
-    async def main():
-        server = MemoryServer(now=now)
-        async with Kube(server) as kube:
-            informer = Informer(kube, NODES, faulty=lambda *_: None, in_turn=in_turn)
-            informer.add_handler(lambda kind, old, new: told.append((str(kind), old, new)))
-            task = asyncio.create_task(informer.run())
-            await informer.synced.wait()
-            for number in range(1 + changes):
-                server.put(NODES, {"metadata": {"name": "a", "labels": {"x": str(number)}}})
-                await asyncio.sleep(1)
-            assert len(told) == 1
-            await asyncio.sleep(60)
-            task.cancel()
-
-    run(main())
+    server = MemoryServer(now=now)
+    async with Kube(server) as kube:
+        informer = Informer(kube, NODES, faulty=lambda *_: None, in_turn=in_turn)
+        informer.add_handler(lambda kind, old, new: told.append((str(kind), old, new)))
+        task = asyncio.create_task(informer.run())
+        await informer.synced.wait()
+        for number in range(1 + changes):
+            server.put(NODES, {"metadata": {"name": "a", "labels": {"x": str(number)}}})
+            await asyncio.sleep(1)
+        assert len(told) == 1
+        await asyncio.sleep(60)
+        task.cancel()
     (_, _, first), *later = told
     assert [(kind, old) for kind, old, _ in later] == [("MODIFIED", first)] * bool(changes)
     assert [new["metadata"]["labels"]["x"] for *_, new in later] == ["3"] * bool(changes)
@@ -418,57 +415,56 @@ async def ending(count):
     yield
 
 
-def run_for(virtual, kube, seconds):
-    async def main():
-        informer = Informer(kube, NODES, backoff=Backoff(jitter=lambda: 0.0))
-        async with running(informer):
-            await asyncio.sleep(seconds)
-
-    virtual(main())
+@virtually
+async def run_for(kube, seconds):
+    informer = Informer(kube, NODES, backoff=Backoff(jitter=lambda: 0.0))
+    async with running(informer):
+        await asyncio.sleep(seconds)
 
 
 def pauses(times):
     return [round(later - earlier, 3) for earlier, later in pairwise(times)]
 
 
-def test_a_server_that_closes_at_once_is_asked_less_and_less(virtual):
+def test_a_server_that_closes_at_once_is_asked_less_and_less():
     kube = Scripted(ending)
-    run_for(virtual, kube, 600)
+    run_for(kube, 600)
     assert pauses(kube.watches)[:7] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]
     assert len(kube.watches) == 6 + (600 - 50) // 30 + 1
 
 
-def test_a_server_that_expires_every_version_is_not_listed_in_a_loop(virtual):
+def test_a_server_that_expires_every_version_is_not_listed_in_a_loop():
     async def expired(count):
         raise errors.Gone({"code": 410, "message": "old"})
         yield
 
     kube = Scripted(expired)
-    run_for(virtual, kube, 600)
+    run_for(kube, 600)
     assert len(kube.listed) < 30
 
 
-def test_a_watch_that_ended_in_health_is_followed_at_once(virtual):
+def test_a_watch_that_ended_in_health_is_followed_at_once():
     async def long(count):
         await asyncio.sleep(300)
         return
         yield
 
     kube = Scripted(long)
-    run_for(virtual, kube, 1000)
+    run_for(kube, 1000)
     assert pauses(kube.watches) == [300, 300, 300]
 
 
-def test_a_watch_that_brings_something_each_time_keeps_the_shortest_pause(virtual):
+def test_a_watch_that_brings_something_each_time_keeps_the_shortest_pause():
     async def one(count):
         yield WatchEvent(EventType.MODIFIED, node("a", str(count + 1)))
 
     kube = Scripted(one)
-    run_for(virtual, kube, 10)
+    run_for(kube, 10)
     assert set(pauses(kube.watches)) == {0.8}
 
 
-def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watch(virtual):
+@virtually
+async def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watch():
     before = []  # the count of short ones at the begin of each watch
 
     async def by_turns(count):
@@ -478,17 +474,14 @@ def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watch(virt
         elif count % 3 == 1:
             await asyncio.sleep(60)
 
-    async def main():
-        informer = Informer(Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0))
-        async with running(informer):
-            await asyncio.sleep(100)
-
-    virtual(main())
+    informer = Informer(Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0))
+    async with running(informer):
+        await asyncio.sleep(100)
     more = [now - was for was, now in itertools.pairwise(before)]
     assert more[:3] == [0, 1, 0], "idle but healthy, empty, brought a change"
 
 
-def test_health_resets_the_pauses(virtual):
+def test_health_resets_the_pauses():
     async def at_first_bad(count):
         if count > 5:
             await asyncio.sleep(60)
@@ -498,28 +491,28 @@ def test_health_resets_the_pauses(virtual):
         yield
 
     kube = Scripted(at_first_bad)
-    run_for(virtual, kube, 400)
+    run_for(kube, 400)
     assert pauses(kube.watches)[:5] == [0.8, 1.6, 3.2, 6.4, 12.8]
     assert pauses(kube.watches)[5:8] == [60, 60, 60]
 
 
-def test_it_lists_again_when_resuming_never_works(virtual):
+def test_it_lists_again_when_resuming_never_works():
     async def broken(count):
         raise errors.unreachable("WATCH", "the watch carries garbage")
         yield
 
     kube = Scripted(broken)
-    run_for(virtual, kube, 6)
+    run_for(kube, 6)
     assert len(kube.watches) == 4
     assert len(kube.listed) == 2
 
 
-def test_a_list_that_fails_slowly_is_no_health(virtual):
+def test_a_list_that_fails_slowly_is_no_health():
     def slow(count):
         raise errors.unreachable("GET", "no answer within 30s", timeout=True)
 
     kube = Scripted(ending, lists=slow)
-    run_for(virtual, kube, 100)
+    run_for(kube, 100)
     assert pauses(kube.listed)[:3] == [0.8, 1.6, 3.2]
 
 

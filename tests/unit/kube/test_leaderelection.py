@@ -15,7 +15,7 @@ from hyperjob_core.kube.leaderelection import (
     LeadershipLostError,
     new_lease,
 )
-from hyperjob_core.virtualtime import run
+from tests.support.virtually import virtually
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -124,20 +124,18 @@ async def cancelled(task):
         await task
 
 
-def test_a_lease_of_another_program_is_not_acquired_until_it_is_deleted(virtual, caplog):
+@virtually
+async def test_a_lease_of_another_program_is_not_acquired_until_it_is_deleted(caplog):
     stage = Stage()
     theirs = new_lease("karmada", "hyperjob", "", seconds=15, now=START, manager="another")
     before = stage.server.store(theirs)
 
-    async def main():
-        elector, _ = stage.candidate("a", manager="hyperjob-controller")
-        task = asyncio.create_task(elector.run(stage.body("a", lasts=5)))
-        await asyncio.sleep(60)
-        assert stage.server.lease == before
-        stage.server.lease = None
-        await task
-
-    virtual(main())
+    elector, _ = stage.candidate("a", manager="hyperjob-controller")
+    task = asyncio.create_task(elector.run(stage.body("a", lasts=5)))
+    await asyncio.sleep(60)
+    assert stage.server.lease == before
+    stage.server.lease = None
+    await task
     assert stage.server.lease["metadata"]["labels"] == {
         "app.kubernetes.io/managed-by": "hyperjob-controller"
     }
@@ -146,14 +144,11 @@ def test_a_lease_of_another_program_is_not_acquired_until_it_is_deleted(virtual,
     assert "created by another program: delete it" in said.message
 
 
-def test_an_absent_lease_is_created_and_given_up_at_the_end(virtual):
+@virtually
+async def test_an_absent_lease_is_created_and_given_up_at_the_end():
     stage = Stage()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        await elector.run(stage.body("a", lasts=5))
-
-    virtual(main())
+    elector, _ = stage.candidate("a")
+    await elector.run(stage.body("a", lasts=5))
     first, *_, last = stage.server.writes
     assert first == {
         "holderIdentity": "a",
@@ -167,14 +162,11 @@ def test_an_absent_lease_is_created_and_given_up_at_the_end(virtual):
     assert stage.terms == [("a", 0.0, 5.0)]
 
 
-def test_the_leader_renews_every_two_seconds_and_keeps_its_acquire_time(virtual):
+@virtually
+async def test_the_leader_renews_every_two_seconds_and_keeps_its_acquire_time():
     stage = Stage()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        await elector.run(stage.body("a", lasts=21))
-
-    virtual(main())
+    elector, _ = stage.candidate("a")
+    await elector.run(stage.body("a", lasts=21))
     renewals = stage.server.writes[1:-1]
     assert 8 <= len(renewals) <= 10
     assert {spec["acquireTime"] for spec in renewals} == {"2026-03-01T12:00:00.000000Z"}
@@ -182,109 +174,93 @@ def test_the_leader_renews_every_two_seconds_and_keeps_its_acquire_time(virtual)
     assert times == sorted(set(times))
 
 
-def test_the_next_leader_follows_at_once_when_the_lease_is_given_up(virtual):
+@virtually
+async def test_the_next_leader_follows_at_once_when_the_lease_is_given_up():
     stage = Stage()
-
-    async def main():
-        first, _ = stage.candidate("a")
-        second, _ = stage.candidate("b")
-        task = asyncio.create_task(first.run(stage.body("a", lasts=30)))
-        await asyncio.sleep(1)
-        assert stage.active == {"a"}
-        await second.run(stage.body("b", lasts=1))
-        assert second.leader == ""
-        await task
-
-    virtual(main())
+    first, _ = stage.candidate("a")
+    second, _ = stage.candidate("b")
+    task = asyncio.create_task(first.run(stage.body("a", lasts=30)))
+    await asyncio.sleep(1)
+    assert stage.active == {"a"}
+    await second.run(stage.body("b", lasts=1))
+    assert second.leader == ""
+    await task
     (_, _, ended), (who, began, _) = stage.terms
     assert who == "b"
     assert began - ended <= 2.5
     assert [spec["leaseTransitions"] for spec in stage.server.writes][-1] == 1
 
 
-def test_a_leader_that_dies_is_followed_when_its_lease_expires(virtual):
+@virtually
+async def test_a_leader_that_dies_is_followed_when_its_lease_expires():
     stage = Stage()
-
-    async def main():
-        dying, line = stage.candidate("a")
-        task = asyncio.create_task(dying.run(stage.body("a")))
-        await asyncio.sleep(5)
-        line.down_until = 1e9
-        await cancelled(task)
-        second, _ = stage.candidate("b")
-        await second.run(stage.body("b", lasts=1))
-
-    virtual(main())
+    dying, line = stage.candidate("a")
+    task = asyncio.create_task(dying.run(stage.body("a")))
+    await asyncio.sleep(5)
+    line.down_until = 1e9
+    await cancelled(task)
+    second, _ = stage.candidate("b")
+    await second.run(stage.body("b", lasts=1))
     (_, _, died), (_, began, _) = stage.terms
     assert 15 <= began - died <= 18
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_replaces_them(
-    dies, virtual
-):
+@virtually
+async def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_replaces_them(dies):
     stage, left = Stage(), {"a": "", "b": ""}
 
     def of(identity):
         return lambda: {"seen": left[identity]} if left[identity] else {}
 
-    async def main():
-        first, line = stage.candidate("a", annotations=of("a"))
-        task = asyncio.create_task(first.run(stage.body("a")))
+    first, line = stage.candidate("a", annotations=of("a"))
+    task = asyncio.create_task(first.run(stage.body("a")))
+    await asyncio.sleep(5)
+    left["a"] = "by a"
+    if dies:
+        await asyncio.sleep(3)
+        line.down_until = 1e9
+    await cancelled(task)
+    second, _ = stage.candidate("b", annotations=of("b"))
+
+    async def body():
+        assert second.annotations == {"seen": "by a"}
+        left["b"] = "by b"
         await asyncio.sleep(5)
-        left["a"] = "by a"
-        if dies:
-            await asyncio.sleep(3)
-            line.down_until = 1e9
-        await cancelled(task)
-        second, _ = stage.candidate("b", annotations=of("b"))
 
-        async def body():
-            assert second.annotations == {"seen": "by a"}
-            left["b"] = "by b"
-            await asyncio.sleep(5)
-
-        await second.run(body)
-        assert second.annotations == {"seen": "by b"}
-
-    virtual(main())
+    await second.run(body)
+    assert second.annotations == {"seen": "by b"}
     assert stage.server.lease["metadata"]["annotations"] == {"seen": "by b"}
 
 
 @pytest.mark.parametrize(("size", "stays"), [(1_000, True), (200_000, False)])
-def test_large_annotations_of_others_leave_a_lease_that_the_server_takes(size, stays, virtual):
+@virtually
+async def test_large_annotations_of_others_leave_a_lease_that_the_server_takes(size, stays):
     stage = Stage()
-
-    async def main():
-        first, _ = stage.candidate("a", annotations=lambda: {"seen": "by a"})
-        await first.run(stage.body("a", lasts=5))
-        stage.server.lease["metadata"]["annotations"]["other"] = "x" * size
-        second, _ = stage.candidate("b", annotations=lambda: {"seen": "by b"})
-        await second.run(stage.body("b", lasts=5))
-
-    virtual(main())
+    first, _ = stage.candidate("a", annotations=lambda: {"seen": "by a"})
+    await first.run(stage.body("a", lasts=5))
+    stage.server.lease["metadata"]["annotations"]["other"] = "x" * size
+    second, _ = stage.candidate("b", annotations=lambda: {"seen": "by b"})
+    await second.run(stage.body("b", lasts=5))
     found = stage.server.lease["metadata"]["annotations"]
     assert found["seen"] == "by b"
     assert ("other" in found) is stays
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["refused", "silent"])
-def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual, caplog):
+@virtually
+async def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, caplog):
     stage = Stage()
-
-    async def main():
-        first, line = stage.candidate("a")
-        second, _ = stage.candidate("b")
-        task = asyncio.create_task(first.run(stage.body("a", stops_in=4.5)))
-        await asyncio.sleep(20)
-        waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
-        await asyncio.sleep(10)
-        line.down_until, line.hangs = 1e9, hangs
-        with pytest.raises(LeadershipLostError, match=r"within [0-9.]+s$"):
-            await task
-        await waiting
-
-    virtual(main())
+    first, line = stage.candidate("a")
+    second, _ = stage.candidate("b")
+    task = asyncio.create_task(first.run(stage.body("a", stops_in=4.5)))
+    await asyncio.sleep(20)
+    waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
+    await asyncio.sleep(10)
+    line.down_until, line.hangs = 1e9, hangs
+    with pytest.raises(LeadershipLostError, match=r"within [0-9.]+s$"):
+        await task
+    await waiting
     (warning,) = (each for each in caplog.records if each.levelname == "WARNING")
     assert warning.getMessage() == "Cannot renew the lease in time"
     assert warning.error == ("no answer in time" if hangs else "PUT: cut off"), "the cause"
@@ -293,136 +269,113 @@ def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual,
     assert stopped <= began
 
 
-def test_a_candidate_that_cannot_acquire_the_lease_says_why_once(virtual, caplog):
+@virtually
+async def test_a_candidate_that_cannot_acquire_the_lease_says_why_once(caplog):
     stage = Stage()
-
-    async def main():
-        elector, line = stage.candidate("a")
-        line.down_until = 60.0
-        await elector.run(stage.body("a", lasts=1))
-
-    virtual(main())
+    elector, line = stage.candidate("a")
+    line.down_until = 60.0
+    await elector.run(stage.body("a", lasts=1))
     (warning,) = (each for each in caplog.records if each.levelname == "WARNING")
     assert warning.getMessage() == "Cannot acquire the lease"
     assert warning.error == "PUT: cut off"
 
 
-def test_a_late_answer_to_a_renewal_makes_the_term_no_longer(virtual):
+@virtually
+async def test_a_late_answer_to_a_renewal_makes_the_term_no_longer():
     stage = Stage()
-
-    async def main():
-        first, line = stage.candidate("a")
-        second, _ = stage.candidate("b")
-        task = asyncio.create_task(first.run(stage.body("a", stops_in=4.9)))
-        waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
-        await asyncio.sleep(10)
-        line.slow_answers = 4.9
-        await asyncio.sleep(2.5)  # a renewal is on its way back
-        line.down_until = 1e9
-        with pytest.raises(LeadershipLostError):
-            await task
-        await waiting
-
-    virtual(main())
+    first, line = stage.candidate("a")
+    second, _ = stage.candidate("b")
+    task = asyncio.create_task(first.run(stage.body("a", stops_in=4.9)))
+    waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
+    await asyncio.sleep(10)
+    line.slow_answers = 4.9
+    await asyncio.sleep(2.5)  # a renewal is on its way back
+    line.down_until = 1e9
+    with pytest.raises(LeadershipLostError):
+        await task
+    await waiting
     assert [who for who, _, _ in stage.terms] == ["a", "b"]
 
 
-def test_a_short_outage_is_bridged(virtual):
+@virtually
+async def test_a_short_outage_is_bridged():
     stage = Stage()
-
-    async def main():
-        elector, line = stage.candidate("a")
-        task = asyncio.create_task(elector.run(stage.body("a", lasts=60)))
-        for _ in range(4):
-            await asyncio.sleep(10)
-            line.down_until = asyncio.get_running_loop().time() + 6
-        await task
-
-    virtual(main())
+    elector, line = stage.candidate("a")
+    task = asyncio.create_task(elector.run(stage.body("a", lasts=60)))
+    for _ in range(4):
+        await asyncio.sleep(10)
+        line.down_until = asyncio.get_running_loop().time() + 6
+    await task
     assert stage.terms == [("a", 0.0, 60.0)]
 
 
-def test_a_wrong_clock_moves_no_lease(virtual):
+@virtually
+async def test_a_wrong_clock_moves_no_lease():
     stage = Stage()
-
-    async def main():
-        first, _ = stage.candidate("a", wall=lambda: datetime(2001, 1, 1, tzinfo=UTC))
-        second, _ = stage.candidate("b", wall=lambda: datetime(2099, 1, 1, tzinfo=UTC))
-        tasks = [
-            asyncio.create_task(elector.run(stage.body(elector.identity)))
-            for elector in (first, second)
-        ]
-        await asyncio.sleep(300)
-        assert stage.active == {"a"}
-        for task in tasks:
-            await cancelled(task)
-
-    virtual(main())
+    first, _ = stage.candidate("a", wall=lambda: datetime(2001, 1, 1, tzinfo=UTC))
+    second, _ = stage.candidate("b", wall=lambda: datetime(2099, 1, 1, tzinfo=UTC))
+    tasks = [
+        asyncio.create_task(elector.run(stage.body(elector.identity)))
+        for elector in (first, second)
+    ]
+    await asyncio.sleep(300)
+    assert stage.active == {"a"}
+    for task in tasks:
+        await cancelled(task)
     assert [who for who, _, _ in stage.terms] == ["a"]
 
 
-def test_a_lease_that_was_taken_is_not_written_again(virtual):
+@virtually
+async def test_a_lease_that_was_taken_is_not_written_again():
     stage = Stage()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        task = asyncio.create_task(elector.run(stage.body("a")))
-        await asyncio.sleep(5)
-        stage.server.store(
-            stage.server.lease | {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}}
-        )
-        with pytest.raises(LeadershipLostError, match="thief has it"):
-            await task
-
-    virtual(main())
+    elector, _ = stage.candidate("a")
+    task = asyncio.create_task(elector.run(stage.body("a")))
+    await asyncio.sleep(5)
+    stage.server.store(
+        stage.server.lease | {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}}
+    )
+    with pytest.raises(LeadershipLostError, match="thief has it"):
+        await task
     assert stage.server.writes[-1]["holderIdentity"] == "thief"
     assert stage.terms[0][2] < 10
 
 
-def test_what_the_body_raises_comes_out_and_the_lease_is_given_up(virtual):
+@virtually
+async def test_what_the_body_raises_comes_out_and_the_lease_is_given_up():
     stage = Stage()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        with pytest.raises(LookupError, match="a bug"):
-            await elector.run(stage.body("a", lasts=3, fails=LookupError("a bug")))
-
-    virtual(main())
+    elector, _ = stage.candidate("a")
+    with pytest.raises(LookupError, match="a bug"):
+        await elector.run(stage.body("a", lasts=3, fails=LookupError("a bug")))
     assert stage.server.writes[-1]["holderIdentity"] == ""
 
 
-def test_cancelling_stops_the_body_before_the_lease_is_given_up(virtual):
+@virtually
+async def test_cancelling_stops_the_body_before_the_lease_is_given_up():
     stage = Stage()
-
-    async def main():
-        elector, _ = stage.candidate("a")
-        task = asyncio.create_task(elector.run(stage.body("a", stops_in=3)))
-        await asyncio.sleep(5)
-        task.cancel()
-        await asyncio.sleep(1)
-        task.cancel()  # an impatient caller
-        assert stage.server.lease["spec"]["holderIdentity"] == "a"
-        await cancelled(task)
-
-    virtual(main())
+    elector, _ = stage.candidate("a")
+    task = asyncio.create_task(elector.run(stage.body("a", stops_in=3)))
+    await asyncio.sleep(5)
+    task.cancel()
+    await asyncio.sleep(1)
+    task.cancel()  # an impatient caller
+    assert stage.server.lease["spec"]["holderIdentity"] == "a"
+    await cancelled(task)
     assert stage.terms == [("a", 0.0, 8.0)]
     assert stage.server.writes[-1]["holderIdentity"] == ""
 
 
-def test_a_body_that_does_not_stop_in_time_is_reported_as_the_lease_expires(virtual, caplog):
+@virtually
+async def test_a_body_that_does_not_stop_in_time_is_reported_as_the_lease_expires(caplog):
     stage = Stage()
     overdue = []
 
-    async def main():
-        loop = asyncio.get_running_loop()
-        elector, line = stage.candidate("a", overdue=lambda: overdue.append(loop.time()))
-        task = asyncio.create_task(elector.run(stage.body("a", stops_in=60)))
-        await asyncio.sleep(1)
-        line.down_until = 1e9
-        with pytest.raises(LeadershipLostError):
-            await task
-
-    virtual(main())
+    loop = asyncio.get_running_loop()
+    elector, line = stage.candidate("a", overdue=lambda: overdue.append(loop.time()))
+    task = asyncio.create_task(elector.run(stage.body("a", stops_in=60)))
+    await asyncio.sleep(1)
+    line.down_until = 1e9
+    with pytest.raises(LeadershipLostError):
+        await task
     assert [round(moment) for moment in overdue] == [15]
     assert "The lease expires while its work still runs" in caplog.text
 
@@ -457,7 +410,8 @@ faults = st.lists(
 
 @settings(max_examples=25)
 @given(faults=faults, seed=st.integers(0, 2**16))
-def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
+@virtually
+async def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
     random.seed(seed)
     stage = Stage()
 
@@ -478,16 +432,13 @@ def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
         await asyncio.sleep(lasts)
         line.slow, line.hangs = 0.0, False
 
-    async def main():
-        tasks = [asyncio.create_task(candidate(identity)) for identity in "abc"]
-        await asyncio.sleep(0.01)
-        tasks += [asyncio.create_task(disturb(*fault)) for fault in faults]
-        await asyncio.sleep(500)
-        assert stage.active, "nobody leads although the network is well"
-        for task in tasks:
-            task.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            assert result is None or isinstance(result, asyncio.CancelledError), result
-
     lines = {}
-    run(main())
+    tasks = [asyncio.create_task(candidate(identity)) for identity in "abc"]
+    await asyncio.sleep(0.01)
+    tasks += [asyncio.create_task(disturb(*fault)) for fault in faults]
+    await asyncio.sleep(500)
+    assert stage.active, "nobody leads although the network is well"
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        assert result is None or isinstance(result, asyncio.CancelledError), result

@@ -1,11 +1,10 @@
 """A log that is read and followed yields each line once, however its streams end."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import wraps
 from typing import Any
 
 import pytest
@@ -15,18 +14,7 @@ from hypothesis import strategies as st
 from hyperjob_core.api.lines import SECOND, LogLine, Position
 from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
 from hyperjob_core.kube.logs import Log
-from hyperjob_core.virtualtime import run
-
-
-def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test in virtual time."""
-
-    @wraps(test)
-    def started(**fixtures: Any) -> None:
-        run(test(**fixtures))
-
-    return started
-
+from tests.support.virtually import virtually
 
 START = int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp())
 ONE = b"2026-01-02T03:04:05.1Z one\n"

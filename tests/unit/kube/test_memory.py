@@ -11,38 +11,37 @@ from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.patches import patched
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob_core.virtualtime import now, run
+from tests.support.virtually import virtually
 
 HYPERJOB = {"metadata": {"namespace": "a", "name": "one"}, "spec": {"suspend": False}}
 
 
-def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
-    async def act() -> None:
-        plane = MemoryServer(now=now)
-        kube = Kube(plane)
-        made = await kube.create(HYPERJOBS, HYPERJOB)
-        with pytest.raises(AlreadyExists):
-            await kube.create(HYPERJOBS, HYPERJOB)
-        owner = {"uid": made["metadata"]["uid"], "controller": True}
-        child = {"metadata": {"namespace": "a", "name": "child", "ownerReferences": [owner]}}
-        await kube.create(VCJOBS, child)
-        version = made["metadata"]["resourceVersion"]
-        body = {"metadata": {"resourceVersion": version}, "status": {"restarts": 1}}
-        patch = {"kind": PatchType.MERGE, "namespace": "a", "subresource": "status"}
-        changed = await kube.patch(HYPERJOBS, "one", body, **patch)
-        assert changed["metadata"]["generation"] == 1
-        with pytest.raises(Conflict):
-            await kube.patch(HYPERJOBS, "one", body, **patch)
-        spec = {"spec": {"suspend": True}}
-        changed = await kube.patch(HYPERJOBS, "one", spec, kind=PatchType.MERGE, namespace="a")
-        assert changed["metadata"]["generation"] == 2
-        with pytest.raises(Conflict):
-            await kube.delete(HYPERJOBS, "one", namespace="a", uid="another")
-        await kube.delete(HYPERJOBS, "one", namespace="a")
-        for resource, name in ((HYPERJOBS, "one"), (VCJOBS, "child")):
-            with pytest.raises(NotFound):
-                await kube.get(resource, name, namespace="a")
-
-    run(act())
+@virtually
+async def test_objects_are_created_patched_and_deleted_with_what_they_own() -> None:
+    plane = MemoryServer(now=now)
+    kube = Kube(plane)
+    made = await kube.create(HYPERJOBS, HYPERJOB)
+    with pytest.raises(AlreadyExists):
+        await kube.create(HYPERJOBS, HYPERJOB)
+    owner = {"uid": made["metadata"]["uid"], "controller": True}
+    child = {"metadata": {"namespace": "a", "name": "child", "ownerReferences": [owner]}}
+    await kube.create(VCJOBS, child)
+    version = made["metadata"]["resourceVersion"]
+    body = {"metadata": {"resourceVersion": version}, "status": {"restarts": 1}}
+    patch = {"kind": PatchType.MERGE, "namespace": "a", "subresource": "status"}
+    changed = await kube.patch(HYPERJOBS, "one", body, **patch)
+    assert changed["metadata"]["generation"] == 1
+    with pytest.raises(Conflict):
+        await kube.patch(HYPERJOBS, "one", body, **patch)
+    spec = {"spec": {"suspend": True}}
+    changed = await kube.patch(HYPERJOBS, "one", spec, kind=PatchType.MERGE, namespace="a")
+    assert changed["metadata"]["generation"] == 2
+    with pytest.raises(Conflict):
+        await kube.delete(HYPERJOBS, "one", namespace="a", uid="another")
+    await kube.delete(HYPERJOBS, "one", namespace="a")
+    for resource, name in ((HYPERJOBS, "one"), (VCJOBS, "child")):
+        with pytest.raises(NotFound):
+            await kube.get(resource, name, namespace="a")
 
 
 def test_json_patches_set_fields_and_check_them() -> None:
@@ -82,23 +81,21 @@ def test_a_watch_begins_at_the_version_of_its_list_or_answers_that_it_is_too_old
     assert run(act()) == "one"
 
 
-def test_an_object_is_stored_as_it_is_and_replaced_unless_it_has_changed() -> None:
-    async def act() -> None:
-        server = MemoryServer(now=now)
-        kube = Kube(server)
-        given = {"uid": "u", "generation": 7, "creationTimestamp": "2026-01-01T00:00:00Z"}
-        metadata = {"namespace": "a", "name": "one", **given}
-        first = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": False}})
-        assert first["metadata"] == metadata | {"resourceVersion": "2"}
-        second = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": True}})
-        assert second["metadata"]["generation"] == 8
-        with pytest.raises(Conflict):
-            await kube.replace(HYPERJOBS, first)
-        await kube.replace(HYPERJOBS, {**second, "status": {"restarts": 2}}, subresource="status")
-        stored = await kube.replace(HYPERJOBS, await kube.get(HYPERJOBS, "one", namespace="a"))
-        assert (stored["spec"], stored["status"]) == ({"suspend": True}, {"restarts": 2})
-        test = [{"op": "test", "path": "/spec/suspend", "value": False}]
-        with pytest.raises(Invalid):
-            await kube.patch(HYPERJOBS, "one", test, kind=PatchType.JSON, namespace="a")
-
-    run(act())
+@virtually
+async def test_an_object_is_stored_as_it_is_and_replaced_unless_it_has_changed() -> None:
+    server = MemoryServer(now=now)
+    kube = Kube(server)
+    given = {"uid": "u", "generation": 7, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    metadata = {"namespace": "a", "name": "one", **given}
+    first = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": False}})
+    assert first["metadata"] == metadata | {"resourceVersion": "2"}
+    second = server.put(HYPERJOBS, {"metadata": metadata, "spec": {"suspend": True}})
+    assert second["metadata"]["generation"] == 8
+    with pytest.raises(Conflict):
+        await kube.replace(HYPERJOBS, first)
+    await kube.replace(HYPERJOBS, {**second, "status": {"restarts": 2}}, subresource="status")
+    stored = await kube.replace(HYPERJOBS, await kube.get(HYPERJOBS, "one", namespace="a"))
+    assert (stored["spec"], stored["status"]) == ({"suspend": True}, {"restarts": 2})
+    test = [{"op": "test", "path": "/spec/suspend", "value": False}]
+    with pytest.raises(Invalid):
+        await kube.patch(HYPERJOBS, "one", test, kind=PatchType.JSON, namespace="a")

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from hyperjob_core.serving.listener import HTTP_LOG, Connection, Listener, connection_of, in_line
-from hyperjob_core.virtualtime import run
+from tests.support.virtually import virtually
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -31,24 +31,22 @@ def in_memory(**bounds):
     return Listener(lambda: Mock(spec=asyncio.Protocol), **bounds)
 
 
-def test_the_time_of_a_header_begins_with_the_connection_and_ends_with_the_first_request():
+@virtually
+async def test_the_time_of_a_header_begins_with_the_connection_and_ends_with_the_first_request():
     ends = []
 
-    async def scene():
-        loop = asyncio.get_running_loop()
-        listener = in_memory(header_seconds=5.0)
-        for number in range(3):
-            connection, transport = opened(listener)
-            transport.abort.side_effect = lambda number=number: ends.append((number, loop.time()))
-            await asyncio.sleep(1.0)
-            connection.data_received(b"P")
-            if number == 1:
-                connection.asked()
-                connection.answered()
-        await asyncio.sleep(60.0)
-        connection.connection_lost(None)
-
-    run(scene())
+    loop = asyncio.get_running_loop()
+    listener = in_memory(header_seconds=5.0)
+    for number in range(3):
+        connection, transport = opened(listener)
+        transport.abort.side_effect = lambda number=number: ends.append((number, loop.time()))
+        await asyncio.sleep(1.0)
+        connection.data_received(b"P")
+        if number == 1:
+            connection.asked()
+            connection.answered()
+    await asyncio.sleep(60.0)
+    connection.connection_lost(None)
     assert ends == [(0, 5.0), (2, 7.0)]
 
 

@@ -12,12 +12,12 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_core.telemetry.endpoints import Remark
-from hyperjob_core.virtualtime import run
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context, Queue
 from hyperjob_webhook.review import AdmissionRequest
 from hyperjob_webhook.surroundings import MOST_BYTES, Surroundings
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import runtime, trainjob
+from tests.support.virtually import virtually
 
 
 def around(kube: Any, known: Context = NOTHING_KNOWN) -> tuple[Surroundings, list[Informer]]:
@@ -227,19 +227,17 @@ async def test_eight_hyperjobs_at_a_time_are_looked_at() -> None:
     assert missing_in(await found.missing(request(), needing("gone"))) == ['ConfigMap "gone"']
 
 
-def test_an_answer_that_does_not_come_within_a_second_gives_no_warning() -> None:
-    async def scene() -> None:
-        kube = Names()
-        kube.answer = asyncio.Event()
-        found, _ = around(kube)
-        loop = asyncio.get_running_loop()
-        for _ in range(9):
-            began = loop.time()
-            assert await found.missing(request(), needing("gone")) == ()
-            assert loop.time() - began == pytest.approx(1.0)
-        assert len(kube.asked) == 9
-
-    run(scene())
+@virtually
+async def test_an_answer_that_does_not_come_within_a_second_gives_no_warning() -> None:
+    kube = Names()
+    kube.answer = asyncio.Event()
+    found, _ = around(kube)
+    loop = asyncio.get_running_loop()
+    for _ in range(9):
+        began = loop.time()
+        assert await found.missing(request(), needing("gone")) == ()
+        assert loop.time() - began == pytest.approx(1.0)
+    assert len(kube.asked) == 9
 
 
 class Stored:
@@ -341,11 +339,9 @@ async def test_eight_trainjobs_at_a_time_are_judged_and_the_others_allowed() -> 
     assert not (await found.judge(asking(trainjob()))).allowed
 
 
-def test_a_runtime_that_is_not_read_within_a_second_lets_the_trainjob_pass() -> None:
-    async def scene() -> None:
-        kube = Stored()
-        kube.answer.clear()
-        found, _ = around(kube)
-        assert (await found.judge(asking(trainjob()))).allowed
-
-    run(scene())
+@virtually
+async def test_a_runtime_that_is_not_read_within_a_second_lets_the_trainjob_pass() -> None:
+    kube = Stored()
+    kube.answer.clear()
+    found, _ = around(kube)
+    assert (await found.judge(asking(trainjob()))).allowed
