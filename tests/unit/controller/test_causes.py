@@ -105,7 +105,6 @@ def test_a_failure_has_the_rank_of_its_pod() -> None:
     variable = {"name": "HYPERJOB_RANK_OFFSET", "value": "6"}
     raw["spec"] = {"containers": [{"name": "main", "env": [variable]}]}
     found = first_failure([raw])
-    assert found is not None
     assert found.rank == 7
     assert container_text(found).startswith(f"pod {NAME}-worker-1 (rank 7), container main: ")
     assert table.read(ContainerFailure, table.write(found)) == found
@@ -132,10 +131,8 @@ def test_of_failures_in_the_same_seconds_the_one_that_lost_no_peer_is_the_cause(
         crash(3, 1, "OSError: later", "2026-01-02T03:02:09Z"),
     ]
     found = first_failure(pods)
-    assert found is not None
     assert (found.pod, found.last_line) == (f"{NAME}-worker-1", own)
     stopped = first_failure([pods[2]])
-    assert stopped is not None
     assert stopped.exit_code == 143
     torch = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:4"
     assert first_failure([crash(0, 1, torch, ""), pods[1]]) is not None
@@ -168,20 +165,17 @@ def test_nothing_follows_from_a_failure_before_its_cause_is_read(policy: bool) -
     for known in answers:
         went_on = plan(seen(*failed(), causes=known, policy=policy))
         assert went_on.failed == ()
-        assert went_on.status is not None
         assert went_on.status["state"]["phase"] == ("Restarting" if policy else "Failed")
 
 
 def test_the_cause_is_in_the_status_in_its_messages_and_in_an_event() -> None:
     ends = plan(seen(*failed(), causes={UID: OOM}, policy=False))
-    assert ends.status is not None
     (entry,) = ends.status["jobs"]
     assert entry["failure"] == table.write(OOM)
     assert container_text(OOM) in entry["message"]
     assert container_text(OOM) in ends.status["state"]["message"]
     assert [event.reason for event in ends.events] == ["Failed", "JobFailed"]
     restarts = plan(seen(*failed(), causes={UID: OOM}))
-    assert restarts.status is not None
     assert restarts.status["jobs"][0].get("failure") is None
     assert any(
         event.note == f"{NAME} failed on a: {container_text(OOM)}" for event in restarts.events
@@ -222,7 +216,6 @@ def test_a_failure_that_follows_from_another_waits_for_that_one() -> None:
     assert (waits.failed, waits.status) == ((first, other), None)
     assert waits.requeue_after == CAUSE_TIME_LIMIT - timedelta(seconds=1)
     over = plan(replace(look, asked={first.uid: NOW - CAUSE_TIME_LIMIT}))
-    assert over.status is not None
     assert "a rank is gone" in str(over.status["state"]["message"])
     ends = replace(seen(*failed(0), causes={first.uid: PEER}), asked={first.uid: asked_at})
     assert plan(ends).status is not None, "without a pod left there is no other cause"
@@ -238,7 +231,6 @@ def test_the_first_cause_is_named_and_not_the_failures_that_follow_from_it(polic
     look = seen(*objects, causes=causes, replicas=2)
     wanted = FailurePolicy(max_restarts=0) if policy else None
     told = plan(replace(look, hyperjob=replace(look.hyperjob, failure_policy=wanted)))
-    assert told.status is not None
     assert [entry["failure"]["rank"] for entry in told.status["jobs"]] == [0, 1]
     message = told.status["state"]["message"]
     assert "a batch has no labels" in message
@@ -251,7 +243,6 @@ def test_a_pod_that_failed_of_itself_is_recorded_while_its_vcjob_still_runs() ->
         causes={"uid-hj-trainer-0": PEER, "uid-hj-trainer-1": OWN},
     )  # fmt: skip
     told = plan(replace(look, asked={"uid-hj-trainer-0": NOW - CAUSE_TIME_LIMIT}))
-    assert told.status is not None
     runs = [entry["history"][-1]["failure"]["message"] for entry in told.status["jobs"]]
     assert runs == [PEER.message, OWN.message]
 

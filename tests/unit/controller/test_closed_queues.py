@@ -44,6 +44,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     place,
     policy,
@@ -245,7 +246,6 @@ def test_a_closed_queue_is_no_reason_why_a_gang_can_never_fit() -> None:
 
 def test_the_queue_engine_asks_for_no_room_in_a_cluster_that_has_closed_the_queue() -> None:
     unit = unit_of(look())
-    assert unit is not None
     (part,) = unit.parts
     assert (part.request.allows("a"), part.request.allows("b")) == (False, True)
     assert unit != unit_of(look(closed=None))
@@ -265,21 +265,13 @@ def member(
 
 
 def record(index: int = 0, phase: str = "Pending") -> Object:
-    return {
-        "name": NAMES[index],
-        "replicatedJob": "trainer",
-        "index": index,
-        "phase": phase,
-        "cluster": "a",
-        "admitted": True,
-    }
+    return job_status(index, phase=phase, cluster="a", admitted=True)
 
 
 def test_a_sub_job_that_runs_stays_where_its_queue_is_closed() -> None:
     told = {"jobs": [record(phase="Running")]}
     decided = plan(look(*member(phase="Running", running=8), status=told))
     assert not any(isinstance(each, DeleteChild | CreateChild | Repin) for each in decided.actions)
-    assert decided.status is not None
     assert decided.status["jobs"][0].get("attempt", 0) == 0
 
 
@@ -290,13 +282,11 @@ def test_a_sub_job_that_waits_for_pods_where_its_queue_is_closed_gives_back_and_
     seen = look(*member(), status=told, at=timedelta(seconds=5))
     gate = PodsTrouble(trouble=PodTrouble(TroubleKind.BLOCKED, words="a gate is not removed"))
     soon = plan(replace(seen, pod_troubles={NAMES[0]: gate}))
-    assert soon.status is not None
     entry = soon.status["jobs"][0]
     words = "cluster a has closed queue research: Volcano creates no pod of it there"
     assert (entry["reason"], entry["message"]) == ("QueueNotOpen", words)
     assert soon.requeue_after == timedelta(seconds=5)
     late = plan(look(*member(), status=told)).status
-    assert late is not None
     entry = late["jobs"][0]
     assert (entry["phase"], entry["attempt"], late["restarts"]) == ("Unplaced", 1, 0)
     assert entry["message"] == words
@@ -308,7 +298,6 @@ def test_pods_that_exist_keep_their_place() -> None:
     told = {"jobs": [record()]}
     for pods in ({"pending": 8}, {"running": 1, "pending": 7}):
         status = plan(look(*member(**pods), status=told)).status
-        assert status is not None
         assert status["jobs"][0].get("attempt", 0) == 0
 
 
@@ -323,7 +312,6 @@ def test_pods_without_a_node_leave_a_cluster_that_has_closed_the_queue(
         replace(each, unscheduled=waiting) if each.name == "a" else each for each in seen.clusters
     )
     status = plan(replace(seen, clusters=clusters)).status
-    assert status is not None
     assert status["jobs"][0].get("attempt", 0) == attempt
 
 
@@ -353,7 +341,6 @@ def test_a_sub_job_does_not_grow_where_its_queue_is_closed() -> None:
     objects = [job(NAMES[0], spec=small), *member(phase="Running", running=4)[1:]]
     told = {"jobs": [record(phase="Running")]}
     unit = unit_of(look(*objects, status=told))
-    assert unit is not None
     (grows,) = [each for each in unit.parts if each.grows]
     assert not grows.request.allows("a")
     assert not any(

@@ -19,7 +19,7 @@ from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import parse_resources
 from tests.support.counts import Counts, value
-from tests.unit.engine.builders import GPU, NOW, cluster, group, hyperjob, observed
+from tests.unit.engine.builders import GPU, NOW, cluster, group, hyperjob, job_status, observed
 
 Object = dict[str, Any]
 SIZES = ("below", "wanted", "beyond")
@@ -33,14 +33,9 @@ GATE = OpenGate(
 
 
 def entry(index: int, phase: str, attempt: int = 0, since: str = "") -> Object:
-    return {
-        "name": f"hj-trainer-{index}",
-        "replicatedJob": "trainer",
-        "index": index,
-        "phase": phase,
-        "attempt": attempt,
-        "lastTransitionTime": since or "2026-01-02T03:04:00Z",
-    }
+    return job_status(
+        index, phase=phase, attempt=attempt, lastTransitionTime=since or "2026-01-02T03:04:00Z"
+    )
 
 
 def state(phase: str, **fields: Any) -> Object:

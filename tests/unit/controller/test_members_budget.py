@@ -104,7 +104,6 @@ async def test_many_changes_of_a_member_cause_other_lists_and_no_trouble() -> No
 
     def shown(label: str) -> bool:
         view = world.reader.views(world.clock.now).get("east")
-        assert view is not None
         pods = [each for node in view.nodes for each in node.pods]
         return len(pods) == 50 and all(("turn", label) in each.labels for each in pods)
 

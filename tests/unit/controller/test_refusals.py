@@ -24,7 +24,6 @@ class Clock:
     def wait(self, key: str = "ns/x", *, generation: int = 1) -> float:
         """Return the seconds from NOW to the next try."""
         found = self.of(key, generation=generation)
-        assert found is not None
         return (found.retry_at - NOW).total_seconds()
 
     def refused(self, *, generation: int = 1) -> float:

@@ -70,7 +70,6 @@ class Karmada(ApiServer):
 
     def bind(self, job: Object) -> None:
         policy = self.get(PROPAGATION_POLICIES, key_of(job))
-        assert policy is not None
         spec = policy["spec"]
         (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
         bound = binding(job["metadata"]["name"], cluster=cluster, suspension=spec.get("suspension"))

@@ -20,6 +20,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     task,
@@ -81,13 +82,11 @@ def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:
 
 def test_a_restarted_hyperjob_trains_again_with_its_quorum_while_others_wait() -> None:
     records = [
-        {"name": f"hj-trainer-{n}", "replicatedJob": "trainer", "index": n, "attempt": 1,
-         "phase": "Unplaced", "reason": "Restarting"}
+        job_status(n, attempt=1, phase="Unplaced", reason="Restarting")
         for n in range(2)
     ]  # fmt: skip
     raw = hyperjob(quorum=1, status={"state": {"phase": "Restarting"}, "jobs": records})
     runs = job(phase="Running", pods={"running": 8})
     runs["metadata"]["labels"]["training.volcano.sh/attempt"] = "1"
     decided = plan(observed(raw, runs, policy(), clusters=(cluster("a", 0),)))
-    assert decided.status is not None
     assert decided.status["state"]["phase"] == "Degraded"

@@ -166,7 +166,6 @@ async def floods(request: web.Request) -> web.StreamResponse:
 
 
 async def hangs_up(request: web.Request) -> web.StreamResponse:
-    assert request.transport is not None
     request.transport.abort()
     return web.Response()
 

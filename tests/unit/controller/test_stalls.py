@@ -109,7 +109,6 @@ def test_a_slow_program_has_more_time_and_one_that_paused_before_too() -> None:
     made = looked((71, line(70, 31)), (72, line(71, 32)))
     hear(made, b"", now=at(125))
     hear(made, b"", now=at(135))
-    assert made.track is not None
     assert made.track.longest == timedelta(seconds=40)
     assert made.stall is None, "it has paused for 40 s before"
 
@@ -119,7 +118,6 @@ def test_a_second_stall_is_found_as_soon_as_the_first_one() -> None:
     assert made.stall is not None
     hear(made, b"".join(line(120 + each, 31 + each) for each in range(10)), now=at(130))
     assert made.stall is None
-    assert made.track is not None
     assert made.track.longest == timedelta(seconds=1), "a stall is no pause that may come again"
     assert made.track.resumed == at(120)
     hear(made, b"", now=at(151))
@@ -232,7 +230,6 @@ def status_of(seen: Observed) -> Object:
 def test_a_training_that_makes_no_steps_says_so_in_status_reason_and_event() -> None:
     gone = Pod("b", "hj-trainer-1-worker-0", "hj-trainer-1", "worker")
     decided = plan(running(0, 1, silent=gone))
-    assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == (Phase.RUNNING, Reason.NO_PROGRESS)
     assert "no stack from rank 1 (pod b/hj-trainer-1-worker-0)" in state["message"]
@@ -274,7 +271,6 @@ def test_a_restart_is_asked_for_and_waits_for_longer_than_a_notice(
 ) -> None:
     seen = running(0, 1, wish=wish, minutes=minutes, failurePolicy={"maxRestarts": 2})
     decided = plan(seen)
-    assert decided.status is not None
     assert decided.status.get("restarts", 0) == int(restarts)
     if restarts:
         jobs = decided.status["jobs"]
@@ -347,8 +343,6 @@ async def test_all_pods_are_read_when_a_program_makes_no_steps() -> None:
             await bench.until(lambda: len(bench.logs.asked) > asked)  # noqa: B023
         await bench.until(lambda: bench.reader.hang("default/hj"))
         hang = bench.reader.hang("default/hj")
-        assert hang is not None
-        assert hang.survey is not None
         assert hang.stalls["hj-trainer-0"].step == 30
         assert [each.rank for each in hang.survey.stacks] == [1, 2]
         assert [pod.name for pod in hang.survey.silent] == ["hj-trainer-0-worker-0"]

@@ -33,7 +33,16 @@ from hyperjob_engine.model.planned import Plan
 from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
-from tests.unit.engine.builders import binding, hyperjob, job, labels, observed, pod, template
+from tests.unit.engine.builders import (
+    binding,
+    hyperjob,
+    job,
+    job_status,
+    labels,
+    observed,
+    pod,
+    template,
+)
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 A, B = ("ns/a", "a-0"), ("ns/b", "b-0")
@@ -122,7 +131,7 @@ def test_a_stopped_sub_job_whose_vcjob_is_gone_is_read_where_it_ran(
             "until": "2026-01-02T03:09:00Z",
             "jobs": ["hj-trainer-0"],
         },
-        "jobs": [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, **entry}],
+        "jobs": [job_status(0, **entry)],
     }
     found = list(sources_of(observed(hyperjob(status=status))))
     assert [(each.cluster, each.attempt) for each in found] == ([expected] if expected else [])
@@ -236,7 +245,6 @@ def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
     assert not hear(second, text(1, 1) + text(5, 50, ', "saved": 40'))
     assert hear(second, text(1, 1) + text(5, 50) + text(9, 90))
     training = second.training
-    assert training is not None
     assert (training.start_step, training.step, training.saved_step) == (1, 90, 40)
     assert training.steps_per_second == pytest.approx(10)
 
@@ -576,7 +584,7 @@ def test_a_sub_job_that_is_made_anew_begins_anew() -> None:
         "updateTime": "2026-01-02T03:04:05Z",
         "startTime": "2026-01-02T03:04:05Z",
     }
-    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0}
+    entry = job_status()
     for uid, known in (("uid-hj-trainer-0", True), ("another", False)):
         status = {"jobs": [entry | {"training": told | {"uid": uid}}]}
         (found,) = sources_of(seen(job(phase="Running"), status=status))
@@ -680,5 +688,4 @@ def test_the_lines_of_an_earlier_vcjob_are_not_those_of_the_present_one() -> Non
     assert not hear(made, text(8, 1400) + text(9, 1500, ', "saved": 1100'))
     assert hear(made, text(9, 1500) + text(12, 400))
     training = made.training
-    assert training is not None
     assert (training.start_step, training.step, training.saved_step) == (400, 400, None)

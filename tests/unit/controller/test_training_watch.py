@@ -13,7 +13,16 @@ from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.stalls import WaitShare
 from hyperjob_engine.model.training import Track
 from tests.unit.controller.test_training_reader import T0, source, text
-from tests.unit.engine.builders import Object, binding, hyperjob, job, observed, owner, policy
+from tests.unit.engine.builders import (
+    Object,
+    binding,
+    hyperjob,
+    job,
+    job_status,
+    observed,
+    owner,
+    policy,
+)
 from tests.unit.engine.builders import vcjob_status as reported
 
 
@@ -107,7 +116,6 @@ def test_the_look_at_a_silence_comes_before_the_usual_read(
 def test_the_checkpoint_of_a_stopping_sub_job_is_the_oldest_that_a_pod_reports() -> None:
     made = reporting(0, 1, 2)
     made.track = track(0, 1, 2, saved_step=8, saved=at(2))
-    assert made.training is not None
     assert (made.training.saved_step, made.training.saved) == (8, at(2))
     made.saved = {1: (9, at(3)), 2: (7, at(1))}
     assert (made.training.saved_step, made.training.saved) == (7, at(1))
@@ -132,7 +140,6 @@ def test_the_wait_for_others_is_that_of_the_pod_that_reports(
 def test_a_stall_is_said_only_of_a_program_that_goes_on() -> None:
     made = reporting(0, 1, 2, stalled=True, fresh=at(9))
     stall = made.stall
-    assert stall is not None
     assert (stall.since, stall.step, stall.usual) == (at(9), 2, timedelta(seconds=1))
     assert (stall.attempt, stall.uid, stall.patience) == (0, "u", timedelta(seconds=20))
     for quiet in (
@@ -197,7 +204,7 @@ RECORDED = {
 
 
 def entry(**fields: Any) -> Object:
-    known = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "cluster": "recorded"}
+    known = job_status(0, cluster="recorded")
     return {"jobs": [{**known, **fields}]}
 
 
@@ -232,7 +239,6 @@ def test_a_source_has_the_times_of_its_vcjob_and_no_progress_of_an_earlier_one()
     assert (found.uid, found.attempt, found.namespace) == ("uid-hj-trainer-0", 1, "default")
     assert (found.created, found.since) == (at(-125), at(-95))
     assert (found.leaving, found.ended, found.deleted) == (False, False, False)
-    assert found.recorded is not None
     assert found.recorded.step == 7
     live["metadata"]["uid"] = "a-later-one"
     (found,) = sources_of(observed(hyperjob(status=status), live))

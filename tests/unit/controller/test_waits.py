@@ -51,7 +51,6 @@ def test_the_status_has_the_pod_and_how_long_the_others_wait_in_each_step() -> N
     read = said(5, steps_per_second=0.5)
     seen_waits = replace(observed_with(read), waits=waits)
     status = plan(seen_waits).status
-    assert status is not None
     assert status["training"]["straggler"] == {
         "cluster": "west", "pod": "west-pod", "job": "west", "part": "0.50", "seconds": "1",
     }  # fmt: skip
@@ -65,7 +64,6 @@ def test_a_part_that_a_program_only_sampled_counts_once_the_training_is_slow() -
     assert made.wait is None
     slow = [text(19 + 3 * more, 19 + more, ', "sampled": 0.6') for more in range(1, 6)]
     hear(made, b"".join(slow))
-    assert made.wait is not None
     assert made.wait.part == 0.6
     assert made.training.usual == "1"
 
@@ -106,7 +104,6 @@ async def test_of_several_processes_in_a_pod_the_slow_one_is_named_by_its_rank()
         bench.logs.answers["a/hj-trainer-0-worker-0"] += text(10, 10, ', "waited": 0.6')
         await bench.until(lambda: len(bench.reader.waits(KEY)) == 4)
         found = straggler(bench.reader.waits(KEY), steps_per_second=None)
-        assert found is not None
         assert (found.pod, found.rank) == ("hj-trainer-1-worker-0", 3)
 
 
@@ -119,7 +116,6 @@ async def test_three_slow_lines_name_the_process_for_which_the_others_wait() -> 
         bench.planned(seen(*(job(f"hj-trainer-{n}", phase="Running", gpus=1) for n in range(2))))
         await bench.until(lambda: bench.reader.waits(KEY))
         found = straggler(bench.reader.waits(KEY), steps_per_second=None)
-        assert found is not None
         assert found.pod == "hj-trainer-1-worker-0"
 
 
@@ -178,5 +174,4 @@ async def test_a_survey_that_ends_after_its_hyperjob_was_deleted_leaves_nothing(
 )
 def test_a_line_has_the_part_of_the_time_and_nothing_else(written: str, read: float | None) -> None:
     line = parse(LogLine.of(text(1, 4, f', "waited": {written}').strip()))
-    assert line is not None
     assert line.waited == read

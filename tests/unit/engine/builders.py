@@ -61,6 +61,11 @@ def hyperjob(
     }
 
 
+def job_status(index: int = 0, **fields: Any) -> Object:
+    """Give what the status of a HyperJob records of a sub-job."""
+    return {"name": f"hj-trainer-{index}", "replicatedJob": "trainer", "index": index, **fields}
+
+
 def owner(uid: str = UID, name: str = "hj") -> list[Object]:
     return [
         {

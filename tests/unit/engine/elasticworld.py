@@ -18,6 +18,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -71,21 +72,19 @@ def running(
     It has had its number of sub-jobs for `resized` minutes.
     """
     records = []
-    for index, name in enumerate(NAMES[:number]):
+    for index in range(number):
         where = PLACES[index]
         trained = {"step": step, "startStep": 0, "savedStep": step, "attempt": 0, "uid": "u"}
         trained |= {each: micro_time(NOW) for each in ("updateTime", "startTime", "savedTime")}
         records.append(
-            {
-                "name": name,
-                "replicatedJob": "trainer",
-                "index": index,
-                "phase": "Running",
-                "cluster": where,
-                "admitted": True,
-                "lastTransitionTime": rfc3339(NOW),
-                **({} if step is None else {"training": trained}),
-            }
+            job_status(
+                index,
+                phase="Running",
+                cluster=where,
+                admitted=True,
+                lastTransitionTime=rfc3339(NOW),
+                **{} if step is None else {"training": trained},
+            )
         )
     since = rfc3339(NOW - timedelta(minutes=resized))
     sized = [each | {"lastTransitionTime": since} for each in size(number, reason)]
@@ -101,7 +100,6 @@ def contest(
 ) -> QueueWorld:
     """Let an elastic HyperJob and others run in a world of queues, and make some of them wait."""
     queued = unit_of(seen)
-    assert queued is not None
     made = world([], *queues, **gpus)
     made.submit(queued)
     made.ends[queued.key] = NOW + timedelta(hours=9)

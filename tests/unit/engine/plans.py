@@ -29,12 +29,10 @@ def creations(decided: Plan) -> dict[str, CreateChild]:
 
 
 def phase(decided: Plan) -> tuple[str, str]:
-    assert decided.status is not None
     return decided.status["state"]["phase"], decided.status["state"]["reason"]
 
 
 def message(decided: Plan) -> str:
-    assert decided.status is not None
     return str(decided.status["state"]["message"])
 
 

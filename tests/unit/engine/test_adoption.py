@@ -122,7 +122,6 @@ def test_a_vcjob_that_only_a_member_has_is_taken_over_with_its_spec_and_no_gate(
 def test_a_taken_name_says_whose_it_is(holder: list[Object], reason: Reason, words: str) -> None:
     seen = observed(hyperjob(), job("hj-trainer-0", owners=holder, marked={}))
     found = conflict(child_of(seen, "hj-trainer-0"), "hj")
-    assert found is not None
     assert found.reason is reason
     assert words in found.message
     own = observed(hyperjob(), job("hj-trainer-0"))

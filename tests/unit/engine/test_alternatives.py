@@ -25,6 +25,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -154,16 +155,14 @@ def chosen(name: str, reason: str = "FirstWithRoom") -> list[Object]:
 
 
 def record(*, admitted: bool = True, since: datetime = NOW, attempt: int = 1) -> Object:
-    return {
-        "name": "hj-trainer-0",
-        "replicatedJob": "trainer",
-        "index": 0,
-        "phase": "Unplaced",
-        "reason": "Restarting",
-        "attempt": attempt,
-        "admitted": admitted,
-        "lastTransitionTime": rfc3339(since),
-    }
+    return job_status(
+        0,
+        phase="Unplaced",
+        reason="Restarting",
+        attempt=attempt,
+        admitted=admitted,
+        lastTransitionTime=rfc3339(since),
+    )
 
 
 SLOW = (cluster("slow", 8), cluster("slower", 8))
@@ -189,7 +188,6 @@ def test_no_sub_job_is_created_before_the_status_has_the_alternative() -> None:
     seen = observed(shaped(), clusters=SLOW)
     hyperjob_ = choosing(seen.hyperjob, (("trainer", "two"),))
     first = plan(replace(seen, hyperjob=hyperjob_, verdict=verdict))
-    assert first.status is not None
     assert (first.actions, first.requeue_after) == ((), timedelta())
     (written,) = first.status["alternatives"]
     assert (written["name"], written["reason"]) == ("two", "FirstWithRoom")
@@ -217,11 +215,9 @@ def test_a_restarted_hyperjob_keeps_share_and_alternative_while_it_may_have_room
     seen = observed(shaped(status), clusters=clusters)
     admitted = QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
     decided = plan(replace(seen, verdict=admitted))
-    assert decided.status is not None
     assert decided.status["jobs"][0].get("admitted", False) is keeps
     again = observed(shaped(decided.status), clusters=clusters)
     queued = unit_of(again)
-    assert queued is not None
     assert bool(queued.variants) is not keeps
     if keeps and minutes == 0 and not decided.actions:
         assert decided.requeue_after == timedelta(minutes=1)
@@ -231,7 +227,6 @@ def test_a_hyperjob_without_alternatives_keeps_its_share_without_room() -> None:
     raw = hyperjob(group(replicas=1), status={"jobs": [record(since=NOW - HOUR)]})
     admitted = QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
     decided = plan(replace(observed(raw, clusters=()), verdict=admitted))
-    assert decided.status is not None
     assert decided.status["jobs"][0]["admitted"]
     assert "alternatives" not in decided.status
 
@@ -286,7 +281,6 @@ def test_the_remaining_time_of_an_alternative(
 def test_without_speed_and_estimate_earlier_runs_with_the_same_alternative_count() -> None:
     runs = {template_of(parse_hyperjob(shaped({"alternatives": chosen("two")}))): 3 * HOUR}
     waits = unit_of(observed(shaped({}), clusters=SLOW), runs.get)
-    assert waits is not None
     assert [each.remaining for each in waits.variants] == [None, 3 * HOUR]
 
 
@@ -327,7 +321,6 @@ def test_the_speed_of_a_running_alternative_stays_in_the_status(
         binding(cluster="fast", status=vcjob_status("Running", {"running": 16})),
     ]
     decided = plan(observed(raw, *running, clusters=(cluster("fast", 0, total=16),)))
-    assert decided.status is not None
     assert decided.status["state"]["phase"] == "Running"
     found = {each["alternatives"]: each["stepsPerSecond"] for each in decided.status["speeds"]}
     assert found == after
@@ -338,8 +331,6 @@ def test_what_runs_has_no_other_choice() -> None:
     raw = shaped({"alternatives": chosen("two")})
     seen = observed(raw, job(gpus=8), policy(cluster="slow"), clusters=SLOW)
     queued = unit_of(seen)
-    assert queued is not None
     assert (queued.choice, queued.variants) == ((("trainer", "two"),), ())
     free = unit_of(observed(raw, clusters=SLOW))
-    assert free is not None
     assert [each.choice for each in free.variants] == [(("trainer", "one"),), (("trainer", "two"),)]

@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     labels,
     observed,
     task,
@@ -121,10 +122,7 @@ def test_it_is_decided_again_when_nothing_of_it_stands() -> None:
 def test_a_controller_killed_between_two_creations_completes_the_split(stale: bool) -> None:
     made = world()
     if stale:
-        old = [
-            {"name": f"hj-trainer-{i}", "replicatedJob": "trainer", "index": i, "accelerators": n}
-            for i, n in enumerate([100, 20, 8])
-        ]
+        old = [job_status(i, accelerators=n) for i, n in enumerate([100, 20, 8])]
         made.hyperjobs["hj"]["status"] = {"jobs": [each | {"phase": "Unplaced"} for each in old]}
     first = next(a for a in plan(made.observe("hj")).actions if isinstance(a, CreateChild))
     made._apply("hj", first)

@@ -21,6 +21,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -42,10 +43,7 @@ def world(
 ) -> Observed:
     """A HyperJob, 245 seconds old at NOW, with two sub-jobs that run where it has `jobs`."""
     known = phase if jobs else "Unplaced"
-    records = [
-        {"name": name, "replicatedJob": "trainer", "index": n, "phase": known}
-        for n, name in enumerate(NAMES)
-    ]
+    records = [job_status(n, phase=known) for n in range(2)]
     status: Object = {"jobs": records, "state": {"phase": "Running" if jobs else "Queued"}}
     if account is not None:
         status["goodput"] = account
@@ -66,7 +64,6 @@ def written(seen: Observed, **changes: Any) -> Observed:
 
 
 def state(decided: Plan) -> tuple[str, str]:
-    assert decided.status is not None
     return decided.status["state"]["phase"], decided.status["state"]["reason"]
 
 
@@ -140,7 +137,6 @@ def test_without_checkpoints_the_end_comes_first_and_then_the_stop_of_the_sub_jo
     seen = world(goodput("productive", seconds=100), activeDeadlineSeconds=100)
     decided = plan(seen)
     assert decided.actions == ()
-    assert decided.status is not None
     text = "activeDeadlineSeconds has passed: 100 s of run time"
     assert decided.status["state"]["message"] == text
     condition = decided.status["conditions"][0]
@@ -167,7 +163,6 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
     decided = plan(seen)
     assert decided.actions == ()
     assert state(decided) == ("Stopping", "DeadlineExceeded")
-    assert decided.status is not None
     stop = decided.status["stop"]
     assert stop["cause"] == "DeadlineExceeded"
     assert stop["until"] == rfc3339(NOW + timedelta(seconds=66))
@@ -186,7 +181,6 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
     )
     ended = plan(gone)
     assert state(ended) == ("Failed", "DeadlineExceeded")
-    assert ended.status is not None
     assert ended.status["checkpoint"]["resumeStep"] == 91
     assert not ended.status.get("stop")
 

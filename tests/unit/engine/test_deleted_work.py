@@ -18,6 +18,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -58,13 +59,12 @@ def planned(
     known: Object, where: Any = READY, *, phase: str = "Running", on: str = "a", **fields: Any
 ) -> Plan:
     """Plan a HyperJob without a failure policy whose vcjob has lost its status."""
-    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": phase, "cluster": on}
+    record = job_status(0, phase=phase, cluster=on)
     raw = hyperjob(group(replicas=1), status={"jobs": [record | fields]})
     return plan(observed(raw, job(NAME), policy(NAME), known, clusters=(where,)))
 
 
 def entry(decided: Plan) -> Object:
-    assert decided.status is not None
     (found,) = decided.status["jobs"]
     return dict(found)
 
@@ -115,7 +115,7 @@ def test_a_vcjob_of_an_earlier_attempt_is_deleted_and_not_lost() -> None:
 
 @pytest.mark.parametrize(("left", "lost"), [({NAME: 1}, False), ({NAME: 0}, True), ({}, True)])
 def test_a_sub_job_whose_pods_run_is_not_lost(left: dict[str, int], lost: bool) -> None:
-    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    record = job_status(0, phase="Running")
     raw = hyperjob(group(replicas=1), status={"jobs": [record | {"cluster": "a"}]})
     seen = observed(raw, job(NAME), policy(NAME), workless(LONG), clusters=(READY,))
     assert ("attempt" in entry(plan(replace(seen, pods_left=left)))) is lost

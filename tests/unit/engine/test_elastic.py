@@ -39,6 +39,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -127,7 +128,6 @@ def test_it_starts_with_as_many_sub_jobs_as_have_room_and_its_queue_allows(
     if before is not None:
         update(state, before.key, before, now=NOW)
     waiting = unit_of(observed(elastic(least, most), clusters=clusters))
-    assert waiting is not None
     update(state, waiting.key, waiting, now=NOW)
     schedule(state, clusters, now=NOW)
     slots = sum(gpus // 8 for gpus in free)
@@ -146,7 +146,6 @@ def test_it_waits_as_the_smallest_size_and_grows_with_the_room_until_it_starts()
     state = new_state(Settings(lag=LAG))
     set_queues(state, [queue("default")])
     waiting = unit_of(observed(elastic(2, 4)))
-    assert waiting is not None
     update(state, waiting.key, waiting, now=NOW)
     schedule(state, [cluster("a", 8, total=32)], now=NOW)
     assert choice_in(state, waiting.key) == (("trainer", "2"),)
@@ -162,7 +161,6 @@ def test_it_starts_beyond_what_it_would_like_only_if_nobody_else_waits(
     state = new_state(Settings(lag=LAG))
     set_queues(state, [queue("default")])
     waiting = unit_of(observed(elastic(1, 4, wish=2)))
-    assert waiting is not None
     assert waiting.choice == (("trainer", "2"),)
     for each in (waiting, *(unit("o", gpus) for gpus in others)):
         update(state, each.key, each, now=NOW)
@@ -176,7 +174,6 @@ def test_the_status_has_the_size_before_a_sub_job_exists() -> None:
     first = plan(
         replace(seen, hyperjob=choosing(seen.hyperjob, (("trainer", "3"),)), verdict=verdict)
     )
-    assert first.status is not None
     assert (first.actions, first.requeue_after) == ((), timedelta())
     (written,) = first.status["alternatives"]
     assert (written["name"], written["reason"]) == ("3", "LargestWithRoom")
@@ -207,17 +204,15 @@ def restarted(
     """Make a HyperJob whose sub-jobs are about to start again after a restart."""
     since = rfc3339(NOW - timedelta(seconds=seconds, minutes=minutes))
     records = [
-        {
-            "name": name,
-            "replicatedJob": "trainer",
-            "index": index,
-            "phase": "Unplaced",
-            "reason": "Restarting",
-            "attempt": 1,
-            "admitted": True,
-            "lastTransitionTime": since,
-        }
-        for index, name in enumerate(NAMES[:number])
+        job_status(
+            index,
+            phase="Unplaced",
+            reason="Restarting",
+            attempt=1,
+            admitted=True,
+            lastTransitionTime=since,
+        )
+        for index in range(number)
     ]
     status = {"alternatives": size(number), "jobs": records}
     seen = observed(elastic(least, 4, status=status, **spec), clusters=clusters)
@@ -253,7 +248,6 @@ def restarted(
 )
 def test_what_is_left_after_a_restart_goes_on_with_its_share(seen: Observed, left: int) -> None:
     first = plan(seen)
-    assert first.status is not None
     (written,) = first.status["alternatives"]
     assert written["name"] == str(left)
     assert [each["name"] for each in first.status["jobs"]] == NAMES[:left]
@@ -267,7 +261,6 @@ def test_what_is_left_after_a_restart_goes_on_with_its_share(seen: Observed, lef
     again = replace(observed(raw, clusters=seen.clusters), verdict=seen.verdict)
     second = plan(again)
     assert [each.name for each in second.actions if isinstance(each, CreateChild)] == NAMES[:left]
-    assert second.status is not None
     assert second.status["alternatives"] == [written], "the reason stays"
 
 
@@ -276,7 +269,6 @@ def test_the_queue_charges_a_smaller_size_once_the_status_has_it() -> None:
     set_queues(state, [queue("default")])
     seen = restarted(4, cluster("a", 16), cluster("b", 16, unusable="lost"))
     before = unit_of(seen)
-    assert before is not None
     update(state, before.key, before, now=NOW)
     assert state.usage.used("default")[GPU] == 32 * NANO
     decided = plan(seen)
@@ -284,7 +276,6 @@ def test_the_queue_charges_a_smaller_size_once_the_status_has_it() -> None:
     raw = elastic(2, 4, status=decided.status)
     again = observed(raw, clusters=seen.clusters)
     after = unit_of(replace(again, hyperjob=choosing(again.hyperjob, choice_in(state, before.key))))
-    assert after is not None
     update(state, after.key, after, now=NOW)
     assert after.choice == (("trainer", "2"),)
     assert state.usage.used("default")[GPU] == 16 * NANO
@@ -390,7 +381,6 @@ def test_the_sub_jobs_go_where_the_other_may_run(
     verdict = verdict_of(made.state, "default/hj")
     assert verdict.leaving == {NAMES[each] for each in gone}
     decided = plan(replace(seen, verdict=verdict))
-    assert decided.status is not None
     left = [NAMES[index] for index in range(4) if index not in gone]
     assert [each["name"] for each in decided.status["jobs"]] == left
     raw = elastic(1, 4, status=decided.status, **spec)
@@ -501,7 +491,6 @@ def test_one_that_made_way_with_a_part_keeps_its_place_in_the_line() -> None:
     decided = plan(asked(running(4, step=70, **SAVES), 2))
     assert decided.status is not None
     again = unit_of(observed(elastic(1, 4, status=decided.status, **SAVES)))
-    assert again is not None
     assert not again.again
 
 
@@ -526,7 +515,6 @@ def asked(seen: Observed, number: int) -> Observed:
 def test_one_world_stops_at_a_saved_step_and_starts_smaller_with_its_share() -> None:
     checkpoint = {"directory": "/c", "gracePeriodSeconds": 30}
     first = plan(asked(running(4, step=70, checkpoint=checkpoint), 2))
-    assert first.status is not None
     (written,) = first.status["alternatives"]
     assert (written["name"], written["reason"]) == ("2", "MadeWay")
     found = first.status["jobs"]
@@ -564,13 +552,11 @@ def test_the_others_start_after_what_was_given_up_has_saved(
     raw["spec"]["checkpoint"] = {"directory": "/c"}
     again = replace(observed(raw, clusters=seen.clusters), verdict=seen.verdict, pods_left=left)
     decided = plan(again)
-    assert decided.status is not None
     assert (decided.status["stop"] is not None) is waits
 
 
 def test_with_a_quorum_the_surplus_goes_and_the_others_train_on() -> None:
     first = plan(asked(running(3, quorum=1), 2))
-    assert first.status is not None
     assert [each["name"] for each in first.status["jobs"]] == NAMES[:2]
     assert [each.get("attempt", 0) for each in first.status["jobs"]] == [0, 0]
     assert "stop" not in first.status
@@ -589,7 +575,6 @@ def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:
     assert decided.status is not None
     raw = elastic(1, 4, status=decided.status)
     after = unit_of(observed(raw, clusters=seen.clusters))
-    assert after is not None
     update(made.state, after.key, after, now=NOW)
     assert not made.state.eviction.victims
     assert not verdict_of(made.state, "default/hj").reclaimed_for

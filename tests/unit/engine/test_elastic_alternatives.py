@@ -66,7 +66,6 @@ def start(clusters: tuple[Cluster, ...], **spec: Any) -> tuple[Object, dict[str,
         status = done.status
     made = [each for each in done.actions if isinstance(each, CreateChild)]
     for each in made:
-        assert each.job is not None
         assert each.job["spec"]["tasks"][0]["replicas"] == ON[each.cluster]
     return status, {each.name: each.cluster for each in made}
 
@@ -146,13 +145,11 @@ def training(status: Object, clusters: tuple[Cluster, ...], **spec: Any) -> Obse
 
 def test_while_it_runs_its_sizes_are_those_of_its_alternative() -> None:
     queued = unit_of(training(runs(3, "3 a100", "slow"), room(64, 64)))
-    assert queued is not None
     assert [dict(size)["trainer"] for size, _ in queued.spare] == ["2 a100"]
     assert queued.variants == ()
     seen = training(runs(2, "2 a100", "slow"), room(64, 64))
     saves = replace(seen.hyperjob, checkpoint=Checkpoint(directory="d", interval_seconds=60))
     grows = unit_of(replace(seen, hyperjob=saves))
-    assert grows is not None
     assert [dict(each.size)["trainer"] for each in grows.more] == ["4 a100", "3 a100"]
 
 
@@ -188,14 +185,12 @@ def test_with_a_quorum_it_makes_way_with_a_part_and_the_others_keep_their_altern
     status = runs(3, "2 h100 + 1 a100", "", "h100", "h100", "a100")
     seen = training(status, room(0, 0), quorum=1)
     queued = unit_of(seen)
-    assert queued is not None
     (first, freed), *_ = queued.spare
     assert [*freed] == [NAMES[2]]
     verdict = decided(one_queue(), seen).verdict
     assert verdict is not None
     verdict = replace(verdict, reclaimed_for="default/other", shrinks_to=first)
     done = plan(replace(seen, verdict=verdict))
-    assert done.status is not None
     assert [each["name"] for each in done.status["alternatives"]] == ["2 h100"]
     assert [each["alternative"] for each in done.status["jobs"]] == ["h100", "h100"]
 
@@ -218,7 +213,6 @@ def test_after_a_loss_its_own_sizes_come_before_another_alternative(
     known = one_queue()
     update(known, KEY, unit_of(seen), now=NOW)
     done = plan(replace(seen, verdict=verdict_of(known, KEY)))
-    assert done.status is not None
     assert [each["name"] for each in done.status["alternatives"]] == [name]
     assert {each.get("admitted", False) for each in done.status["jobs"]} == {admitted}
     if not admitted:

@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     owner,
     policy,
@@ -103,15 +104,6 @@ def test_a_sub_jobs_policy_pins_it(admission: QueueAdmission, held: bool, affini
     }
 
 
-def record(index: int, **fields: object) -> Object:
-    return {
-        "name": f"hj-trainer-{index}",
-        "replicatedJob": "trainer",
-        "index": index,
-        **fields,
-    }
-
-
 @pytest.mark.parametrize(
     ("replicas", "objects", "records", "kept", "leaving"),
     [
@@ -122,7 +114,7 @@ def record(index: int, **fields: object) -> Object:
         ),
         pytest.param(3, [job("hj-trainer-4")], [], [0, 1, 4], [], id="holes are filled first"),
         pytest.param(
-            2, [], [record(1, phase="Completed"), record(2)], [1, 2], [],
+            2, [], [job_status(1, phase="Completed"), job_status(2)], [1, 2], [],
             id="what the status recorded stays",
         ),
         pytest.param(
@@ -145,7 +137,7 @@ def record(index: int, **fields: object) -> Object:
             id="a failed one goes before a completed one",
         ),
         pytest.param(
-            1, [job("hj-trainer-0", phase="Pending")], [record(0), record(1), record(2)],
+            1, [job("hj-trainer-0", phase="Pending")], [job_status(each) for each in range(3)],
             [0], ["hj-trainer-1", "hj-trainer-2"],
             id="what was never made goes before anything",
         ),
@@ -280,7 +272,6 @@ def test_only_what_volcano_lets_change_is_changed(
     if operations is None:
         assert change is None
     else:
-        assert change is not None
         assert [(o["op"], o["path"], o["value"]) for o in change.operations] == operations
 
 

@@ -74,7 +74,6 @@ def test_before_it_goes_its_places_are_looked_at_again(
 
 def test_a_gang_without_room_says_so() -> None:
     decided = look(*BOTH, on=(NONE_LEFT,))
-    assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == ("Queued", "InsufficientCapacity")
     assert "has admitted it, but its place is gone: needs 8 nvidia.com/gpu" in state["message"]

@@ -61,7 +61,6 @@ def look(
 
 
 def gang_of(decided: Plan) -> Object | None:
-    assert decided.status is not None
     assert_status(decided.status)
     found: Object | None = decided.status.get("gang")
     return found
@@ -92,7 +91,6 @@ def test_over_time_it_is_written_first_and_nothing_is_done_yet() -> None:
     assert decided.actions == ()
     assert decided.requeue_after == SOON
     written = gang_of(decided)
-    assert written is not None
     assert set(written) == {"admitted", "attempts", "retryTime"}
     assert written["attempts"] == 1
 
@@ -136,7 +134,6 @@ def test_what_was_decided_is_done_and_told() -> None:
         (DeleteChild, "hj-trainer-0"),
         (DeleteChild, "hj-trainer-1"),
     ]
-    assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == ("Pending", "GangBackOff")
     assert "next try at 03:05:05Z: the gang stayed incomplete (time 1), and the" in state["message"]

@@ -20,6 +20,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -40,7 +41,7 @@ def look(
     now: datetime = NOW,
     clusters: object = (A, B),
 ) -> Plan:
-    record: Object = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0}
+    record: Object = job_status()
     if rejections:
         record["rejections"] = rejections
     raw = hyperjob(group(replicas=1), status={"jobs": [record]})
@@ -48,7 +49,6 @@ def look(
 
 
 def rejections(decided: Plan) -> list[Object]:
-    assert decided.status is not None
     assert_status(decided.status)
     found: list[Object] = decided.status["jobs"][0].get("rejections", [])
     return found
@@ -70,7 +70,6 @@ def test_then_the_cluster_is_left_out_and_the_sub_job_moves() -> None:
     assert move.cluster == "b"
     until = rfc3339(NOW + timedelta(minutes=1))
     assert rejections(decided) == [{"cluster": "a", "times": 1, "retryTime": until}]
-    assert decided.status is not None
     assert decided.status["jobs"][0]["message"].endswith(
         "; Karmada could not schedule it on a, left out until 03:05:05Z"
     )
@@ -149,7 +148,6 @@ def test_what_is_made_again_is_not_made_where_it_was_refused() -> None:
 )
 def test_why_a_member_does_not_take_a_vcjob(error: str, reason: str, message: str) -> None:
     decided = look(job(), policy(), binding(cluster="a", apply_error=error))
-    assert decided.status is not None
     told = decided.status["jobs"][0]
     assert (told["reason"], told["message"]) == (reason, message)
     assert [event.reason for event in decided.events if event.type == "Warning"] == [reason]

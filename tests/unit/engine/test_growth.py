@@ -23,7 +23,7 @@ from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
 from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
-from tests.unit.engine.builders import GPU, NOW, Object, cluster, observed
+from tests.unit.engine.builders import GPU, NOW, Object, cluster, job_status, observed
 from tests.unit.engine.elasticworld import NAMES, contest, elastic, running, running_objects
 from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit
 
@@ -188,7 +188,6 @@ def test_measured_speeds_say_what_a_larger_size_gains() -> None:
     ]
     status = seen.hyperjob.status | {"speeds": speeds}
     queued = unit_of(replace(seen, hyperjob=replace(seen.hyperjob, status=status)))
-    assert queued is not None
     assert [(dict(each.size)["trainer"], each.pace) for each in queued.more] == [
         ("4", 1.1),
         ("3", 1.5),
@@ -204,7 +203,6 @@ def test_the_status_has_the_time_at_each_size() -> None:
     known[0]["since"] = micro_time(NOW - HOUR)
     status = seen.hyperjob.status | {"speeds": known}
     decided = plan(replace(seen, hyperjob=replace(seen.hyperjob, status=status)))
-    assert decided.status is not None
     found = {each["alternatives"]: each for each in decided.status["speeds"]}
     assert found["trainer=2"].items() >= {"accelerators": 16, "since": micro_time(NOW)}.items()
     assert "since" not in found["trainer=3"]
@@ -213,7 +211,6 @@ def test_the_status_has_the_time_at_each_size() -> None:
     assert min(each.get("milliseconds", 99) for each in found.values()) == 30
     again = replace(seen, hyperjob=replace(seen.hyperjob, status=decided.status))
     later = plan(replace(again, now=NOW + HOUR)).status
-    assert later is not None
     assert later["speeds"] == decided.status["speeds"], "no write while nothing changes"
 
 
@@ -282,7 +279,6 @@ def grown(number: int, most: int, **fields: Any) -> Observed:
 
 def test_with_a_quorum_the_missing_sub_jobs_join_beside_those_that_train() -> None:
     first = plan(grown(1, 3, quorum=1))
-    assert first.status is not None
     (written,) = first.status["alternatives"]
     assert (written["name"], written["reason"]) == ("3", "Grew")
     assert written["lastTransitionTime"] == rfc3339(NOW)
@@ -300,7 +296,6 @@ def test_with_a_quorum_the_missing_sub_jobs_join_beside_those_that_train() -> No
 
 def test_one_world_stops_at_a_saved_step_and_starts_again_with_more() -> None:
     first = plan(grown(2, 4, step=70, **SAVES))
-    assert first.status is not None
     jobs = first.status["jobs"]
     assert [(each["name"], each.get("attempt", 0)) for each in jobs] == [
         (name, int(index < 2)) for index, name in enumerate(NAMES[:4])
@@ -310,7 +305,6 @@ def test_one_world_stops_at_a_saved_step_and_starts_again_with_more() -> None:
     assert first.status["checkpoint"]["resumeStep"] == 70
     assert not first.status.get("restarts"), "no program has failed"
     queued = unit_of(observed(elastic(1, 4, status=first.status, **SAVES), *running_objects(2)))
-    assert queued is not None
     assert queued.held == {*NAMES[:4]}, "its share is its own while it stops"
 
 
@@ -321,10 +315,7 @@ def test_one_world_stops_at_a_saved_step_and_starts_again_with_more() -> None:
 def test_with_a_quorum_what_finds_no_room_gives_its_share_back(minutes: int, left: int) -> None:
     seen = running(1, most=3, quorum=1)
     since = rfc3339(NOW - timedelta(minutes=minutes))
-    known: list[Object] = [
-        {"name": name, "replicatedJob": "trainer", "index": index, "admitted": True}
-        for index, name in enumerate(NAMES[:3])
-    ]
+    known: list[Object] = [job_status(index, admitted=True) for index in range(3)]
     status = seen.hyperjob.status | {
         "jobs": [each | {"lastTransitionTime": since} for each in known],
         "alternatives": [{"replicatedJob": "trainer", "name": "3", "reason": "Grew"}],
@@ -333,7 +324,6 @@ def test_with_a_quorum_what_finds_no_room_gives_its_share_back(minutes: int, lef
     again = observed(raw, *running_objects(1), clusters=(cluster("a", 0, total=16),))
     verdict = replace(seen.verdict, admitted=frozenset(NAMES[:3])) if seen.verdict else None
     decided = plan(replace(again, verdict=verdict))
-    assert decided.status is not None
     (written,) = decided.status["alternatives"]
     assert written["name"] == str(left)
     if left == 3:

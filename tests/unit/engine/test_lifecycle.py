@@ -19,6 +19,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -56,8 +57,7 @@ def marked(item: Object, attempt: int, *kinds: str) -> Object:
 
 
 def record(index: int, **fields: Any) -> Object:
-    name = f"hj-trainer-{index}"
-    return {"name": name, "replicatedJob": "trainer", "index": index, "phase": "Running", **fields}
+    return job_status(index, **{"phase": "Running"} | fields)
 
 
 # Suspending
@@ -350,7 +350,7 @@ def test_a_move_leaves_the_present_cluster_out() -> None:
 
 def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
     until = rfc3339(NOW + timedelta(minutes=5))
-    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    entry = job_status(0, phase="Running")
     entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
     raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
     decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare"))))
@@ -397,7 +397,7 @@ def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
 ) -> None:
     """Of many clusters a sub-job can often use two: excluding both left it nowhere."""
     wanted = group(clusterNames=["a", "b"], clusterPolicy=policy_)
-    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Failed"}
+    entry = job_status(0, phase="Failed")
     status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
     raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
     decided = plan(observed(raw, *member(0, "Failed"), *member(1, "Running"), clusters=clusters))

@@ -18,6 +18,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -29,10 +30,7 @@ FULL = cluster("a", 0, total=100)
 
 def status(origin: str, *phases: str, **fields: Any) -> Object:
     """A status in a phase, with a record of each sub-job."""
-    jobs = [
-        {"name": f"hj-trainer-{i}", "replicatedJob": "trainer", "index": i, "phase": phase}
-        for i, phase in enumerate(phases)
-    ]
+    jobs = [job_status(i, phase=phase) for i, phase in enumerate(phases)]
     state = {} if origin == NEW else {"state": {"phase": origin, "reason": "R", "message": "m"}}
     return {**state, **({"jobs": jobs} if jobs and origin != NEW else {}), **fields}
 
@@ -156,7 +154,6 @@ CASES: dict[str, Callable[[str], Observed]] = {
 )
 def test_an_arrow_of_the_table_is_gone_when_it_says(origin: str, into: str, case: str) -> None:
     decided = plan(CASES[case](origin))
-    assert decided.status is not None
     assert decided.status["state"]["phase"] == into
     assert decided.status["state"]["reason"]
     assert decided.status["state"]["message"]

@@ -261,12 +261,10 @@ def test_the_first_failure_of_a_job_outlives_its_pod() -> None:
     fold.put(PODS, pod_fact(failed("hj-a-0-w-2", "hj-a-0", code=3, at="2026-01-02T00:00:04Z")))
     fold.replace(PODS, ())
     found = fold.failure("default/hj-a-0")
-    assert found is not None
     assert (found.pod, found.exit_code) == ("hj-a-0-w-0", 1)
     again = failed("hj-a-0-w-0", "hj-a-0", code=7, at="2026-01-02T00:09:00Z", owner="two")
     fold.put(PODS, pod_fact(again))
     found = fold.failure("default/hj-a-0")
-    assert found is not None
     assert found.exit_code == 7
     assert fold.failure("default/other") is None
 
@@ -314,7 +312,6 @@ def test_the_last_pod_of_a_failed_job_that_is_being_deleted_is_no_new_pod() -> N
     other["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:06Z"
     fold.put(PODS, pod_fact(other))
     found = fold.failure("default/hj-a-0")
-    assert found is not None
     assert found.pod == "hj-a-0-w-1"
 
 
@@ -379,11 +376,9 @@ def test_a_pod_holds_the_ports_of_its_node() -> None:
     raw = pod("p", "n1")
     raw["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
     found = pod_fact(raw).held
-    assert found is not None
     assert found.ports == (("TCP", 8080, ""),)
     raw["spec"]["containers"][0]["ports"] = [{"hostPort": each} for each in range(1, 1000)]
     many = pod_fact(raw).held
-    assert many is not None
     assert len(many.ports) == 64
 
 
@@ -403,8 +398,6 @@ def test_of_a_pod_that_says_too_much_only_the_amounts_count(more: Object) -> Non
     for part, fields in more.items():
         made[part] |= fields
     fact, plain = pod_fact(made), pod_fact(pod("p", "", 3, job="hj-a-0"))
-    assert fact.held is not None
-    assert plain.held is not None
     assert fact.held.request == plain.held.request
     assert (fact.held.labels, fact.held.wants, fact.held.apart) == ((), ANY_NODE, ())
     assert Weights().of(fact) < 2_000
@@ -416,7 +409,6 @@ def test_a_waiting_pod_holds_its_anti_affinity_beside_its_demands_of_a_node() ->
     made = pod("p")
     made["spec"]["affinity"] = apart
     held = pod_fact(made).held
-    assert held is not None
     assert (held.wants, held.apart != (), held.ending) == (ANY_NODE, True, False)
 
 
@@ -442,12 +434,10 @@ def test_texts_that_no_api_server_takes_are_not_kept() -> None:
     assert hypernode_fact({"metadata": {"name": long}}).key == ""
     asked = {f"r{number}": "1" for number in range(100)} | {"r" * 400: "1"}
     held = pod_fact({"spec": {"containers": [{"resources": {"requests": asked}}]}}).held
-    assert held is not None
     assert len(held.request) == 65  # and the pod itself
     raw = failed("hj-a-0-w-1", "hj-a-0", code=2, at="2026-01-02T00:00:05Z")
     raw["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = "x" * 1_000_000
     failure = pod_fact(raw).failure
-    assert failure is not None
     assert len(failure.message) == 4096
 
 

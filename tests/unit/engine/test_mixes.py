@@ -23,6 +23,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -78,7 +79,6 @@ def test_each_sub_job_takes_the_first_alternative_that_has_room(
     state = one_queue()
     seen = decided(state, observed(mixed(minAvailable=minimum), clusters=clusters))
     first = plan(seen)
-    assert first.status is not None
     assert (first.actions, first.requeue_after) == ((), timedelta()) or not expected
     assert [each["name"] for each in first.status["alternatives"]] == [text]
     again = observed(mixed(first.status, minAvailable=minimum), clusters=clusters)
@@ -94,18 +94,16 @@ def test_each_sub_job_takes_the_first_alternative_that_has_room(
 def lost(*, minutes: float = 0) -> Object:
     """Make a status in which two sub-jobs train, and the third is to start again."""
     records = [
-        {
-            "name": name,
-            "replicatedJob": "trainer",
-            "index": index,
-            "cluster": "" if index == 2 else "fast",
-            "phase": "Unplaced" if index == 2 else "Running",
-            "alternative": "h100",
-            "admitted": True,
-            "attempt": int(index == 2),
-            "lastTransitionTime": rfc3339(NOW - timedelta(minutes=minutes)),
-        }
-        for index, name in enumerate(NAMES)
+        job_status(
+            index,
+            cluster="" if index == 2 else "fast",
+            phase="Unplaced" if index == 2 else "Running",
+            alternative="h100",
+            admitted=True,
+            attempt=int(index == 2),
+            lastTransitionTime=rfc3339(NOW - timedelta(minutes=minutes)),
+        )
+        for index in range(3)
     ]
     taken = {"replicatedJob": "trainer", "name": "3 h100", "reason": "FirstWithRoom"}
     state = {"phase": "Degraded", "reason": "QuorumMet"}
@@ -160,7 +158,6 @@ def test_what_holds_a_share_keeps_its_alternative() -> None:
     status = lost()
     status["jobs"][2]["admitted"] = False
     queued = unit_of(training(status, (cluster("fast", 48), cluster("slow", 8))))
-    assert queued is not None
     own = [dict(each.choice) for each in queued.variants]
     assert [[each[f"trainer/{index}"] for index in range(3)] for each in own] == [
         ["h100", "h100", "h100"],

@@ -174,7 +174,6 @@ def test_a_further_cluster_is_one_too_many_only_at_the_limit_of_clusters() -> No
     room = Room([a, b], [("trainer", "a")])
     wanted = request("hj-trainer-1")
     found = obstacle(wanted, b, room, 1)
-    assert found is not None
     assert (found.text, found.has_room) == ("has room but maxDomains 1 is used up", True)
     assert obstacle(wanted, a, room, 1) is None, "it is in use already"
     assert obstacle(wanted, b, room, 2) is None

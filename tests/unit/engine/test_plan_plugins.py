@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     cluster,
     group,
     hyperjob,
+    job_status,
     observed,
     policy,
     task,
@@ -45,7 +46,6 @@ def deletions(decided: Plan) -> list[DeleteChild]:
 
 def stored(creation: CreateChild, *, attempt: int = 0, **status: Any) -> Object:
     """Return the vcjob of a creation as the API server has it."""
-    assert creation.job is not None
     metadata = {**creation.job["metadata"], "uid": f"uid-{creation.name}", "resourceVersion": "1"}
     if attempt:
         labels = metadata["labels"] | {"training.volcano.sh/attempt": str(attempt)}
@@ -60,13 +60,7 @@ def pinned(creation: CreateChild) -> Object:
 def records(*attempts: int) -> Object:
     return {
         "jobs": [
-            {
-                "name": f"hj-trainer-{index}",
-                "replicatedJob": "trainer",
-                "index": index,
-                "phase": "Placed",
-                "attempt": attempt,
-            }
+            job_status(index, phase="Placed", attempt=attempt)
             for index, attempt in enumerate(attempts)
         ]
     }
@@ -77,7 +71,6 @@ def env(creation: CreateChild) -> dict[str, str]:
 
 
 def mark(creation: CreateChild) -> str:
-    assert creation.job is not None
     return str(creation.job["metadata"]["annotations"][WORLD])
 
 
@@ -90,8 +83,6 @@ def test_sub_jobs_are_told_of_each_other_where_they_are_placed() -> None:
 
 def test_the_export_of_a_service_goes_with_its_sub_job() -> None:
     made, _ = creations(plan(observed(raw(), clusters=BOTH)))
-    assert made.export is not None
-    assert made.policy is not None
     assert made.export["metadata"]["labels"] == made.policy["metadata"]["labels"]
     assert made.policy["spec"]["resourceSelectors"][1:] == [
         {
@@ -106,8 +97,6 @@ def test_the_export_of_a_service_goes_with_its_sub_job() -> None:
 def test_without_plugins_nothing_is_added() -> None:
     made, _ = creations(plan(observed(raw({}), clusters=BOTH)))
     assert made.export is None
-    assert made.job is not None
-    assert made.policy is not None
     assert "annotations" not in made.job["metadata"]
     assert "env" not in made.job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     assert len(made.policy["spec"]["resourceSelectors"]) == 1
@@ -145,7 +134,6 @@ def test_a_sub_job_goes_with_the_export_of_its_service() -> None:
     fewer = hyperjob(group(replicas=1, gpus=60), plugins={"svc": []})
     (gone,) = deletions(plan(observed(fewer, *objects, clusters=BOTH)))
     assert gone.name == "hj-trainer-1"
-    assert gone.export is not None
     assert gone.export["metadata"]["name"] == "hj-trainer-1"
 
 
@@ -241,7 +229,6 @@ def test_a_sub_job_waits_for_the_cluster_of_a_host_that_it_names() -> None:
         observed(hyperjob(big, small, plugins={"pytorch": []}, minAvailable=1), clusters=BOTH)
     )
     assert creations(decided) == []
-    assert decided.status is not None
     waiting = decided.status["jobs"][1]
     assert (waiting["reason"], waiting["message"]) == (
         "WaitingForHost",
@@ -255,7 +242,6 @@ def test_a_world_too_large_to_be_told_is_an_error_of_the_spec() -> None:
     small = cluster("a")
     roomy = replace(small, free={name: 10 * amount for name, amount in small.free.items()})
     decided = plan(observed(hyperjob(launcher, workers, plugins={"mpi": []}), clusters=(roomy,)))
-    assert decided.status is not None
     told = decided.status["jobs"][0]
     assert told["reason"] == "InvalidSpec"
     assert told["message"].startswith("plugin mpi: MPI_HOST would be longer than")

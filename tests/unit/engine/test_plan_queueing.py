@@ -18,6 +18,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     place,
     policy,
@@ -97,7 +98,6 @@ def test_what_is_admitted_is_made_held_and_recorded() -> None:
     created = [action for action in made.actions if isinstance(action, CreateChild)]
     assert {action.name for action in created} == BOTH
     for action in created:
-        assert action.policy is not None
         assert action.policy["spec"]["suspension"] == {"dispatching": True}
     assert all(job["admitted"] for job in status(made)["jobs"])
 
@@ -121,10 +121,7 @@ def test_a_grant_that_finds_no_room_is_not_recorded() -> None:
 
 
 def test_an_admitted_sub_job_keeps_its_share_while_it_is_made_again() -> None:
-    records = [
-        {"name": name, "replicatedJob": "trainer", "index": index, "admitted": True}
-        for index, name in enumerate(sorted(BOTH))
-    ]
+    records = [job_status(index, admitted=True) for index in range(2)]
     raw = hyperjob(status={"jobs": records})
     made = decided(QueueVerdict(admitted=BOTH), raw=raw, gpus=0)
     assert all(job["admitted"] for job in status(made)["jobs"])
@@ -136,10 +133,7 @@ TAKEN_BACK = QueueVerdict(admitted=BOTH, reclaimed_for="team-b/base-model")
 
 def running(**options: Any) -> tuple[Object, list[Object]]:
     """Return a HyperJob of which all runs, admitted, and the objects of its sub-jobs."""
-    records = [
-        {"name": name, "replicatedJob": "trainer", "index": index, "admitted": True}
-        for index, name in enumerate(sorted(BOTH))
-    ]
+    records = [job_status(index, admitted=True) for index in range(2)]
     raw = hyperjob(status={"jobs": records, "restarts": 2}, **options)
     pods = vcjob_status("Running", {"running": 8})
     objects = [

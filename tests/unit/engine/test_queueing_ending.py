@@ -200,7 +200,6 @@ def test_stopping_pods_do_not_count_against_all_that_the_clusters_have() -> None
     usage = QueueUsage(Tree([bounded(own, {GPU: 8})], {GPU: 8}))
     usage.add_ending("default", {GPU: 3})
     limit = usage.limit("default", {GPU: 2})
-    assert limit is not None
     assert (limit.missing, limit.ending) == (1, 3)
 
 

@@ -20,6 +20,7 @@ from tests.unit.engine.builders import (
     cluster,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
 )
@@ -39,10 +40,7 @@ def look(
     later: timedelta = timedelta(),
 ) -> Observed:
     """Look at a gang of two of which Karmada has placed the first only."""
-    records = [
-        {"name": name, "replicatedJob": "trainer", "index": index, "admitted": admitted}
-        for index, name in enumerate(NAMES)
-    ]
+    records = [job_status(index, admitted=admitted) for index in range(2)]
     objects = [item for name in NAMES for item in (job(name), policy(name, suspended=True))]
     objects += [
         binding(NAMES[0], cluster="a", gate="held", suspension=HELD),
@@ -99,7 +97,6 @@ def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -
 def test_it_queues_again_when_its_time_has_come() -> None:
     seen = look(made=False, gang=BACK_OFF, admitted=False, later=LIMIT)
     found = unit_of(seen)
-    assert found is not None
     assert [part.name for part in found.parts] == list(NAMES)
     assert not found.held
     decided = plan(replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES))))

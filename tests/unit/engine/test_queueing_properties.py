@@ -249,7 +249,6 @@ def test_nobody_waits_for_ever(clusters, queues, units, data) -> None:
     assert not made.ends
     for entry in made.state.entries.values():
         block = block_of(made.state, entry)
-        assert block is not None
         assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND) or entry.waiting is not None
     capacity = total(found.allocatable for found in made.clusters())
     assert made.used("root") == 0

@@ -1,7 +1,6 @@
 """What queue admission reads of a HyperJob: demands, lines, and who holds a share."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     owner,
     policy,
@@ -42,10 +42,6 @@ def unit(raw: Object, *objects: Object) -> QueuedHyperJob:
 
 def gpus(found: QueuedHyperJob) -> dict[str, int]:
     return {part.name: part.request.demand[GPU] // 10**9 for part in found.parts}
-
-
-def record(index: int, **fields: Any) -> Object:
-    return {"name": f"hj-trainer-{index}", "replicatedJob": "trainer", "index": index, **fields}
 
 
 def test_a_new_one_waits_whole() -> None:
@@ -74,7 +70,7 @@ def test_replicated_jobs_of_one_template_keep_the_clusters_that_each_names() -> 
 
 
 def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
-    status = {"jobs": [record(0, admitted=True), record(1, phase="Completed", cluster="a")]}
+    status = {"jobs": [job_status(0, admitted=True), job_status(1, phase="Completed", cluster="a")]}
     found = unit(hyperjob(status=status))
     assert found.held == {"hj-trainer-0"}
     assert found.ended == {"hj-trainer-1"}
@@ -194,7 +190,10 @@ def test_an_open_automatic_split_is_cut_into_pieces_that_make_up_its_sum() -> No
 
 def test_an_automatic_split_that_is_made_is_its_sub_jobs() -> None:
     split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
-    records = [record(0, accelerators=16, admitted=True), record(1, accelerators=8, admitted=True)]
+    records = [
+        job_status(0, accelerators=16, admitted=True),
+        job_status(1, accelerators=8, admitted=True),
+    ]
     found = unit(
         hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records}),
         job("hj-trainer-0", gpus=16),
@@ -208,7 +207,10 @@ def test_an_automatic_split_that_is_made_is_its_sub_jobs() -> None:
 
 def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
     split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
-    records = [record(0, accelerators=16, admitted=True), record(1, accelerators=8, admitted=True)]
+    records = [
+        job_status(0, accelerators=16, admitted=True),
+        job_status(1, accelerators=8, admitted=True),
+    ]
     raw = hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records})
     found = unit(raw)
     assert sum(gpus(found).values()) == 24
@@ -281,14 +283,17 @@ def test_a_gang_waits_for_no_room_before_all_of_it_can_be_created(
     left: Object, is_early: bool
 ) -> None:
     """An admission without a creation lapses, and the HyperJob would rest in its queue."""
-    again = [record(0, phase="Unplaced", attempt=1, **left), record(1, phase="Unplaced", attempt=1)]
+    again = [
+        job_status(0, phase="Unplaced", attempt=1, **left),
+        job_status(1, phase="Unplaced", attempt=1),
+    ]
     found = read(hyperjob(status={"jobs": again}))
     parts = {} if found is None else gpus(found)
     assert (parts == {}) is is_early
 
 
 def test_a_gang_waits_for_no_room_while_an_old_object_of_it_is_being_deleted() -> None:
-    again = {"jobs": [record(0, phase="Unplaced", attempt=1), record(1, phase="Unplaced")]}
+    again = {"jobs": [job_status(0, phase="Unplaced", attempt=1), job_status(1, phase="Unplaced")]}
     leaving = policy("hj-trainer-0", cluster="a")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:00Z"
     found = read(hyperjob(status=again), leaving)

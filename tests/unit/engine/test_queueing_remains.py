@@ -71,7 +71,6 @@ def test_without_vcjobs_nothing_is_charged() -> None:
 
 def test_a_vcjob_without_a_queue_is_charged_to_the_queue_default() -> None:
     unit = unit_of_remains("default/hj", [(orphan(queue=""), parse_binding(applied()))])
-    assert unit is not None
     assert unit.parts[0].queue == "default"
 
 
@@ -81,7 +80,6 @@ def test_what_lives_of_a_hyperjob_asks_for_nothing_more() -> None:
     raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
     seen = observed(raw, job(NAME), applied(), admission=QueueAdmission.BUILTIN)
     for unit in (gone, unit_of(seen)):
-        assert unit is not None
         assert unit.minimum == 0
         assert unit.held == unit.made == {NAME}
 
@@ -135,5 +133,4 @@ def test_a_vcjob_that_no_member_has_hides_none_that_one_has() -> None:
     unit = unit_of_remains(
         "default/hj", [(orphan(), strange), (orphan(), parse_binding(applied()))]
     )
-    assert unit is not None
     assert unit.made == {NAME}

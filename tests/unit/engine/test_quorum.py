@@ -22,6 +22,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -60,15 +61,13 @@ def world(
         name, where = f"hj-trainer-{index}", "abc"[index]
         attempt = attempts[index] if attempts else 0
         records.append(
-            {
-                "name": name,
-                "replicatedJob": "trainer",
-                "index": index,
-                "phase": phase or "Unplaced",
-                "reason": "" if phase else "Restarting",
-                "attempt": attempt,
-                "startTime": "" if index >= len(phases) - new else rfc3339(LONG_AGO),
-            }
+            job_status(
+                index,
+                phase=phase or "Unplaced",
+                reason="" if phase else "Restarting",
+                attempt=attempt,
+                startTime="" if index >= len(phases) - new else rfc3339(LONG_AGO),
+            )
         )
         if phase:
             made = [job(name), policy(name, cluster=where)]
@@ -82,20 +81,17 @@ def world(
 
 
 def state(decided: Plan) -> tuple[str, str]:
-    assert decided.status is not None
     found = decided.status["state"]
     return found["phase"], found["reason"]
 
 
 def attempts_of(decided: Plan) -> list[int]:
-    assert decided.status is not None
     return [each.get("attempt", 0) for each in decided.status["jobs"]]
 
 
 def test_a_lost_cluster_costs_only_its_own_sub_job() -> None:
     decided = plan(world(RUNNING, clusters=without("b")))
     assert attempts_of(decided) == [0, 1, 0]
-    assert decided.status is not None
     assert decided.status["restarts"] == 0
     assert state(decided) == ("Degraded", "QuorumMet")
 
@@ -153,7 +149,6 @@ def test_the_phase_says_whether_the_training_goes_on(
     decided = plan(world(phases, before=before))
     assert state(decided) == expected
     if expected[0] == "Degraded":
-        assert decided.status is not None
         goes_on = "goes on" if expected[1] == "QuorumMet" else "waits"
         assert f"quorum is 2: the training {goes_on}" in decided.status["state"]["message"]
 
@@ -173,7 +168,6 @@ def test_a_sub_job_that_joins_is_no_degradation_while_the_others_train(
 ) -> None:
     decided = plan(world(phases, new=new))
     assert state(decided)[0] == expected
-    assert decided.status is not None
     assert "hj-trainer-2" in decided.status["state"]["message"]
 
 
@@ -238,10 +232,8 @@ def test_the_training_is_complete_when_a_quorum_is_and_no_other_runs(
 
 def test_a_queue_admits_the_lost_ones_one_by_one() -> None:
     unit = unit_of(world(("Running", "", "")))
-    assert unit is not None
     assert unit.minimum == 2
     unit = unit_of(world(("", "", ""), before="Suspended"))
-    assert unit is not None
     assert unit.minimum == 3
 
 

@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     task,
@@ -98,7 +99,7 @@ def test_one_failed_dependency_of_two_fails_the_hyperjob(data: str, model: str, 
 @pytest.mark.parametrize(("seconds", "moves"), [(9, False), (10, True), (11, True)])
 def test_a_refusal_counts_after_ten_seconds(seconds: int, moves: bool) -> None:
     since = rfc3339(NOW - timedelta(seconds=seconds))
-    record = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0}
+    record = job_status()
     raw = hyperjob(
         group(replicas=1),
         status={"jobs": [{**record, "rejections": [{"cluster": "a", "since": since}]}]},
@@ -144,13 +145,7 @@ def test_an_automatic_split_is_not_decided_while_any_sub_job_of_it_is_deleted(le
     split = {"mode": "auto", "accelerators": 128, "acceleratorType": GPU}
     spec = template(task(replicas=4, gpus=1))
     recorded = [
-        {
-            "name": f"hj-trainer-{index}",
-            "replicatedJob": "trainer",
-            "index": index,
-            "accelerators": size,
-            "cluster": where,
-        }
+        job_status(index, accelerators=size, cluster=where)
         for index, (size, where) in enumerate([(68, "a"), (60, "b")])
     ]
     raw = hyperjob(

@@ -24,6 +24,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -55,7 +56,7 @@ def world(
     **spec: object,
 ) -> Observed:
     """Give one sub-job on cluster a, some time after it was applied."""
-    record: Object = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": phase}
+    record: Object = job_status(0, phase=phase)
     if silence is not None:
         record["silence"] = silence
     raw = hyperjob(group(replicas=1), status={"jobs": [record]}, **spec)
@@ -72,7 +73,6 @@ def world(
 
 def entry(decided: Plan) -> Object:
     """Give what the status is to say of the sub-job."""
-    assert decided.status is not None
     assert_status(decided.status)
     found: Object = decided.status["jobs"][0]
     return found
@@ -247,7 +247,6 @@ def test_where_many_are_silent_nothing_was_lost(silent: int) -> None:
         return
     assert decided.actions == ()
     assert decided.requeue_after is None, "each report makes a pass"
-    assert decided.status is not None
     for entry in decided.status["jobs"]:
         assert entry["reason"] == "NothingReported"
         others = "like the clusters of many other sub-jobs"

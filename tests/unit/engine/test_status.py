@@ -18,6 +18,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -303,30 +304,26 @@ def test_every_sub_job_and_cluster_is_listed() -> None:
     ]
     status = derived(hyperjob(), *objects)
     assert status["jobs"] == [
-        {
-            "name": "hj-trainer-0",
-            "replicatedJob": "trainer",
-            "index": 0,
-            "phase": "Pending",
-            "cluster": "a",
-            "accelerators": 8,
-            "reason": "PodsPending",
-            "message": "0 of 8 pods run",
-            "pods": 8,
-            "lastTransitionTime": "2026-01-02T03:00:30Z",
-        },
-        {
-            "name": "hj-trainer-1",
-            "replicatedJob": "trainer",
-            "index": 1,
-            "phase": "Running",
-            "cluster": "b",
-            "accelerators": 8,
-            "running": 7,
-            "pods": 8,
-            "startTime": "2026-01-02T03:00:30Z",
-            "lastTransitionTime": "2026-01-02T03:00:30Z",
-        },
+        job_status(
+            0,
+            phase="Pending",
+            cluster="a",
+            accelerators=8,
+            reason="PodsPending",
+            message="0 of 8 pods run",
+            pods=8,
+            lastTransitionTime="2026-01-02T03:00:30Z",
+        ),
+        job_status(
+            1,
+            phase="Running",
+            cluster="b",
+            accelerators=8,
+            running=7,
+            pods=8,
+            startTime="2026-01-02T03:00:30Z",
+            lastTransitionTime="2026-01-02T03:00:30Z",
+        ),
     ]
     assert status["clusters"] == [
         {"name": "a", "jobs": 1, "accelerators": 8},
@@ -526,7 +523,6 @@ def test_a_hyperjob_is_suspended_only_when_no_pod_is_left(
     done = child(1, phase="Completed", pods={"succeeded": 8})
     raw = hyperjob(suspend=True, status={"state": {"phase": "Running"}})
     decided = plan(replace(observed(raw, *objects, *done, clusters=(A,)), **known))
-    assert decided.status is not None
     state = decided.status["state"]
     text = f"suspended with 1 of 2 sub-jobs ended{left}"
     assert (state["phase"], state["message"]) == (phase, text)

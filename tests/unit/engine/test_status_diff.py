@@ -63,116 +63,75 @@ def starting(*jobs: Object, **fields: Any) -> Object:
 
 
 OTHER = sub_job(name="y")
+REFUSED = sub_job(reason="ApplyFailed", message="no such class")
+PLACED = starting(sub_job())
 BEHIND_GATE = starting(sub_job(reason="WaitingForGang"), OTHER)
 RUNNING = sub_job(phase="Running", running=1, startTime="12:00", reason="")
 PENDING = sub_job(phase="Pending", reason="PodsPending")
 GANG = {"admitted": 1, "attempts": 1, "incompleteSince": "12:00"}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param(BEHIND_GATE, starting(sub_job(), OTHER), Weight.STEPS, id="a gate is opened"),
-        pytest.param(
-            starting(sub_job(), OTHER),
-            starting(RUNNING, OTHER, jobsReady="1/2", runningPods=1, clusters=[{"name": "a"}]),
-            Weight.STEPS,
-            id="one of two runs",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(PENDING | {"message": "0 of 2 pods run"}),
-            Weight.STEPS,
-            id="pods are pending",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(PENDING | {"message": "0 of 2 pods run: no node has 16 for one pod"}),
-            Weight.FACTS,
-            id="pods are pending by a known cause",
-        ),
-        pytest.param(
-            starting(sub_job(message="waits for Karmada")),
-            starting(sub_job(message="is being dispatched")),
-            Weight.STEPS,
-            id="a message follows a step",
-        ),
-        pytest.param(
-            starting(sub_job(reason="ApplyFailed", message="no such class")),
-            starting(sub_job(reason="ApplyFailed", message="no such queue")),
-            Weight.WORDS,
-            id="the message of a refusal changes",
-        ),
-        pytest.param(
-            BEHIND_GATE | {"gang": {"attempts": 1}},
-            BEHIND_GATE | {"gang": GANG},
-            Weight.STEPS,
-            id="the gang is seen to be incomplete",
-        ),
-        pytest.param(
-            BEHIND_GATE | {"gang": GANG},
-            BEHIND_GATE | {"gang": {"admitted": 0, "attempts": 2, "retryTime": "12:09"}},
-            Weight.FACTS,
-            id="the gang is given back",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(sub_job(reason="ApplyFailed", message="no such class")),
-            Weight.FACTS,
-            id="a cluster refuses the vcjob",
-        ),
-        pytest.param(
-            starting(sub_job(reason="ApplyFailed")),
-            starting(sub_job()),
-            Weight.FACTS,
-            id="trouble is over",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(sub_job(phase="Failed")),
-            Weight.FACTS,
-            id="one has failed",
-        ),
-        pytest.param(
-            starting(sub_job()), starting(sub_job(cluster="b")), Weight.FACTS, id="one has moved"
-        ),
-        pytest.param(
-            starting(sub_job()), starting(sub_job(attempt=2)), Weight.FACTS, id="one starts again"
-        ),
-        pytest.param(
-            starting(sub_job()), starting(sub_job(), OTHER), Weight.FACTS, id="there is one more"
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(RUNNING, state={"phase": "Running", "reason": "JobsRunning"}),
-            Weight.FACTS,
-            id="the HyperJob runs",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(sub_job(), state={"phase": "Starting", "reason": "NoProgress"}),
-            Weight.FACTS,
-            id="the HyperJob has trouble",
-        ),
-        pytest.param(
-            starting(sub_job(), state={"phase": "Running"}),
-            starting(RUNNING, state={"phase": "Running"}),
-            Weight.FACTS,
-            id="the HyperJob ran before",
-        ),
-        pytest.param(
-            starting(sub_job()),
-            starting(RUNNING, stop={"jobs": ["x"]}),
-            Weight.FACTS,
-            id="a stop goes on",
-        ),
-        pytest.param(
-            starting(sub_job()), starting(RUNNING, restarts=1), Weight.FACTS, id="a counter changes"
-        ),
-    ],
-)
-def test_steps_of_a_start_are_told_from_trouble(old: Object, new: Object, expected: Weight) -> None:
-    assert weigh(old, new) is expected
+STEPS = {
+    "a gate is opened": (BEHIND_GATE, starting(sub_job(), OTHER)),
+    "one of two runs": (
+        starting(sub_job(), OTHER),
+        starting(RUNNING, OTHER, jobsReady="1/2", runningPods=1, clusters=[{"name": "a"}]),
+    ),
+    "pods are pending": (PLACED, starting(PENDING | {"message": "0 of 2 pods run"})),
+    "a message follows a step": (
+        starting(sub_job(message="waits for Karmada")),
+        starting(sub_job(message="is being dispatched")),
+    ),
+    "the gang is seen to be incomplete": (
+        BEHIND_GATE | {"gang": {"attempts": 1}},
+        BEHIND_GATE | {"gang": GANG},
+    ),
+}
+FACTS = {
+    "pods are pending by a known cause": (
+        PLACED,
+        starting(PENDING | {"message": "0 of 2 pods run: no node has 16 for one pod"}),
+    ),
+    "the gang is given back": (
+        BEHIND_GATE | {"gang": GANG},
+        BEHIND_GATE | {"gang": {"admitted": 0, "attempts": 2, "retryTime": "12:09"}},
+    ),
+    "a cluster refuses the vcjob": (PLACED, starting(REFUSED)),
+    "trouble is over": (starting(REFUSED), PLACED),
+    "one has failed": (PLACED, starting(sub_job(phase="Failed"))),
+    "one has moved": (PLACED, starting(sub_job(cluster="b"))),
+    "one starts again": (PLACED, starting(sub_job(attempt=2))),
+    "there is one more": (PLACED, starting(sub_job(), OTHER)),
+    "the HyperJob runs": (
+        PLACED,
+        starting(RUNNING, state={"phase": "Running", "reason": "JobsRunning"}),
+    ),
+    "the HyperJob has trouble": (
+        PLACED,
+        starting(sub_job(), state={"phase": "Starting", "reason": "NoProgress"}),
+    ),
+    "the HyperJob ran before": (
+        starting(sub_job(), state={"phase": "Running"}),
+        starting(RUNNING, state={"phase": "Running"}),
+    ),
+    "a stop goes on": (PLACED, starting(RUNNING, stop={"jobs": ["x"]})),
+    "a counter changes": (PLACED, starting(RUNNING, restarts=1)),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS.values(), ids=list(STEPS))
+def test_a_step_of_a_start_is_less_than_a_fact(old: Object, new: Object) -> None:
+    assert weigh(old, new) is Weight.STEPS
+
+
+@pytest.mark.parametrize(("old", "new"), FACTS.values(), ids=list(FACTS))
+def test_trouble_during_a_start_is_a_fact(old: Object, new: Object) -> None:
+    assert weigh(old, new) is Weight.FACTS
+
+
+def test_another_message_of_a_refusal_is_words() -> None:
+    again = REFUSED | {"message": "no such queue"}
+    assert weigh(starting(REFUSED), starting(again)) is Weight.WORDS
 
 
 def test_each_weight_is_more_than_the_one_before() -> None:

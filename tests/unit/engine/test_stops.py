@@ -28,6 +28,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -66,17 +67,7 @@ def both(first: SubJobTraining, second: SubJobTraining | None = None) -> dict[st
 
 
 def records(phase: str = "Running", attempt: int = 0, **fields: Any) -> list[Object]:
-    return [
-        {
-            "name": name,
-            "replicatedJob": "trainer",
-            "index": index,
-            "phase": phase,
-            "attempt": attempt,
-            **fields,
-        }
-        for index, name in enumerate(NAMES)
-    ]
+    return [job_status(index, phase=phase, attempt=attempt, **fields) for index in range(2)]
 
 
 def world(
@@ -126,7 +117,6 @@ def created(decided: Plan) -> list[CreateChild]:
 def resume_steps(decided: Plan) -> set[str | None]:
     found: set[str | None] = set()
     for action in created(decided):
-        assert action.job is not None
         metadata = {**action.job["metadata"], "uid": f"uid-{action.name}"}
         env = pods_of({**action.job, "metadata": metadata})[0].env
         found.add(env.get("HYPERJOB_RESUME_STEP"))
@@ -229,7 +219,6 @@ def test_a_sub_job_whose_program_reports_no_more_holds_up_no_checkpoint() -> Non
 def test_a_program_that_says_nothing_gets_its_grace_period() -> None:
     gone = emptied(recorded(world(annotations=ASKED)))
     until = gone.hyperjob.stop
-    assert until is not None
     assert created(plan(gone)) == []
     later = replace(gone, now=until.until)
     assert status_of(plan(later))["stop"] is None

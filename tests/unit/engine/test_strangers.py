@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -27,7 +28,7 @@ NAME = "hj-trainer-0"
 
 def told(reason: str, at: str = "2026-01-02T03:04:00Z") -> Object:
     """Give the HyperJob as it is after a pass that told this of its sub-job."""
-    record = {"name": NAME, "replicatedJob": "trainer", "index": 0, "phase": "Unplaced"}
+    record = job_status(0, phase="Unplaced")
     jobs = [{**record, "reason": reason, "lastTransitionTime": at}]
     return hyperjob(group(replicas=1), status={"jobs": jobs})
 

@@ -43,7 +43,6 @@ def environments(made: Object) -> dict[str, list[dict[str, str]]]:
     found = {}
     for action in plan(observed(made, clusters=CLUSTERS)).actions:
         assert isinstance(action, CreateChild)
-        assert action.job is not None
         metadata = {**action.job["metadata"], "uid": f"uid-{action.name}"}
         found[action.name] = [pod.env for pod in pods_of({**action.job, "metadata": metadata})]
     return found
@@ -124,7 +123,6 @@ def test_the_training_completes_while_the_lighthouse_runs() -> None:
         objects.append(binding(name, cluster="a", status=vcjob_status(phase)))
     seen = observed(raw(status={"state": {"phase": "Running"}}), *objects, clusters=CLUSTERS)
     decided = plan(seen)
-    assert decided.status is not None
     assert decided.status["state"]["phase"] == "Completed"
 
 
@@ -143,7 +141,6 @@ def test_the_lighthouse_is_no_part_of_the_quorum() -> None:
         raw(status={"state": {"phase": "Running"}}), *objects, clusters=(cluster("a"), *away)
     )
     decided = plan(seen)
-    assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == ("Degraded", "QuorumNotMet")
     assert "1 of 3 sub-jobs run" in state["message"]

@@ -100,14 +100,12 @@ def test_the_status_says_how_slow_and_for_which_pod_the_others_wait() -> None:
         for cluster, part in (("east", 0.9), ("west", 0.1))
     )
     decided = plan(replace(seen(slow), waits=waits))
-    assert decided.status is not None
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == (Phase.RUNNING, Reason.SLOW_PROGRESS)
     said_so = "it makes 2 steps/s, and 8 usually: the others wait for pod west/west-pod"
     assert state["message"].endswith(said_so)
     assert [each.reason for each in decided.events if each.type == "Warning"] == ["SlowProgress"]
     usual = plan(seen(said(5, usual="8"))).status
-    assert usual is not None
     assert usual["state"]["reason"] == Reason.JOBS_RUNNING
     assert "usualStepsPerSecond" not in usual["training"]
 

@@ -20,6 +20,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     vcjob_status,
 )
@@ -35,7 +36,7 @@ def said(step: int, **fields: Any) -> SubJobTraining:
 
 def seen(read: SubJobTraining | None, **status: Any) -> Observed:
     """Observe a HyperJob of one sub-job that runs."""
-    jobs = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}]
+    jobs = [job_status(0, phase="Running")]
     raw = hyperjob(group(replicas=1), status={"jobs": jobs, **status})
     found = observed(raw, job(phase="Running"), binding(cluster="a"))
     return replace(found, trainings={} if read is None else {"hj-trainer-0": read})
@@ -43,7 +44,6 @@ def seen(read: SubJobTraining | None, **status: Any) -> Observed:
 
 def told(read: SubJobTraining | None, **status: Any) -> Object:
     decided = plan(seen(read, **status)).status
-    assert decided is not None
     found: Object = decided.get("training") or {}
     return found
 
@@ -242,18 +242,17 @@ def test_an_end_is_expected_only_while_steps_are_made(
     phase: str, more: Object, has_end: bool
 ) -> None:
     old = {"step": 10, "steps": 100, "estimatedCompletionTime": rfc3339(NOW)}
-    known = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": phase}]
+    known = [job_status(0, phase=phase)]
     raw = hyperjob(group(replicas=1), status={"jobs": known, "training": old}, **more)
     found = observed(raw, job(phase=phase), binding(cluster="a"))
     decided = plan(found).status
-    assert decided is not None
     assert ("estimatedCompletionTime" in decided["training"]) is has_end
     assert decided["training"]["step"] == 10
 
 
 def ended(read: SubJobTraining, *, seconds: float = 1) -> Plan:
     """Plan a HyperJob whose only sub-job has completed so many seconds ago."""
-    jobs = [{"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}]
+    jobs = [job_status(0, phase="Running")]
     raw = hyperjob(group(replicas=1), status={"jobs": jobs})
     since = rfc3339(NOW - timedelta(seconds=seconds))
     done = vcjob_status("Completed", since=since)
@@ -265,7 +264,6 @@ def test_the_end_waits_for_the_last_lines() -> None:
     waits = ended(said(50, steps=100))
     assert (waits.status, waits.requeue_after) == (None, timedelta(seconds=9))
     done = ended(said(100, steps=100, ended=True)).status
-    assert done is not None
     assert (done["state"]["phase"], done["training"]["progress"]) == ("Completed", "100%")
 
 

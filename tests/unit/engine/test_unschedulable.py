@@ -96,7 +96,6 @@ def test_of_a_podgroup_the_words_about_missing_nodes_are_kept(
     raw: Object, words: str | None
 ) -> None:
     found = podgroup_fact(raw)
-    assert found is not None
     assert found.job == "default/hj-trainer-0"
     assert (None if found.said is None else found.said.message) == words
 
@@ -109,8 +108,6 @@ def test_a_podgroup_of_no_vcjob_is_not_kept() -> None:
 
 def test_words_of_a_podgroup_are_bounded() -> None:
     found = podgroup_fact(podgroup(said("Unschedulable", 0 * SECOND, words="w" * 100_000)))
-    assert found is not None
-    assert found.said is not None
     assert len(found.said.message) <= 1024
 
 

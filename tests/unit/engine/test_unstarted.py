@@ -31,6 +31,7 @@ from tests.unit.engine.builders import (
     group,
     hyperjob,
     job,
+    job_status,
     observed,
     policy,
     vcjob_status,
@@ -54,15 +55,7 @@ def member(index: int, phase: str = "Pending", pods: Mapping[str, int] = WAITS) 
 
 
 def record(index: int) -> Object:
-    name = f"hj-trainer-{index}"
-    return {
-        "name": name,
-        "replicatedJob": "trainer",
-        "index": index,
-        "phase": "Pending",
-        "cluster": "a",
-        "admitted": True,
-    }
+    return job_status(index, phase="Pending", cluster="a", admitted=True)
 
 
 def look(
@@ -81,7 +74,6 @@ def look(
 
 
 def status_of(decided: Plan) -> Object:
-    assert decided.status is not None
     told = {key: value for key, value in decided.status.items() if value is not None}
     assert_status(told)
     return told
@@ -243,7 +235,6 @@ def refused(seen: Observed, *, first: timedelta = timedelta(seconds=1)) -> Obser
 def test_a_cluster_that_refuses_the_pods_is_named_with_its_words() -> None:
     seen = refused(look(*member(0, pods={}), *member(1), at=timedelta(seconds=5)))
     status = plan(seen).status
-    assert status is not None
     entry = status["jobs"][0]
     assert entry["reason"] == "PodsRefused"
     assert entry["message"] == f"cluster a refuses its pods: {QUOTA}"
@@ -252,7 +243,6 @@ def test_a_cluster_that_refuses_the_pods_is_named_with_its_words() -> None:
 def test_pods_that_are_refused_for_some_seconds_give_their_share_back_and_try_elsewhere() -> None:
     late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
     status = plan(late).status
-    assert status is not None
     first = status["jobs"][0]
     assert (first["phase"], first["excludedClusters"]) == ("Unplaced", ["a"])
     assert first["message"].endswith(QUOTA)
@@ -319,7 +309,6 @@ def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_t
     for at, excluded in ((seconds - 1, {"a"}), (seconds, set())):
         seen = look(at=timedelta(seconds=at), status=copy.deepcopy(status))
         waiting = unit_of(seen)
-        assert waiting is not None
         assert {each.request.excluded for each in waiting.parts} == {frozenset(excluded)}
         decided = plan(seen)
         entry = status_of(decided)["jobs"][0]
@@ -377,8 +366,6 @@ def test_while_no_cluster_takes_the_pods_the_message_says_why() -> None:
 def test_a_refused_gang_never_waits_longer_than_the_first_wait_of_another() -> None:
     seen = look(*member(0), *member(1))
     usual, late = next_try(seen, 1, False), next_try(seen, 40, True)
-    assert usual is not None
-    assert late is not None
     assert usual.retry_time is not None
     assert late.retry_time is not None
     assert late.retry_time - seen.now <= (usual.retry_time - seen.now) * 2
@@ -407,7 +394,6 @@ def test_a_refusal_has_only_the_message_of_the_api_server_of_the_member(
         "firstTimestamp": "2026-01-01T00:00:00Z",
     }
     fact = refusal_fact(raw)
-    assert fact is not None
     assert fact.refused.message == words
 
 
@@ -420,7 +406,6 @@ def test_a_claim_that_volcano_waits_for_is_named() -> None:
         "firstTimestamp": "2026-01-01T00:00:00Z",
     }
     fact = refusal_fact(raw)
-    assert fact is not None
     text = "PersistentVolumeClaim saves of its volumes does not exist on a"
     assert refused_text("a", fact.refused.message) == text
 
@@ -430,11 +415,9 @@ def test_a_vcjob_that_ended_since_its_pods_were_refused_is_no_failure(phase: str
     both = [each for i in (0, 1) for each in member(i, phase=phase, pods={})]
     ended = look(*both, at=timedelta(minutes=3))
     status = plan(ended).status
-    assert status is not None
     known_by_its_end = phase == "Terminated"
     assert (status["state"]["phase"] == "Failed") != known_by_its_end, "without the Event"
     status = plan(refused(ended)).status
-    assert status is not None
     assert status["state"]["phase"] != "Failed"
     assert status["jobs"][0]["excludedClusters"] == ["a"]
 
@@ -442,7 +425,6 @@ def test_a_vcjob_that_ended_since_its_pods_were_refused_is_no_failure(phase: str
 def test_without_the_events_a_vcjob_that_volcano_ended_without_any_pod_tries_elsewhere() -> None:
     both = [each for i in (0, 1) for each in member(i, phase="Terminated", pods={})]
     status = plan(look(*both, at=timedelta(minutes=3))).status
-    assert status is not None
     first = status["jobs"][0]
     assert (first["phase"], first["excludedClusters"]) == ("Unplaced", ["a"])
     assert first["message"].endswith(
@@ -462,7 +444,6 @@ RAN: Mapping[str, Mapping[str, int]] = {
 def test_without_the_events_a_vcjob_that_had_pods_has_failed(case: str) -> None:
     both = [each for i in (0, 1) for each in member(i, phase="Terminated", pods=RAN[case])]
     status = plan(look(*both, at=timedelta(minutes=3))).status
-    assert status is not None
     assert status["state"]["phase"] == "Failed"
 
 
@@ -478,7 +459,6 @@ def test_a_refusal_that_is_over_counts_no_more(case: str) -> None:
     pods, first = OLD[case]
     seen = refused(look(*member(0, pods=pods), *member(1), at=timedelta(minutes=1)), first=first)
     status = plan(seen).status
-    assert status is not None
     assert status["jobs"][0]["reason"] == "PodsPending"
     assert "excludedClusters" not in status["jobs"][0]
 
