@@ -44,57 +44,31 @@ def other(name: str, *gpus: int, **fields: Any) -> QueuedHyperJob:
     return unit(name, *gpus, age=9, **fields)
 
 
-@pytest.mark.parametrize(
-    ("seen", "others", "room", "grows"),
-    [
-        pytest.param(running(1, most=4, quorum=1), (), {"a": 32}, 4, id="room for all"),
-        pytest.param(running(1, most=4, quorum=1), (), {"a": 24}, 3, id="room for some"),
-        pytest.param(running(1, most=4, quorum=1), (), {"a": 8}, None, id="no room"),
-        pytest.param(running(4, most=4, quorum=1), (), {"a": 16, "b": 48}, None, id="it has all"),
-        pytest.param(
-            running(1, most=4, quorum=1), (other("o", 16),), {"a": 32}, 2, id="another starts first"
-        ),
-        pytest.param(
-            running(1, most=4, quorum=1),
-            (other("o", 64),),
-            {"a": 32},
-            4,
-            id="another waits that this room does not help",
-        ),
-        pytest.param(
-            running(1, most=4, wish=1, quorum=1),
-            (other("o", 64),),
-            {"a": 32},
-            4,
-            id="beyond what it would like",
-        ),
-        pytest.param(
-            running(2, most=4, quorum=1, reason="MadeWay", resized=9),
-            (),
-            {"a": 32},
-            None,
-            id="what it gave up nine minutes ago",
-        ),
-        pytest.param(
-            running(2, most=4, quorum=1, reason="MadeWay", resized=10),
-            (),
-            {"a": 32},
-            4,
-            id="what it gave up ten minutes ago",
-        ),
-        pytest.param(
-            running(1, most=4, quorum=1, reason="LargestThatIsLeft"),
-            (),
-            {"a": 32},
-            4,
-            id="a quorum takes at once what it lost",
-        ),
-        pytest.param(running(1, most=4, resized=99), (), {"a": 32}, None, id="no checkpoint"),
-        pytest.param(
-            running(1, most=4, resized=99, **SAVES), (), {"a": 32}, None, id="no saved step"
-        ),
-    ],
-)
+ONE = running(1, most=4, quorum=1)
+GAVE = {"most": 4, "quorum": 1, "reason": "MadeWay"}
+ROOM = {"a": 32}
+GROWTH: dict[str, tuple[Observed, tuple[QueuedHyperJob, ...], dict[str, int], int | None]] = {
+    "room for all": (ONE, (), ROOM, 4),
+    "room for some": (ONE, (), {"a": 24}, 3),
+    "no room": (ONE, (), {"a": 8}, None),
+    "it has all": (running(4, most=4, quorum=1), (), {"a": 16, "b": 48}, None),
+    "another starts first": (ONE, (other("o", 16),), ROOM, 2),
+    "another waits that this room does not help": (ONE, (other("o", 64),), ROOM, 4),
+    "beyond its wish": (running(1, most=4, wish=1, quorum=1), (other("o", 64),), ROOM, 4),
+    "what it gave up nine minutes ago": (running(2, resized=9, **GAVE), (), ROOM, None),
+    "what it gave up ten minutes ago": (running(2, resized=10, **GAVE), (), ROOM, 4),
+    "a quorum takes at once what it lost": (
+        running(1, **GAVE | {"reason": "LargestThatIsLeft"}),
+        (),
+        ROOM,
+        4,
+    ),
+    "no checkpoint": (running(1, most=4, resized=99), (), ROOM, None),
+    "no saved step": (running(1, most=4, resized=99, **SAVES), (), ROOM, None),
+}
+
+
+@pytest.mark.parametrize(("seen", "others", "room", "grows"), GROWTH.values(), ids=list(GROWTH))
 def test_a_hyperjob_that_runs_takes_the_room_that_no_other_could_start_with(
     seen: Observed, others: tuple[QueuedHyperJob, ...], room: dict[str, int], grows: int | None
 ) -> None:
@@ -111,54 +85,30 @@ def test_without_queue_admission_it_grows_too() -> None:
     assert dict(verdict_of(state, KEY).grows_to) == {"trainer": "4"}
 
 
-def one_world(
-    *, ran: timedelta, start: timedelta, resized: float = 99, wish: int = 4
-) -> QueuedHyperJob:
-    """Make one world of two sub-jobs, of four, that has run for so long and began in `start`."""
+def one_world(*, ran: float, start: float, resized: float = 99, wish: int = 4) -> QueuedHyperJob:
+    """Make two sub-jobs of four that have run for so many minutes and began in `start` minutes."""
     queued = unit_of(running(2, most=4, wish=wish, step=70, resized=resized, **SAVES))
-    assert queued is not None
-    return replace(queued, since=rfc3339(NOW - ran), restart=start)
+    since = rfc3339(NOW - timedelta(minutes=ran))
+    return replace(queued, since=since, restart=timedelta(minutes=start))
 
 
-@pytest.mark.parametrize(
-    ("queued", "grows"),
-    [
-        pytest.param(one_world(ran=HOUR, start=timedelta(minutes=1)), 4, id="it gains enough"),
-        pytest.param(one_world(ran=HOUR, start=timedelta(minutes=16)), None, id="slow to start"),
-        pytest.param(
-            one_world(ran=9 * HOUR, start=timedelta(minutes=8), wish=2),
-            4,
-            id="much beyond its wish",
-        ),
-        pytest.param(
-            one_world(ran=9 * HOUR, start=timedelta(minutes=9), wish=2),
-            None,
-            id="not much beyond it",
-        ),
-        pytest.param(
-            one_world(ran=timedelta(minutes=9), start=timedelta(seconds=1)), None, id="just begun"
-        ),
-        pytest.param(
-            one_world(ran=HOUR, start=timedelta(seconds=1), resized=9), None, id="just changed"
-        ),
-        pytest.param(
-            replace(
-                one_world(ran=HOUR, start=timedelta(minutes=1)),
-                ends=rfc3339(NOW + timedelta(minutes=3)),
-            ),
-            None,
-            id="its end is near",
-        ),
-        pytest.param(
-            replace(
-                one_world(ran=HOUR, start=timedelta(minutes=16)),
-                ends=rfc3339(NOW + timedelta(hours=9)),
-            ),
-            4,
-            id="its end is far",
-        ),
-    ],
-)
+def ends_in(minutes: float, queued: QueuedHyperJob) -> QueuedHyperJob:
+    return replace(queued, ends=rfc3339(NOW + timedelta(minutes=minutes)))
+
+
+WORTH: dict[str, tuple[QueuedHyperJob, int | None]] = {
+    "it gains enough": (one_world(ran=60, start=1), 4),
+    "slow to start": (one_world(ran=60, start=16), None),
+    "much beyond its wish": (one_world(ran=540, start=8, wish=2), 4),
+    "not much beyond it": (one_world(ran=540, start=9, wish=2), None),
+    "just begun": (one_world(ran=9, start=1 / 60), None),
+    "just changed": (one_world(ran=60, start=1 / 60, resized=9), None),
+    "its end is near": (ends_in(3, one_world(ran=60, start=1)), None),
+    "its end is far": (ends_in(540, one_world(ran=60, start=16)), 4),
+}
+
+
+@pytest.mark.parametrize(("queued", "grows"), WORTH.values(), ids=list(WORTH))
 def test_one_world_grows_only_if_that_is_worth_its_restart(
     queued: QueuedHyperJob, grows: int | None
 ) -> None:

@@ -180,54 +180,36 @@ def test_a_further_cluster_is_one_too_many_only_at_the_limit_of_clusters() -> No
 
 
 ROOMS = [cluster("a", 8), cluster("b", 8), cluster("c", 16)]
+LOOSER = "but fits less closely than a"
 
 
-@pytest.mark.parametrize(
-    ("chosen", "standing", "fields", "texts"),
-    [
-        (
-            "a",
-            (),
-            {},
-            {
-                "b": "has as much room as a, which comes first by name",
-                "c": "has room, but fits less closely than a",
-            },
-        ),
-        ("c", (), {}, dict.fromkeys("ab", "has room, but another sub-job needs it")),
-        (
-            "b",
-            (),
-            {"preferred": ("b", "a")},
-            {
-                "a": "has room, but comes after b in clusterNames",
-                "c": "has room, but is not in clusterNames",
-            },
-        ),
-        (
-            "a",
-            [("trainer", "b")],
-            {},
-            {
-                "b": "has room, but has a sub-job of trainer already",
-                "c": "has room, but fits less closely than a",
-            },
-        ),
-        (
-            "a",
-            [("trainer", "b")],
-            {"last": "a"},
-            dict.fromkeys("bc", "has room, but the sub-job was on a before"),
-        ),
-        ("gone", (), {}, dict.fromkeys("abc", "has room, but the sub-job is placed already")),
-        (
-            "",
-            (),
-            {},
-            dict.fromkeys("abc", "has room, but not for all that must be placed together"),
-        ),
-    ],
-)
+OTHERS: list[tuple[str, list[tuple[str, str]], dict[str, Any], dict[str, str]]] = [
+    ("a", [], {}, {"b": "as much room as a, which comes first by name", "c": LOOSER}),
+    ("c", [], {}, dict.fromkeys("ab", "but another sub-job needs it")),
+    (
+        "b",
+        [],
+        {"preferred": ("b", "a")},
+        {"a": "but comes after b in clusterNames", "c": "but is not in clusterNames"},
+    ),
+    (
+        "a",
+        [("trainer", "b")],
+        {},
+        {"b": "but has a sub-job of trainer already", "c": LOOSER},
+    ),
+    (
+        "a",
+        [("trainer", "b")],
+        {"last": "a"},
+        dict.fromkeys("bc", "but the sub-job was on a before"),
+    ),
+    ("gone", [], {}, dict.fromkeys("abc", "but the sub-job is placed already")),
+    ("", [], {}, dict.fromkeys("abc", "but not for all that must be placed together")),
+]
+
+
+@pytest.mark.parametrize(("chosen", "standing", "fields", "texts"), OTHERS)
 def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     chosen: str,
     standing: list[tuple[str, str]],
@@ -237,7 +219,8 @@ def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     room = Room(ROOMS, standing)
     wanted = request("hj-trainer-0", 8, **fields)
     found = alternatives(wanted, chosen, room, max_domains=None)
-    assert {name: each.text for name, each in found.items()} == texts
+    said = {name: re.sub("^has(?: room,)? ", "", each.text) for name, each in found.items()}
+    assert said == texts
     runs = alternatives(wanted, chosen, room, max_domains=None, runs=True)
     stays = "has room, but running sub-jobs stay where they are"
     assert {each.text for each in runs.values()} == {stays}

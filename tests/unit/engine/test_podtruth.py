@@ -79,102 +79,90 @@ def told(found: Observed) -> tuple[str, str, str, str]:
     return state["phase"], state["reason"], first.get("reason", ""), first.get("message", "")
 
 
-AS_VOLCANO = ("Running", "JobsRunning", "", "")
-DEGRADED = ("Degraded", "TasksFailed", "TasksFailed", DEAD)
+def running(message: str) -> tuple[str, str, str, str]:
+    return ("Running", "JobsRunning", "", message)
+
+
+def failing(reason: str, message: str) -> tuple[str, str, str, str]:
+    return ("Degraded", reason, reason, message)
+
+
+AS_VOLCANO, DEGRADED = running(""), failing("TasksFailed", DEAD)
 RESTART = {"action": "RestartJob"}
 ON_FAILURE = {**RESTART, "event": "PodFailed"}
+
+WORKER = replace(ENDED, task="worker")
+FEW, WAITING = spec(minAvailable=2), {"running": 5, "pending": 3}
+BY_VOLCANO: dict[str, Object] = {
+    "after a failure": spec(ON_FAILURE),
+    "after any event": spec({**RESTART, "events": ["PodEvicted", "*"]}),
+    "after that exit code": spec(own=({**RESTART, "exitCode": 3},)),
+}
+NOT_BY_VOLCANO: dict[str, Object] = {
+    "after another exit code": spec({**RESTART, "exitCode": 4}),
+    "after an eviction": spec({**RESTART, "event": "PodEvicted"}),
+    "after an hour": spec({**ON_FAILURE, "timeout": "1h"}),
+}
+
+
+@pytest.mark.parametrize("jobs", BY_VOLCANO.values(), ids=list(BY_VOLCANO))
+def test_a_failed_pod_is_no_trouble_where_volcano_restarts_its_vcjob(jobs: Object) -> None:
+    assert told(seen(of(ENDED), of(ENDED), jobs=jobs)) == AS_VOLCANO
+
+
+@pytest.mark.parametrize("jobs", NOT_BY_VOLCANO.values(), ids=list(NOT_BY_VOLCANO))
+def test_a_failed_pod_is_trouble_where_volcano_restarts(jobs: Object) -> None:
+    assert told(seen(of(ENDED), of(ENDED), jobs=jobs)) == DEGRADED
+
 
 RUNNING: dict[str, tuple[PodTrouble, dict[str, Any], tuple[str, str, str, str]]] = {
     "a head has failed": (ENDED, {}, DEGRADED),
     "the last other pods have ended too": (ENDED, {"pods": {"failed": 8}}, AS_VOLCANO),
-    "Volcano restarts after a failure": (ENDED, {"jobs": spec(ON_FAILURE)}, AS_VOLCANO),
-    "Volcano restarts after any event": (
-        ENDED,
-        {"jobs": spec({**RESTART, "events": ["PodEvicted", "*"]})},
-        AS_VOLCANO,
-    ),
-    "Volcano restarts after that exit code": (
-        ENDED,
-        {"jobs": spec(own=({**RESTART, "exitCode": 3},))},
-        AS_VOLCANO,
-    ),
-    "Volcano restarts after another exit code": (
-        ENDED,
-        {"jobs": spec({**RESTART, "exitCode": 4})},
-        DEGRADED,
-    ),
-    "Volcano restarts after an eviction": (
-        ENDED,
-        {"jobs": spec({**RESTART, "event": "PodEvicted"})},
-        DEGRADED,
-    ),
-    "Volcano restarts after an hour": (
-        ENDED,
-        {"jobs": spec({**ON_FAILURE, "timeout": "1h"})},
-        DEGRADED,
-    ),
     "Volcano sees a container that ended when its pod ends": (
         IN_POD,
         {"jobs": spec(ON_FAILURE)},
-        (
-            "Degraded",
+        failing(
             "TasksFailed",
-            "TasksFailed",
-            (
-                "task head: pod p-0: container main ended with exit code 3;"
-                " its other containers run on"
-            ),
+            "task head: pod p-0: container main ended with exit code 3;"
+            " its other containers run on",
         ),
     ),
-    "the only pod of a task failed, and fewer pods are needed": (
-        ENDED,
-        {"jobs": spec(minAvailable=2)},
-        DEGRADED,
-    ),
+    "the only pod of a task failed, and fewer pods are needed": (ENDED, {"jobs": FEW}, DEGRADED),
     "one pod of many failed, and fewer are needed": (
-        replace(ENDED, task="worker"),
-        {"jobs": spec(minAvailable=2)},
-        ("Running", "JobsRunning", "", DEAD.replace("head", "worker")),
+        WORKER,
+        {"jobs": FEW},
+        running(DEAD.replace("head", "worker")),
     ),
     "one pod of many failed, and all are needed": (
-        replace(ENDED, task="worker"),
+        WORKER,
         {"jobs": spec(minAvailable=8)},
-        ("Degraded", "TasksFailed", "TasksFailed", DEAD.replace("head", "worker")),
+        failing("TasksFailed", DEAD.replace("head", "worker")),
     ),
-    "a quorum decides": (ENDED, {"quorum": 1}, ("Running", "JobsRunning", "", DEAD)),
+    "a quorum decides": (ENDED, {"quorum": 1}, running(DEAD)),
     "containers crash again and again": (
         LOOP,
         {"jobs": spec(ON_FAILURE)},
-        (
-            "Degraded",
-            "CrashLoop",
-            "CrashLoop",
-            "task worker: pod p-0: container main is started again and again",
-        ),
+        failing("CrashLoop", "task worker: pod p-0: container main is started again and again"),
     ),
     "a pod above those that are needed cannot start": (
         MISSING,
         {},
-        ("Running", "JobsRunning", "", "ConfigMap x not found: pod p-0 waits"),
+        running("ConfigMap x not found: pod p-0 waits"),
     ),
     "a pod above those that are needed has no node": (
         NO_NODE,
-        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "pending": 3}},
-        (*AS_VOLCANO[:3], "runs with 5 of 8 pods"),
+        {"jobs": FEW, "pods": WAITING},
+        running("runs with 5 of 8 pods"),
     ),
     "a pod above those that are needed waits for a ConfigMap": (
         MISSING,
-        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "pending": 3}},
-        (*AS_VOLCANO[:3], "runs with 5 of 8 pods; ConfigMap x not found: pod p-0 waits"),
+        {"jobs": FEW, "pods": WAITING},
+        running("runs with 5 of 8 pods; ConfigMap x not found: pod p-0 waits"),
     ),
-    "a pod that is needed has no node": (
-        NO_NODE,
-        {"pods": {"running": 5, "pending": 3}},
-        AS_VOLCANO,
-    ),
+    "a pod that is needed has no node": (NO_NODE, {"pods": WAITING}, AS_VOLCANO),
     "other pods of a sub-job with a minimum have succeeded": (
         NO_NODE,
-        {"jobs": spec(minAvailable=2), "pods": {"running": 5, "succeeded": 3}},
+        {"jobs": FEW, "pods": {"running": 5, "succeeded": 3}},
         AS_VOLCANO,
     ),
 }

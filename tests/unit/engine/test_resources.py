@@ -30,62 +30,50 @@ def test_no_amount_is_larger_than_kubernetes_counts(text: object, amount: int) -
     assert parse_resources({GPU: text, "cpu": "1"}) == {GPU: amount, "cpu": whole(1)}
 
 
-@pytest.mark.parametrize(
-    ("pod", "expected"),
-    [
-        pytest.param(
-            {"containers": [container(requests={"cpu": "100m"}), container(requests={"cpu": "1"})]},
-            {"cpu": "1100m"},
-            id="containers are added up",
-        ),
-        pytest.param(
-            {"containers": [container(limits={"cpu": "2", GPU: "4"}, requests={"cpu": "1"})]},
-            {"cpu": "1", GPU: "4"},
-            id="a limit stands in for a missing request",
-        ),
-        pytest.param(
-            {
-                "containers": [container(requests={"cpu": "1"})],
-                "initContainers": [
-                    container(requests={"cpu": "3"}),
-                    container(requests={"cpu": "2"}),
-                ],
-            },
-            {"cpu": "3"},
-            id="the largest init container counts if it is larger than all containers",
-        ),
-        pytest.param(
-            {
-                "containers": [container(requests={"cpu": "1"})],
-                "initContainers": [
-                    container(requests={"cpu": "500m"}) | {"restartPolicy": "Always"},
-                    container(requests={"cpu": "1"}),
-                ],
-            },
-            {"cpu": "1500m"},
-            id="a sidecar counts beside containers and beside later init containers",
-        ),
-        pytest.param(
-            {"containers": [container(requests={"cpu": "1"})], "overhead": {"cpu": "250m"}},
-            {"cpu": "1250m"},
-            id="overhead is added",
-        ),
-        pytest.param(
-            {
-                "containers": [container(requests={"cpu": "1", GPU: "1"})],
-                "resources": {"requests": {"cpu": "4"}},
-            },
-            {"cpu": "4", GPU: "1"},
-            id="requests of the pod override the sum",
-        ),
-        pytest.param(
-            {"containers": [container(requests={"cpu": "x", GPU: 2, "a/b": True}), "no", {}]},
-            {GPU: "2"},
-            id="what is no quantity is left out",
-        ),
-        pytest.param({}, {}, id="no containers, no request"),
-    ],
-)
+CPU = container(requests={"cpu": "1"})
+REQUESTS: dict[str, tuple[dict[str, object], dict[str, str]]] = {
+    "containers are added up": (
+        {"containers": [container(requests={"cpu": "100m"}), CPU]},
+        {"cpu": "1100m"},
+    ),
+    "a limit stands in for a missing request": (
+        {"containers": [container(limits={"cpu": "2", GPU: "4"}, requests={"cpu": "1"})]},
+        {"cpu": "1", GPU: "4"},
+    ),
+    "the largest init container counts if it is larger than all containers": (
+        {
+            "containers": [CPU],
+            "initContainers": [container(requests={"cpu": each}) for each in ("3", "2")],
+        },
+        {"cpu": "3"},
+    ),
+    "a sidecar counts beside containers and beside later init containers": (
+        {
+            "containers": [CPU],
+            "initContainers": [
+                container(requests={"cpu": "500m"}) | {"restartPolicy": "Always"},
+                CPU,
+            ],
+        },
+        {"cpu": "1500m"},
+    ),
+    "overhead is added": ({"containers": [CPU], "overhead": {"cpu": "250m"}}, {"cpu": "1250m"}),
+    "requests of the pod override the sum": (
+        {
+            "containers": [container(requests={"cpu": "1", GPU: "1"})],
+            "resources": {"requests": {"cpu": "4"}},
+        },
+        {"cpu": "4", GPU: "1"},
+    ),
+    "what is no quantity is left out": (
+        {"containers": [container(requests={"cpu": "x", GPU: 2, "a/b": True}), "no", {}]},
+        {GPU: "2"},
+    ),
+    "no containers, no request": ({}, {}),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), REQUESTS.values(), ids=list(REQUESTS))
 def test_a_pod_requests(pod: dict[str, object], expected: dict[str, str]) -> None:
     assert pod_request(pod) == parse_resources(expected)
 

@@ -44,46 +44,29 @@ def shared(what: Wish, *clusters: Cluster, max_domains: int | None = None) -> di
 A, B, C = cluster("a", 100), cluster("b", 60), cluster("c", 130)
 
 
-@pytest.mark.parametrize(
-    ("what", "clusters", "expected"),
-    [
-        pytest.param(
-            wish(19),
-            (cluster("x", 11), cluster("y", 11), cluster("z", 9)),
-            {"x": 10, "z": 9},
-            id="the two with the least left over",
-        ),
-        pytest.param(wish(), (A, B), {"a": 68, "b": 60}, id="as equal as room allows"),
-        pytest.param(wish(per_pod=8), (A, B), {"a": 72, "b": 56}, id="whole pods"),
-        pytest.param(wish(), (A, B, C), {"c": 128}, id="one cluster if one can hold it"),
-        pytest.param(wish(40), (A, B, C), {"b": 40}, id="the one with the least left over"),
-        pytest.param(wish(200), (A, B, C), {"c": 100, "a": 100}, id="equal shares"),
-        pytest.param(wish(preferred=("b",)), (A, B), {"b": 60, "a": 68}, id="preferred first"),
-        pytest.param(wish(preferred=("a",)), (A, B), {"a": 100, "b": 28}, id="preferred filled"),
-        pytest.param(
-            wish(preferred=("b", "a")), (A, B, C), {"b": 60, "a": 68}, id="preferred alone"
-        ),
-        pytest.param(
-            wish(preferred=("b",)), (A, B, C), {"c": 128}, id="fewest when the preferred are full"
-        ),
-        pytest.param(
-            wish(200, preferred=("b",)),
-            (A, B, C),
-            {"c": 100, "a": 100},
-            id="fewest before preferred",
-        ),
-        pytest.param(
-            wish(160, preferred=("b",)), (A, B, C), {"b": 60, "a": 100}, id="with a preferred one"
-        ),
-        pytest.param(wish(preferred=("b",), required=True), (A, B), {}, id="required is too small"),
-        pytest.param(
-            wish(130, fixed=1, per_pod=8), (A, B, C), {"c": 65, "a": 65}, id="a master in each"
-        ),
-        pytest.param(wish(400), (A, B, C), {}, id="more than there is"),
-        pytest.param(wish(8, per_pod=8), (cluster("a", 7),), {}, id="no whole pod"),
-        pytest.param(wish(8), (), {}, id="no cluster"),
-    ],
-)
+SMALL = (cluster("x", 11), cluster("y", 11), cluster("z", 9))
+SHARES: dict[str, tuple[Wish, tuple[Cluster, ...], dict[str, int]]] = {
+    "the two with the least left over": (wish(19), SMALL, {"x": 10, "z": 9}),
+    "as equal as room allows": (wish(), (A, B), {"a": 68, "b": 60}),
+    "whole pods": (wish(per_pod=8), (A, B), {"a": 72, "b": 56}),
+    "one cluster if one can hold it": (wish(), (A, B, C), {"c": 128}),
+    "the one with the least left over": (wish(40), (A, B, C), {"b": 40}),
+    "equal shares": (wish(200), (A, B, C), {"c": 100, "a": 100}),
+    "preferred first": (wish(preferred=("b",)), (A, B), {"b": 60, "a": 68}),
+    "preferred filled": (wish(preferred=("a",)), (A, B), {"a": 100, "b": 28}),
+    "preferred alone": (wish(preferred=("b", "a")), (A, B, C), {"b": 60, "a": 68}),
+    "fewest when the preferred are full": (wish(preferred=("b",)), (A, B, C), {"c": 128}),
+    "fewest before preferred": (wish(200, preferred=("b",)), (A, B, C), {"c": 100, "a": 100}),
+    "with a preferred one": (wish(160, preferred=("b",)), (A, B, C), {"b": 60, "a": 100}),
+    "required is too small": (wish(preferred=("b",), required=True), (A, B), {}),
+    "a master in each": (wish(130, fixed=1, per_pod=8), (A, B, C), {"c": 65, "a": 65}),
+    "more than there is": (wish(400), (A, B, C), {}),
+    "no whole pod": (wish(8, per_pod=8), (cluster("a", 7),), {}),
+    "no cluster": (wish(8), (), {}),
+}
+
+
+@pytest.mark.parametrize(("what", "clusters", "expected"), SHARES.values(), ids=list(SHARES))
 def test_shares(what: Wish, clusters: tuple[Cluster, ...], expected: dict[str, int]) -> None:
     found = shared(what, *clusters)
     assert list(found.items()) == list(expected.items())

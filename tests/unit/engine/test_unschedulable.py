@@ -42,7 +42,12 @@ SECOND = timedelta(seconds=1)
 TIMEOUT = timedelta(seconds=30)
 
 
-def said(kind: str, at: timedelta, reason: str = "NotEnoughResources", words: str = SAID) -> Object:
+def said(
+    kind: str = "Unschedulable",
+    at: timedelta = timedelta(),
+    reason: str = "NotEnoughResources",
+    words: str = SAID,
+) -> Object:
     return {
         "type": kind,
         "status": "True",
@@ -65,29 +70,17 @@ OUTSIDE["metadata"]["creationTimestamp"] = rfc3339(NOW)
 FACTS: dict[str, tuple[Object, str | None]] = {
     "without a condition": (podgroup(), None),
     "that Volcano does not let in": (OUTSIDE, ""),
-    "for which there are no nodes": (podgroup(said("Unschedulable", 0 * SECOND)), CAUSE),
-    "in words that name no pod": (
-        podgroup(said("Unschedulable", 0 * SECOND, words=COUNTS)),
-        COUNTS,
-    ),
+    "for which there are no nodes": (podgroup(said()), CAUSE),
+    "in words that name no pod": (podgroup(said(words=COUNTS)), COUNTS),
     "that its queue in the member keeps out": (
-        podgroup(
-            said(
-                "Unschedulable",
-                0 * SECOND,
-                words=f"{COUNTS}. Origin reason is: queue resource quota insufficient",
-            )
-        ),
+        podgroup(said(words=f"{COUNTS}. Origin reason is: queue resource quota insufficient")),
         "queue resource quota insufficient",
     ),
-    "that lost its nodes": (podgroup(EARLIER, said("Unschedulable", 0 * SECOND)), CAUSE),
-    "that got nodes later": (podgroup(said("Unschedulable", 0 * SECOND), LATER), None),
-    "that runs": (podgroup(said("Unschedulable", 0 * SECOND), phase="Running"), None),
-    "that lacks pods": (podgroup(said("Unschedulable", 0 * SECOND, "NotEnoughTasks")), None),
-    "whose condition has no time": (
-        podgroup({**said("Unschedulable", 0 * SECOND), "lastTransitionTime": "soon"}),
-        None,
-    ),
+    "that lost its nodes": (podgroup(EARLIER, said()), CAUSE),
+    "that got nodes later": (podgroup(said(), LATER), None),
+    "that runs": (podgroup(said(), phase="Running"), None),
+    "that lacks pods": (podgroup(said(reason="NotEnoughTasks")), None),
+    "whose condition has no time": (podgroup(said() | {"lastTransitionTime": "soon"}), None),
 }
 
 
@@ -101,13 +94,13 @@ def test_of_a_podgroup_the_words_about_missing_nodes_are_kept(
 
 
 def test_a_podgroup_of_no_vcjob_is_not_kept() -> None:
-    raw = podgroup(said("Unschedulable", 0 * SECOND))
+    raw = podgroup(said())
     raw["metadata"]["ownerReferences"][0]["kind"] = "Deployment"
     assert podgroup_fact(raw) is None
 
 
 def test_words_of_a_podgroup_are_bounded() -> None:
-    found = podgroup_fact(podgroup(said("Unschedulable", 0 * SECOND, words="w" * 100_000)))
+    found = podgroup_fact(podgroup(said(words="w" * 100_000)))
     assert len(found.said.message) <= 1024
 
 
@@ -118,27 +111,27 @@ def fold_of(*raws: Object) -> MemberFold:
 
 
 def test_words_count_from_the_first_although_volcano_moves_their_time() -> None:
-    fold = fold_of(podgroup(said("Unschedulable", 0 * SECOND)))
+    fold = fold_of(podgroup(said()))
     assert fold.news().jobs == {"default/hj-trainer-0"}
-    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 20 * SECOND, words="others"))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said(at=20 * SECOND, words="others"))))
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable("others", NOW)
     assert fold.news().jobs == {"default/hj-trainer-0"}
-    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 25 * SECOND, words="others"))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said(at=25 * SECOND, words="others"))))
     assert not fold.news().jobs, "the same words again"
 
 
 def test_words_end_with_nodes_for_the_gang_and_begin_again() -> None:
-    fold = fold_of(podgroup(said("Unschedulable", 0 * SECOND)))
-    fold.put(PODGROUPS, podgroup_fact(podgroup(said("Unschedulable", 0 * SECOND), LATER)))
+    fold = fold_of(podgroup(said()))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(said(), LATER)))
     assert fold.unschedulable("default/hj-trainer-0") is None
-    fold.put(PODGROUPS, podgroup_fact(podgroup(LATER, said("Unschedulable", 9 * SECOND))))
+    fold.put(PODGROUPS, podgroup_fact(podgroup(LATER, said(at=9 * SECOND))))
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable(CAUSE, NOW + 9 * SECOND)
 
 
 def test_the_words_about_the_last_vcjob_of_a_name_count() -> None:
     fold = fold_of(
-        podgroup(said("Unschedulable", 9 * SECOND, words="now"), name="uid-2"),
-        podgroup(said("Unschedulable", 0 * SECOND, words="before")),
+        podgroup(said(at=9 * SECOND, words="now"), name="uid-2"),
+        podgroup(said(words="before")),
     )
     assert fold.unschedulable("default/hj-trainer-0") == Unschedulable("now", NOW + 9 * SECOND)
     fold.drop(PODGROUPS, "default/hj-trainer-0-uid-2")
