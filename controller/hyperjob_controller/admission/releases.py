@@ -23,7 +23,6 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.queueing.evict import preempted_since
 from hyperjob_engine.queueing.queues import Queue, value_of
 from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_engine.queueing.state import QueueState
@@ -304,6 +303,6 @@ def count_evicted(state: QueueState, evicted: Iterable[str]) -> None:
     if head is None or head.waiting is None:
         return
     for key in evicted:
-        reason = "InQueue" if preempted_since(state, key) else "Reclamation"
+        reason = "InQueue" if eviction.victims[key].why else "Reclamation"
         reason = "WaitedLong" if eviction.rank is Rank.LATE else reason
         _PREEMPTED.labels(head.waiting.queue, reason).inc()

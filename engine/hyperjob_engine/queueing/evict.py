@@ -15,22 +15,29 @@ have just started a second time. While that makes a difference to the choice no 
 and room is kept for the head until a summary shows what is so.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.model.subjobs import Choice, Step
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
-from hyperjob_engine.queueing.leaving import Leaving, Steps, given_up
+from hyperjob_engine.queueing.leaving import Step, steps_for, steps_of, whole
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.queueing.usage import QueueUsage
-from hyperjob_engine.queueing.workload import Entry, Eviction, Pending, QueuedSubJob, Rank
-from hyperjob_engine.resources import Resources, accelerator_of, subtract, total
+from hyperjob_engine.queueing.workload import (
+    Entry,
+    Eviction,
+    Pending,
+    QueuedSubJob,
+    Rank,
+    Victim,
+)
+from hyperjob_engine.resources import Resources, accelerator_of, total
 
 _MOST: Final = 64  # at most so many HyperJobs make way for one
 _MOST_LAGS: Final = 64  # the longest wait for the next eviction
@@ -40,8 +47,7 @@ _LITTLE: Final = timedelta(minutes=30)
 """Of those with at most so much unsaved work the widest is the first to stop."""
 _PART_OF_WAIT: Final = 24
 """A HyperJob loses at most this part of the wait of a head that stops it for its age."""
-Victims: TypeAlias = Mapping[str, Choice]
-"""The HyperJobs that make way, each with the size that it takes; empty: it stops as a whole."""
+Victims: TypeAlias = Mapping[str, Victim]
 
 
 def evict(
@@ -57,8 +63,7 @@ def evict(
     lag = state.settings.lag
     until = later(now, doubled(lag, entry.reclaims, lag * _MOST_LAGS))
     entry.reclaims += 1
-    leaving = given_up(state.entries, victims, entry.waiting, state.last.open)
-    state.eviction = Eviction(head, dict(victims), until, rank, leaving)
+    state.eviction = Eviction(head, dict(victims), until, rank)
 
 
 def is_behind(state: QueueState, key: str) -> bool:
@@ -69,19 +74,6 @@ def is_behind(state: QueueState, key: str) -> bool:
 def evicted_for(state: QueueState, key: str) -> str:
     """Return the head of line for which a HyperJob makes way; empty if there is none."""
     return state.eviction.head if key in state.eviction.victims else ""
-
-
-def preempted_since(state: QueueState, key: str) -> str:
-    """Return why a HyperJob makes way for one of its own queue, which; empty if it does not."""
-    head, known = evicted_for(state, key), state.eviction
-    if not head:
-        return ""
-    if _is_surplus(state.entries[key], known.victims[key]):
-        return "waits for the room that this one has beyond what it would like"
-    if known.rank is Rank.LATE:
-        return "has waited long for its room"
-    preempts = may_preempt(state.entries[head], state.entries[key], state.usage.tree)
-    return "has a higher priority" if preempts else ""
 
 
 def may_evict_from(state: QueueState, *, now: datetime) -> datetime | None:
@@ -108,22 +100,53 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
     return other.queues == {waiting.queue} and known is not None and known.preemption
 
 
-class _Candidate(NamedTuple):
-    """What a HyperJob frees that goes on with `size`, or stops if that is empty."""
+class Trial:
+    """The usage and the room as if some HyperJobs had made way."""
 
-    entry: Entry
-    frees: Mapping[str, Resources | None]
-    size: Choice = ()
+    def __init__(self, usage: QueueUsage, room: Room) -> None:
+        self.usage = usage
+        self.room = room
+
+    def copy(self) -> "Trial":
+        """Return an independent copy."""
+        return Trial(self.usage.copy(), self.room.copy())
+
+    def starts(self, waiting: Pending) -> bool:
+        """Return whether a HyperJob could start."""
+        needs = waiting.shape.needs
+        if not self.room.allows(needs.floor):
+            return False
+        return isinstance(try_to_admit(waiting.parts, needs, self.usage, self.room), Grant)
+
+    def take(self, each: Step, sign: int = 1) -> None:
+        """Take a step, or with -1 take it back.
+
+        The first step of a split vacates the nodes of its sub-jobs: all of them start again then,
+        on any nodes. The next steps change the sums alone.
+        """
+        entry, namespace = each.entry, each.entry.unit.key.partition("/")[0]
+        for name, freed in each.frees.items():
+            if name not in entry.holding:
+                continue
+            part, cluster = entry.holding[name]
+            if freed is None:
+                self.usage.count(part, -sign)
+                self.room.leave(cluster, f"{namespace}/{name}", part.request.demand, sign)
+                continue
+            self.usage.add(part.queue, freed, -sign)
+            self.room.subtract(cluster, freed, -sign)
+            if each.size and not each.place:
+                self.room.leave(cluster, f"{namespace}/{name}", {}, sign)
 
 
 class Holders(NamedTuple):
-    """The HyperJobs that hold a share, by their queues, and the usage without stopping pods.
+    """The HyperJobs that hold a share, by their queues, and what is left beside them.
 
     Those of `surplus` have more sub-jobs than they would like; `left` has what the nodes of those
     that make way first have without all of these.
 
-    `room` is that after the end of all pods about to end, `emptiest` that with all that the
-    summaries may count too much; None if they do not. `without` is the room without the surplus. A
+    `ended` is all as it is after the end of all pods about to end, `emptiest` that with all that
+    the summaries may count too much; None if they do not. `without` is it without the surplus. A
     round makes it once for all that wait: a search of all HyperJobs or clusters for each costs too
     much.
     """
@@ -131,10 +154,21 @@ class Holders(NamedTuple):
     by_queues: Mapping[frozenset[str], Sequence[Entry]]
     surplus: Sequence[Entry]
     left: Mapping[str, int]
-    usage: QueueUsage
-    room: Room
-    emptiest: Room | None
-    without: tuple[QueueUsage, Room] | None
+    ended: Trial
+    emptiest: Trial | None
+    without: Trial | None
+
+    def would_start(self, waiting: Pending) -> bool:
+        """Return whether a HyperJob has room once all have no more than they would like."""
+        return self.without is not None and self.without.starts(waiting)
+
+    def own_are_enough(self, waiting: Pending) -> bool:
+        """Return whether a head has room once those of its own queue have stopped for it."""
+        trial = self.ended.copy()
+        for entry in self.by_queues.get(frozenset((waiting.queue,)), ()):
+            if -entry.unit.priority >= waiting.order.urgency:
+                trial.take(whole(entry))
+        return trial.starts(waiting)
 
 
 def holders_of(state: QueueState) -> Holders:
@@ -144,13 +178,15 @@ def holders_of(state: QueueState) -> Holders:
         found.setdefault(entry.queues, []).append(entry)
     room = after_ends(state.last.open)
     beyond = [each for entries in found.values() for each in entries if each.unit.surplus]
-    usage, without = state.usage.copy(), None
-    if beyond:
-        without = usage.copy(), room.copy()
-        for each in _candidates(beyond, (), lambda entry: entry.unit.spare):
-            _move(each, *without, -1)
-    left = _left_by(beyond, room)
-    return Holders(found, beyond, left, usage, room, without_doubts(room), without)
+    ended, doubtless = Trial(state.usage.copy(), room), without_doubts(room)
+    without = ended.copy()
+    for entry in beyond:
+        for each in steps_of(entry, entry.unit.spare)[: entry.unit.surplus]:
+            without.take(each)
+    emptiest = Trial(ended.usage, doubtless) if doubtless is not None else None
+    return Holders(
+        found, beyond, _left_by(beyond, room), ended, emptiest, without if beyond else None
+    )
 
 
 def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
@@ -168,11 +204,6 @@ def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
     return found
 
 
-def would_start(waiting: Pending, holders: Holders) -> bool:
-    """Return whether a HyperJob has room once all have no more than they would like."""
-    return holders.without is not None and _has_room(waiting, *holders.without)
-
-
 def victims_for(
     state: QueueState,
     waiting: Pending,
@@ -188,10 +219,11 @@ def victims_for(
     summaries may count so much too much that another choice is right. Those that lose little make
     way only for a head that has waited long, and surplus alone for a HyperJob behind it.
     """
-    found = _victims(state, waiting, gang, holders, holders.room, now=now, rank=rank)
+    choose = partial(_victims, state, waiting, gang, holders, now=now, rank=rank)
+    found = choose(holders.ended)
     if holders.emptiest is None:
         return found
-    other = _victims(state, waiting, gang, holders, holders.emptiest, now=now, rank=rank)
+    other = choose(holders.emptiest)
     return found if other is None or found == other else {}
 
 
@@ -200,41 +232,26 @@ def _victims(
     waiting: Pending,
     gang: Sequence[QueuedSubJob],
     holders: Holders,
-    room: Room,
+    before: Trial,
     *,
     now: datetime,
     rank: Rank,
 ) -> Victims | None:
-    """Return the fewest HyperJobs that must make way in a room after all ends.
+    """Return the fewest HyperJobs that must make way, beside what there is `before`.
 
-    The trial stops the candidates in order on a copy of usage and room, what HyperJobs can spare
-    before all else, and `_fewest` then leaves out those that are not needed. The state stays as it
-    is: `evict` records the choice.
+    The trial takes the steps of the candidates in order, what HyperJobs can spare before all else,
+    and `_fewest` then leaves out those that are not needed. The state stays as it is: `evict`
+    records the choice.
     """
     demands = charges_of(gang, state.usage)
     if len(demands) != 1:
         return None
     ((queue, demand),) = demands.items()
     head, tree = state.entries[waiting.order.key], state.usage.tree
-    own = holders.by_queues.get(frozenset((waiting.queue,)), ())
-    steps = Leaving(waiting, state.last.open).steps
-    if rank is Rank.LATE:
-        return _that_lose_little(head, waiting, own, holders.usage, room, steps, now=now)
-    known: list[Entry] = []
-    if rank is Rank.HEAD:
-        known += (entry for entry in own if may_preempt(head, entry, tree))
-        if lenders := _lenders(queue, demand, holders, preempted=known):
-            # A demand larger than the share of its queue comes again and again: each stops once.
-            once = any(holders.usage.exceeds_share(name, demand) for name in tree.path(queue)[1:])
-            for queues, entries in holders.by_queues.items():
-                if queues <= lenders:
-                    known += (each for each in entries if not (once and each.unit.again))
-    if not (known or holders.surplus) and state.eviction.head != head.unit.key:
-        return None
-    trial = _Trial(waiting, holders.usage.copy(), room.copy())
+    known = _stoppable(head, waiting, queue, demand, holders, now=now, rank=rank)
     if not (known or holders.surplus):
-        return None if not trial.is_enough() else {}
-    taken: list[_Candidate] = []
+        ended = state.eviction.head == head.unit.key and before.starts(waiting)
+        return {} if ended else None
     # A HyperJob with a grant of this round is not stopped in the same round.
     beyond, ordered = (
         _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
@@ -242,115 +259,81 @@ def _victims(
     )
     left = holders.left
     beyond.sort(key=lambda e: (e.unit.priority, unsaved(e, now=now) > _LITTLE, left[e.unit.key]))
-    for each in _candidates(beyond, ordered, steps):
+    trial, taken = before.copy(), list[tuple[Step, str]]()
+    steps = partial(steps_for, waiting=waiting, room=state.last.open)
+    for each in _in_turn(beyond, ordered, steps):
         if len(taken) == _MOST:
             break
+        why = ""
+        if each.is_surplus:
+            why = "waits for the room that this one has beyond what it would like"
+        elif rank is Rank.LATE:
+            why = "has waited long for its room"
+        elif may_preempt(head, each.entry, tree):
+            why = "has a higher priority"
         # The usage of the trial shrinks with each victim: a queue lends only down to its share.
         held = total(demand for _, demand in each.entry.frees)
-        mine = may_preempt(head, each.entry, tree) or _is_surplus(each.entry, each.size)
-        if mine or all(
+        if why or all(
             trial.usage.has_borrowed_from(name, queue, demand, held=held)
             for name in each.entry.queues
         ):
-            trial.stop(each)
-            taken.append(each)
-    return _sizes(_fewest(taken, trial)) if trial.is_enough() else None
+            trial.take(each)
+            taken.append((each, why))
+    return _fewest(taken, trial, waiting) if trial.starts(waiting) else None
 
 
-def _candidates(
-    beyond: Sequence[Entry], ordered: Sequence[Entry], steps: Steps
-) -> Iterator[_Candidate]:
+def _stoppable(
+    head: Entry,
+    waiting: Pending,
+    queue: str,
+    demand: Resources,
+    holders: Holders,
+    *,
+    now: datetime,
+    rank: Rank,
+) -> list[Entry]:
+    """Return the HyperJobs of which some may stop as a whole for a head."""
+    own = holders.by_queues.get(frozenset((waiting.queue,)), ())
+    if rank is Rank.BEHIND:
+        return []
+    if rank is Rank.LATE:
+        return [each for each in own if _loses_little(each, head, now=now)]
+    usage = holders.ended.usage
+    known = [each for each in own if may_preempt(head, each, usage.tree)]
+    if lenders := _lenders(queue, demand, holders, preempted=known):
+        # A demand larger than the share of its queue comes again and again: each stops once.
+        once = any(usage.exceeds_share(name, demand) for name in usage.tree.path(queue)[1:])
+        for queues, entries in holders.by_queues.items():
+            if queues <= lenders:
+                known += (each for each in entries if not (once and each.unit.again))
+    return known
+
+
+def _loses_little(entry: Entry, head: Entry, *, now: datetime) -> bool:
+    """Return whether a HyperJob loses little beside what a head of its queue has waited.
+
+    It runs on if it is more urgent, has made way before, or has waited as long for its own start.
+    """
+    unit, since = entry.unit, timestamp(entry.unit.since)
+    if since is None or unit.again or unit.priority > head.unit.priority:
+        return False
+    waits = now - (timestamp(head.unit.created) or now)
+    waited = since - (timestamp(unit.created) or since)
+    return waited < waits and unsaved(entry, now=now) <= waits / _PART_OF_WAIT
+
+
+def _in_turn(
+    beyond: Sequence[Entry], ordered: Sequence[Entry], steps: Callable[[Entry], Sequence[Step]]
+) -> Iterator[Step]:
     """Yield what may stop: the sub-jobs beyond what HyperJobs would like, for any that waits.
 
     Then come the sub-jobs that those in order can spare, then these as a whole.
     """
     for entry in beyond:
-        for size, frees in steps(entry)[: entry.unit.surplus]:
-            yield _Candidate(entry, frees, size)
-    for entry in ordered:
-        for size, frees in steps(entry)[entry.unit.surplus :]:
-            yield _Candidate(entry, frees, size)
-    for entry in ordered:
-        yield _Candidate(entry, _rest(entry, steps(entry)))
-
-
-def _rest(entry: Entry, steps: Sequence[Step]) -> Mapping[str, Resources | None]:
-    """Return what a HyperJob frees that stops after it has spared all that it can."""
-    found: dict[str, Resources | None] = dict.fromkeys(entry.holding)
-    for _, frees in steps:
-        for name, freed in frees.items():
-            if freed is None or name not in found:
-                found.pop(name, None)
-                continue
-            left = found[name]
-            whole = entry.holding[name][0].request.demand if left is None else left
-            found[name] = subtract(whole, freed)
-    return found
-
-
-def _is_surplus(entry: Entry, size: Choice) -> bool:
-    """Return whether a HyperJob still has all that it would like with a smaller size."""
-    return size in [each for each, _ in entry.unit.spare[: entry.unit.surplus]]
-
-
-def _sizes(needed: Sequence[_Candidate]) -> Victims:
-    """Return the HyperJobs to stop, each with the smallest size to which it is needed, if any."""
-    found: dict[str, Choice] = {}
-    steps: dict[str, int] = {}
-    for each in needed:
-        unit, key = each.entry.unit, each.entry.unit.key
-        place = [size for size, _ in unit.spare].index(each.size) if each.size else len(unit.spare)
-        if place >= steps.get(key, 0):
-            found[key], steps[key] = each.size, place
-    return found
-
-
-def _that_lose_little(
-    head: Entry,
-    waiting: Pending,
-    own: Sequence[Entry],
-    usage: QueueUsage,
-    room: Room,
-    steps: Steps,
-    *,
-    now: datetime,
-) -> Victims | None:
-    """Return the fewest HyperJobs of its queue that make way for a head that has waited long.
-
-    None: they do not give enough room. The widest come first: fewer are stopped. A HyperJob runs on
-    if it has made way before, or has waited as long for its own start.
-    """
-    waits = now - (timestamp(head.unit.created) or now)
-
-    def may_stop(entry: Entry) -> bool:
-        unit, since = entry.unit, timestamp(entry.unit.since)
-        if since is None or entry.granted or unit.again or unit.priority > head.unit.priority:
-            return False
-        waited = since - (timestamp(unit.created) or since)
-        return waited < waits and unsaved(entry, now=now) <= waits / _PART_OF_WAIT
-
-    able = [entry for entry in own if entry is not head and may_stop(entry)]
-    floor = waiting.shape.needs.floor
-    measure = accelerator_of(floor) or ""
-    if sum(map(_width, able)) + room.sum.get(measure, 0) < floor.get(measure, 0):
-        return None  # a trial costs a copy of all sums
-    trial = _Trial(waiting, usage.copy(), room.copy())
-    able = _in_order(able, floor, now=now)
-    taken = list(_candidates(able, able, steps))[:_MOST]
-    for each in taken:
-        trial.stop(each)
-    if not trial.is_enough():
-        return None
-    return _sizes(sorted(_fewest(taken, trial), key=lambda each: each.entry.unit.key))
-
-
-def own_are_enough(waiting: Pending, holders: Holders) -> bool:
-    """Return whether a head has room once those of its own queue have ended or stopped for it."""
-    trial = _Trial(waiting, holders.usage.copy(), holders.room.copy())
-    for entry in holders.by_queues.get(frozenset((waiting.queue,)), ()):
-        if -entry.unit.priority >= waiting.order.urgency:
-            trial.stop(_Candidate(entry, dict.fromkeys(entry.holding)))
-    return trial.is_enough()
+        yield from (each for each in steps(entry) if each.is_surplus)
+    found = [steps(entry) for entry in ordered]
+    yield from (each for some in found for each in some[:-1] if not each.is_surplus)
+    yield from (some[-1] for some in found)
 
 
 def loss_of(entry: Entry, *, now: datetime) -> int:
@@ -398,15 +381,15 @@ def _in_order(holders: Iterable[Entry], floor: Resources, *, now: datetime) -> l
     return sorted(latest, key=key)
 
 
-def _fewest(taken: list[_Candidate], trial: "_Trial") -> list[_Candidate]:
-    """Return `taken` without those that need not stop; all are stopped before."""
-    needed = []
-    for each in reversed(taken):
-        trial.resume(each)
-        if not trial.is_enough():
-            trial.stop(each)
-            needed.append(each)
-    return needed
+def _fewest(taken: Sequence[tuple[Step, str]], trial: Trial, waiting: Pending) -> Victims:
+    """Return those that make way, without steps that are not needed; all are taken before."""
+    found: dict[str, Victim] = {}
+    for each, why in reversed(taken):
+        trial.take(each, -1)
+        if not trial.starts(waiting):
+            trial.take(each)
+            found.setdefault(each.entry.unit.key, Victim(each.size, each.leaving, why))
+    return found
 
 
 def _lenders(
@@ -416,7 +399,7 @@ def _lenders(
 
     The HyperJobs of all others need no trial.
     """
-    usage = holders.usage
+    usage = holders.ended.usage
     tree, path = usage.tree, usage.tree.path(queue)
     if not tree.lends:
         return frozenset()
@@ -434,56 +417,6 @@ def _lenders(
 
 def _since(entry: Entry) -> str:
     return entry.unit.since or entry.unit.created
-
-
-class _Trial:
-    """Copies of the usage and the room, as if some HyperJobs had been stopped."""
-
-    def __init__(self, waiting: Pending, usage: QueueUsage, room: Room) -> None:
-        self._waiting = waiting
-        self.usage = usage
-        self._room = room
-
-    def stop(self, each: _Candidate) -> None:
-        self._move(each, -1)
-
-    def resume(self, each: _Candidate) -> None:
-        self._move(each, 1)
-
-    def is_enough(self) -> bool:
-        """Return whether the HyperJob could start."""
-        return _has_room(self._waiting, self.usage, self._room)
-
-    def _move(self, each: _Candidate, sign: int) -> None:
-        _move(each, self.usage, self._room, sign)
-
-
-def _has_room(waiting: Pending, usage: QueueUsage, room: Room) -> bool:
-    needs = waiting.shape.needs
-    if not room.allows(needs.floor):
-        return False
-    return isinstance(try_to_admit(waiting.parts, needs, usage, room), Grant)
-
-
-def _move(each: _Candidate, usage: QueueUsage, room: Room, sign: int) -> None:
-    """Count what a candidate frees. The first step of a split vacates the nodes of its sub-jobs.
-
-    All of them start again then, on any nodes: the next steps change the sums alone.
-    """
-    entry, namespace = each.entry, each.entry.unit.key.partition("/")[0]
-    is_first = any(each.size == size for size, _ in entry.unit.spare[:1])
-    for name, freed in each.frees.items():
-        if name not in entry.holding:
-            continue
-        part, cluster = entry.holding[name]
-        if freed is None:
-            usage.count(part, sign)
-            room.leave(cluster, f"{namespace}/{name}", part.request.demand, -sign)
-            continue
-        usage.add(part.queue, freed, sign)
-        room.subtract(cluster, freed, sign)
-        if is_first:
-            room.leave(cluster, f"{namespace}/{name}", {}, -sign)
 
 
 def next_change(state: QueueState, *, now: datetime) -> timedelta | None:

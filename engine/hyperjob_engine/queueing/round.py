@@ -42,9 +42,7 @@ from hyperjob_engine.queueing.evict import (
     holders_of,
     is_behind,
     may_evict,
-    own_are_enough,
     victims_for,
-    would_start,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.grow import grow, resume
@@ -415,7 +413,7 @@ class _Round:
         if not is_behind(state, waiting.order.key):
             if state.last.kept_for or not may_evict(state, now=self.now):
                 return
-            if not would_start(waiting, self._held()):
+            if not self._held().would_start(waiting):
                 return
         gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
         self._evict(waiting, gang, Rank.BEHIND)
@@ -436,7 +434,7 @@ class _Round:
             floor, queue, entry = waiting.shape.needs.floor, waiting.queue, state.entries[key]
             earned = not entry.had_turn and state.usage.has_earned(queue, floor, keeping=True)
             late = not earned and self._has_waited_long(waiting, longest=True)
-            if earned or (late and not own_are_enough(waiting, self._held())):
+            if earned or (late and not self._held().own_are_enough(waiting)):
                 entry.had_turn |= earned
                 measure = measure_of(floor) if state.usage.exceeds_share(queue, floor) else ""
                 turn = state.turn = Turn(key, earned, queue if measure else "", measure, self.now)

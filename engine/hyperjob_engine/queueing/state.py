@@ -402,8 +402,8 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     else:
         index.in_flight.pop(key, None)
     eviction, waiting = state.eviction, entry.waiting
-    size = eviction.victims.get(key)
-    if size is not None and (not entry.holding or (size and {*size} <= {*workload.choice})):
+    victim = eviction.victims.get(key)
+    if victim and (not entry.holding or (victim.size and {*victim.size} <= {*workload.choice})):
         del eviction.victims[key]
     if eviction.head == key and (waiting is None or not waiting.shape.needs.needed):
         state.eviction = Eviction()

@@ -20,17 +20,13 @@ from hyperjob_engine.placement.place import NEVER, TOO_LARGE, place, when_empty
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block
 from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.evict import (
-    evicted_for,
-    is_behind,
-    preempted_since,
-)
+from hyperjob_engine.queueing.evict import evicted_for, is_behind
 from hyperjob_engine.queueing.forecast import start_of
 from hyperjob_engine.queueing.headroom import spots
 from hyperjob_engine.queueing.messages import code_of, message_facts, stopped_for
 from hyperjob_engine.queueing.state import QueueState, admitted, block_of
 from hyperjob_engine.queueing.usage import Limit
-from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, NONE, Entry, Pending, Turn
+from hyperjob_engine.queueing.workload import EARNED, LONGEST_WAIT, Entry, Pending, Turn, Victim
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import (
     Resources,
@@ -74,13 +70,13 @@ def verdict_of(state: QueueState, key: str, *, patient: bool = False) -> QueueVe
     nothing, and keeps its status until a round has decided: always while the Queues are known, and
     with `patient` before too.
     """
-    entry = state.entries.get(key)
+    entry, victim = state.entries.get(key), state.eviction.victims.get(key, Victim())
     verdict = QueueVerdict(
         admitted=admitted(state, key),
         reclaimed_for=name_for(state, key, evicted_for(state, key)),
-        preempted=preempted_since(state, key),
-        shrinks_to=state.eviction.victims.get(key, ()),
-        leaving=state.eviction.leaving.get(key, NONE),
+        preempted=victim.why,
+        shrinks_to=victim.size,
+        leaving=victim.leaving,
         grows_to=entry.grows if entry is not None else (),
         chosen=entry.chosen if entry is not None else None,
     )
@@ -359,13 +355,11 @@ def _expected(state: QueueState, key: str) -> Start | None:
 
 def _make_way(state: QueueState, key: str) -> tuple[list[str], list[str]]:
     """Return those that make way for a head: by preemption, and by reclaim."""
-    known = state.eviction
-    preempts: list[str] = []
-    reclaims_from: list[str] = []
-    for other in sorted(known.victims) if known.head == key else ():
-        names = preempts if preempted_since(state, other) else reclaims_from
-        names.append(name_for(state, key, other))
-    return preempts, reclaims_from
+    names: tuple[list[str], list[str]] = ([], [])
+    for other, victim in sorted(state.eviction.victims.items()):
+        if state.eviction.head == key:
+            names[not victim.why].append(name_for(state, key, other))
+    return names
 
 
 def _shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:

@@ -304,19 +304,29 @@ class Rank(Enum):
     BEHIND = auto()
 
 
+class Victim(NamedTuple):
+    """How a HyperJob makes way: it goes on with `size`, or stops as a whole if that is empty.
+
+    `leaving` are the sub-jobs that it gives up. `why` is why it does so for one of its own queue;
+    empty: another queue takes back what it lent.
+    """
+
+    size: Choice = ()
+    leaving: frozenset[str] = NONE
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Eviction:
     """`victims` make way for `head`, the head of its line by its `rank` or one behind it.
 
-    Each has the size that it takes; empty: it stops as a whole. The next one starts at `until`.
-    Without a head there is none. `leaving` are the sub-jobs that each gives up.
+    The next one starts at `until`. Without a head there is none.
     """
 
     head: str = ""
-    victims: dict[str, Choice] = field(default_factory=dict)
+    victims: dict[str, Victim] = field(default_factory=dict)
     until: datetime | None = None
     rank: Rank = Rank.HEAD
-    leaving: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

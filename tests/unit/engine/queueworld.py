@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
-from hyperjob_engine.model.subjobs import choosing
+from hyperjob_engine.model.subjobs import Choice, choosing
 from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue, parse_queue
 from hyperjob_engine.queueing.read import unit_of
@@ -53,6 +53,11 @@ def decided(state: QueueState, seen: Observed) -> Observed:
     schedule(state, seen.clusters, now=NOW)
     chosen = choosing(seen.hyperjob, choice_in(state, key))
     return replace(seen, hyperjob=chosen, verdict=verdict_of(state, key))
+
+
+def making_way(state: QueueState) -> dict[str, Choice]:
+    """Return those that make way, each with the size that it takes."""
+    return {key: each.size for key, each in state.eviction.victims.items()}
 
 
 def unit(

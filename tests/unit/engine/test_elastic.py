@@ -53,7 +53,7 @@ from tests.unit.engine.elasticworld import (
     running_objects,
     size,
 )
-from tests.unit.engine.queueworld import LAG, queue, unit, world
+from tests.unit.engine.queueworld import LAG, making_way, queue, unit, world
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
 ) -> None:
     made = contest(running(4, least=least), urgent(*asks), a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == victims
+    assert making_way(made.state) == victims
 
 
 def test_one_whose_sizes_are_all_beyond_its_wish_keeps_its_size_while_another_waits() -> None:
@@ -396,7 +396,7 @@ def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
     )
     made.submit(replace(rigid, clusters={"rigid-0": "b"}, since=rfc3339(NOW)))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == {"default/hj": (("trainer", "1"),)}
+    assert making_way(made.state) == {"default/hj": (("trainer", "1"),)}
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_what_is_beyond_its_wish_is_for_any_that_waits(
     queues = (queue("default"), queue("other"))
     made = contest(running(4, least=1, wish=2), head, queues=queues, a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == (victims or {})
+    assert making_way(made.state) == (victims or {})
     if victims and head.priority <= 0:
         verdict = verdict_of(made.state, "default/hj")
         assert verdict.preempted == "waits for the room that this one has beyond what it would like"
@@ -434,7 +434,7 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
     rigid = replace(unit("rigid", 32, age=1), held=frozenset({"rigid-0"}), since=rfc3339(NOW))
     made.submit(replace(rigid, made=rigid.held, clusters={"rigid-0": "b"}))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+    assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
     assert verdict_of(made.state, "default/hj").reclaimed_for == "ns/small"
     assert schedule(made.state, made.clusters(), now=made.now).keys == [], "it goes on"
     made.submit(replace(unit_of(running(3, least=1, wish=2)) or rigid, key="default/hj"))
@@ -458,7 +458,7 @@ def test_surplus_goes_first_from_nodes_that_others_use_too(beside: str) -> None:
         views.node("2", 12, held["k-0"], held["m-0"], held[f"{beside}-1"]),
     ]
     schedule(made.state, [views.seen(views.view(nodes))], now=made.now)
-    assert made.state.eviction.victims == {f"ns/{beside}": (("t", "1"),)}
+    assert making_way(made.state) == {f"ns/{beside}": (("t", "1"),)}
 
 
 def test_surplus_goes_before_what_others_can_spare() -> None:
@@ -474,7 +474,7 @@ def test_surplus_goes_before_what_others_can_spare() -> None:
         )
     )
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == {"ns/more": (("t", "1"),)}
+    assert making_way(made.state) == {"ns/more": (("t", "1"),)}
 
 
 def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
@@ -484,7 +484,7 @@ def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
     later_kept = micro_time(made.now - timedelta(minutes=1))
     made.submit(replace(entry.unit, kept=later_kept, since=rfc3339(NOW)))
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+    assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
 
 
 def test_one_that_made_way_with_a_part_keeps_its_place_in_the_line() -> None:
@@ -499,7 +499,7 @@ def test_a_queue_takes_back_no_more_than_was_lent_and_spares_the_rest() -> None:
     queues = (queue("default", weight=1, reclaimable=True), queue("own", weight=1))
     made = contest(running(4), lender, queues=queues, a=16, b=16)
     schedule(made.state, made.clusters(), now=made.now)
-    assert made.state.eviction.victims == {"default/hj": (("trainer", "3"),)}
+    assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
 
 
 def asked(seen: Observed, number: int) -> Observed:
@@ -615,7 +615,7 @@ def test_what_makes_way_is_enough_and_nothing_of_it_can_be_spared(
     if made.state.entries["ns/urgent"].holding:
         assert fits
         return
-    victims = made.state.eviction.victims
+    victims = making_way(made.state)
     stopped = []
     for key, taken in victims.items():
         entry = made.state.entries[key]

@@ -23,7 +23,7 @@ from hyperjob_engine.queueing.verdict import choice_in, verdict_of
 from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources, subtract, total
 from tests.unit.engine.builders import GPU, Object, cluster, group, hyperjob, task, template
-from tests.unit.engine.queueworld import LAG, one_queue, unit
+from tests.unit.engine.queueworld import LAG, making_way, one_queue, unit
 from tests.unit.engine.views import held, node, seen, view
 from tests.unit.engine.views import job as request_of
 from tests.unit.engine.views import task as on_nodes
@@ -297,7 +297,7 @@ def test_no_more_nodes_make_way_than_the_other_needs(pods: int, size: str) -> No
     update(made.state, KEY, unit_of(made.observe("hj")), now=made.now)
     nodes = view(node(f"n{index}", 8, each) for index, each in enumerate(own))
     schedule(made.state, (seen(nodes),), now=made.now)
-    assert made.state.eviction.victims == {KEY: (("trainer", size),) if size else ()}
+    assert making_way(made.state) == {KEY: (("trainer", size),) if size else ()}
 
 
 def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
@@ -305,7 +305,7 @@ def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
     made.turns()
     wait(made, 40, 8, priority=1000)
     made.turn()
-    assert made.state.eviction.victims == {KEY: ()}
+    assert making_way(made.state) == {KEY: ()}
 
 
 def test_a_stopped_split_waits_with_no_size_until_its_old_objects_are_gone() -> None:

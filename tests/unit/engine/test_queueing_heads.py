@@ -10,7 +10,6 @@ from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing import headroom
 from hyperjob_engine.queueing.confirm import BuiltinQueues, VolcanoGlobal
-from hyperjob_engine.queueing.evict import evict, preempted_since
 from hyperjob_engine.queueing.reserve import begin, reserved
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import Settings, admitted, new_state, requeue, set_queues
@@ -186,16 +185,6 @@ def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
     for rests in ("ns/first", "ns/third"):
         made.end(rests)
         assert [order.key for order in lines.firsts("default")] == ["ns/second"]
-
-
-def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
-    """The queue preempts, and `bystander` is less urgent too: it may keep what it holds."""
-    made = world([unit("lent", 8), unit("bystander", 8)], a=16)
-    made.decide()
-    made.submit(unit("urgent", 8, priority=5, age=1))
-    evict(made.state, "ns/urgent", {"ns/lent": ()}, now=made.now)
-    assert preempted_since(made.state, "ns/lent") == "has a higher priority"
-    assert not preempted_since(made.state, "ns/bystander")
 
 
 @pytest.mark.parametrize("later", [0, 2, 4, 7])

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.queueing.evict import evict, evicted_for
+from hyperjob_engine.queueing.evict import evicted_for
 from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.reserve import begin
 from hyperjob_engine.queueing.round import schedule
 from hyperjob_engine.queueing.state import requeue
 from hyperjob_engine.queueing.workload import QueuedHyperJob
@@ -254,8 +253,8 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    begin(made.state, made.clusters(), now=made.now)
-    evict(made.state, "ns/owner", {"ns/lent": ()}, now=made.now)
+    schedule(made.state, made.clusters(), now=made.now)
+    assert evicted_for(made.state, "ns/lent") == "ns/owner"
     made.end("ns/owner")
     assert evicted_for(made.state, "ns/lent") == ""
 
