@@ -136,7 +136,7 @@ class Admission:
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
 
-    def _confirmer(self, mode: QueueAdmission) -> confirm.Confirmer:
+    def _confirmer(self, mode: QueueAdmission) -> confirm.BuiltinQueues:
         match mode:
             case QueueAdmission.NONE:
                 return confirm.NoConfirmation()

@@ -6,7 +6,7 @@ and their usage by other workloads.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.queueing.queues import Queue
@@ -21,6 +21,7 @@ Holds: TypeAlias = Callable[[str], bool]
 """Whether a sub-job, `namespace/name`, holds a share in the state of the queue engine."""
 
 Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
+"""The usage of each queue by workloads that the queue engine does not count."""
 
 
 def _none(_holds: Holds) -> Mapping[str, Resources]:
@@ -32,27 +33,31 @@ def _moved(parts: Iterable[QueuedSubJob]) -> tuple[QueuedSubJob, ...]:
     return tuple(replace(part, queue=IMPLICIT) for part in parts)
 
 
-class Confirmer(Protocol):
-    """The differences between the modes."""
+class BuiltinQueues:
+    """The mode with Volcano's Queues and the engine's account; others are vcjobs of no HyperJob.
 
-    needs_queues: bool
-    """Whether the engine admits no HyperJob before it knows the Queue objects."""
+    With `needs_queues` the engine admits no HyperJob before it knows the Queue objects.
+    """
+
+    needs_queues = True
+
+    def __init__(self, others: Others = _none) -> None:
+        self.others = others
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
         """Return the queues by which HyperJobs are admitted."""
-        ...
+        return found
 
     def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
         """Return a HyperJob with the queues that it waits in."""
-        ...
-
-    def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return the usage of each queue by workloads that the queue engine does not count."""
-        ...
+        return unit
 
 
-class NoConfirmation:
-    """The mode without queues: all HyperJobs are in one line for the room on the clusters."""
+class NoConfirmation(BuiltinQueues):
+    """The mode without queues: all HyperJobs are in one line for the room on the clusters.
+
+    The Clusters' status shows what other workloads use.
+    """
 
     needs_queues = False
 
@@ -64,31 +69,6 @@ class NoConfirmation:
         """Move every sub-job to the implicit queue."""
         more = (each._replace(parts=_moved(each.parts)) for each in unit.more)
         return replace(unit, parts=_moved(unit.parts), more=tuple(more))
-
-    def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return nothing: the Clusters' status shows what other workloads use."""
-        return {}
-
-
-class BuiltinQueues:
-    """The mode with Volcano's Queues and the engine's account; others are vcjobs of no HyperJob."""
-
-    needs_queues = True
-
-    def __init__(self, others: Others = _none) -> None:
-        self._others = others
-
-    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
-        """Return the queues as they are."""
-        return found
-
-    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
-        """Return the HyperJob as it is."""
-        return unit
-
-    def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return the usage of vcjobs of no HyperJob that the queue engine counts."""
-        return self._others(holds)
 
 
 class VolcanoGlobal(BuiltinQueues):

@@ -129,7 +129,7 @@ class CapacityTimeline:
         The result is None too for a gang that has room now: it waits for another reason.
         """
         ends = self._ends
-        if not ends or has_room(waiting, self._room):
+        if not ends or places_in(self._room, waiting):
             return None
         low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
         step = 1  # the search widens slowly: mostly one of the first ends gives the room
@@ -145,7 +145,7 @@ class CapacityTimeline:
     def _has_room(self, waiting: Pending, number: int) -> bool:
         """Return whether a gang has room after an end."""
         self._look(number)
-        return has_room(waiting, self._after[number])
+        return bool(places_in(self._after[number], waiting))
 
     def _enough(self, floor: Resources) -> int:
         """Return the first end after which the clusters together have enough free resources."""
@@ -161,11 +161,6 @@ class CapacityTimeline:
             for cluster, demand in end.frees:
                 self._freed.subtract(cluster, demand, -1)
             self._after.append(self._freed.copy())
-
-
-def has_room(waiting: Pending, room: Room) -> bool:
-    """Return whether the sub-jobs that must start together have room."""
-    return bool(places_in(room, waiting))
 
 
 def places_in(room: Room, waiting: Pending) -> Mapping[str, str]:

@@ -22,24 +22,17 @@ def stale_messages(state: QueueState, *, now: datetime) -> Iterator[StaleMessage
 
     The caller must take all: the search forgets which lines have changed when it begins. A HyperJob
     has no message before its first round. The search is cheap because it compares all HyperJobs of
-    a line only if one of them waits for another reason, or the places are due; the first ten of a
-    line it compares whenever numbers or places have changed.
+    a line only if one of them waits for another reason, or the places are due; else the first ten.
     """
-    lines, seen = state.lines, state.messages
-    seen.behind |= lines.moved
-    changed = lines.changed | {each for each in seen.behind if _places_are_due(state, each, now)}
-    if state.last.starts.keys() != seen.heads or state.later is not seen.later:
-        seen.numbers = True
-        seen.heads, seen.later = frozenset(state.last.starts), state.later
-    followed = {*lines.moved, *(lines.queues() if seen.numbers else ())}
-    seen.behind -= changed
-    lines.changed.clear()
-    lines.moved.clear()
-    seen.numbers = False
-    for queue in sorted(changed | followed):
+    lines, due = state.lines, now
+    if state.places_at is not None:
+        due = state.places_at + state.settings.places_every
+    changed = lines.changed
+    if due <= now:
+        state.places_at, changed, lines.moved = now, changed | lines.moved, set()
+    lines.changed = set()
+    for queue in sorted({*changed, *lines.moved, *lines.queues()}):
         line = lines.line(queue)
-        if queue in changed:
-            seen.places[queue] = now
         for place, order in enumerate(line if queue in changed else line[:NEAR], start=1):
             stale = _stale(state, state.entries[order.key], place, now)
             if stale is not None:
@@ -127,12 +120,3 @@ def _stale(state: QueueState, entry: Entry, place: int, now: datetime) -> StaleM
         return StaleMessage(key, timedelta())
     wait = entry.refresh_in(now=now, near=place <= NEAR)
     return StaleMessage(key, wait) if written != facts else None
-
-
-def _places_are_due(state: QueueState, queue: str, now: datetime) -> bool:
-    """Return whether all places of a line are compared now; forget when, of an empty line."""
-    places = state.messages.places
-    looked = places.get(queue)
-    if not state.lines.line(queue):
-        places.pop(queue, None)
-    return looked is None or looked + state.settings.places_every <= now

@@ -3,7 +3,7 @@
 A sub-job holds a share by the objects and the status alone: a restarted controller finds the same.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -313,28 +313,15 @@ def _living(observed: Observed) -> QueuedHyperJob | None:
     A vcjob in no member cluster holds no share. The engine admits no new sub-job of it.
     """
     children = [child_of(observed, name) for name in sorted(observed.jobs)]
-    parts = [
-        QueuedSubJob(
-            queue=child.job.queue or _DEFAULT_QUEUE,
-            request=_whole(child.name, child.job.spec),
-        )
+    living = [
+        (child.name, child.job.queue, child.job.spec, child.cluster)
         for child in children
         if child.job is not None and _lives(child)
     ]
-    if not parts:
+    unit = _of_vcjobs(observed.hyperjob.key, living, _grace(children))
+    if unit is None:
         return None
-    names = frozenset(part.name for part in parts)
-    return QueuedHyperJob(
-        key=observed.hyperjob.key,
-        created=observed.hyperjob.created,
-        priority=observed.priority,
-        minimum=0,
-        parts=tuple(parts),
-        held=names,
-        made=names,
-        clusters={child.name: child.cluster for child in children if child.name in names},
-        grace=_grace(children),
-    )
+    return replace(unit, created=observed.hyperjob.created, priority=observed.priority)
 
 
 def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> QueuedHyperJob | None:
@@ -343,28 +330,35 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
     `remains` are vcjobs, orphaned or not yet garbage collected, with their ResourceBindings. A
     vcjob in no member cluster holds no share: any user may create one with these labels.
     """
-    parts, grace, clusters = [], {}, {}
+    living, grace = [], {}
     for job, binding in remains:
         metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
-        if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
-            continue
-        request = _whole(string(metadata.get("name")), spec)
-        parts.append(
-            QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
+        if binding.job_uid == metadata.get("uid") and _is_in_member(binding):
+            name = string(metadata.get("name"))
+            living.append((name, string(spec.get("queue")), spec, binding.cluster))
+            grace[name] = _grace_time(spec)
+    return _of_vcjobs(key, living, grace)
+
+
+def _of_vcjobs(
+    key: str, living: Sequence[tuple[str, str, Object, str]], grace: Mapping[str, timedelta]
+) -> QueuedHyperJob | None:
+    """Return a HyperJob that asks for nothing: its vcjobs, by name, queue, spec and cluster."""
+    parts = tuple(
+        QueuedSubJob(
+            queue=queue or _DEFAULT_QUEUE,
+            request=PlacementRequest(
+                name=name, group="", demand=demand_of(spec), everything=demand_of_all(spec)
+            ),
         )
-        grace[request.name] = _grace_time(spec)
-        clusters[request.name] = binding.cluster
+        for name, queue, spec, _ in living
+    )
     if not parts:
         return None
     names = frozenset(part.name for part in parts)
+    clusters = {name: cluster for name, _, _, cluster in living}
     return QueuedHyperJob(
-        key=key,
-        minimum=0,
-        parts=tuple(parts),
-        held=names,
-        made=names,
-        clusters=clusters,
-        grace=grace,
+        key=key, minimum=0, parts=parts, held=names, made=names, clusters=clusters, grace=grace
     )
 
 
@@ -463,10 +457,3 @@ def _request(
         demand, everything = demand_of(spec, existing=existing), demand_of_all(spec)
         return replace(request, demand=demand, everything=everything)
     return request
-
-
-def _whole(name: str, spec: Object) -> PlacementRequest:
-    """Return the request of a vcjob that no HyperJob asks for any more."""
-    return PlacementRequest(
-        name=name, group="", demand=demand_of(spec), everything=demand_of_all(spec)
-    )

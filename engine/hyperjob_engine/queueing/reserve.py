@@ -62,7 +62,6 @@ def begin(
         state.lines.take_back()
     room = Room(clusters)
     reserve(state, room, eventual)
-    state.messages.numbers |= state.last.open.sum != room.sum
     state.last = LastRound(
         at=now,
         room=room,

@@ -28,18 +28,17 @@ from hyperjob_engine.model.line import Chosen, Start, WaitCode
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.admit import Block, gang_of
-from hyperjob_engine.queueing.confirm import BuiltinQueues, Confirmer
+from hyperjob_engine.queueing.confirm import BuiltinQueues
 from hyperjob_engine.queueing.consumed import Consumption
 from hyperjob_engine.queueing.lines import Lines
 from hyperjob_engine.queueing.pastruns import PastRuns
-from hyperjob_engine.queueing.queues import Queue, Tree
+from hyperjob_engine.queueing.queues import Queue
 from hyperjob_engine.queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_engine.queueing.usage import QueueUsage, Shares
 from hyperjob_engine.queueing.workload import (
     NONE,
     Entry,
     Eviction,
-    Messages,
     Pending,
     PlacementNeeds,
     QueuedHyperJob,
@@ -108,15 +107,14 @@ class Index:
     """The keys of entries with one property, in the order in which they got it.
 
     `holders` hold a share. `missing` hold a share for a sub-job that does not exist. `resting` are
-    not admitted for some time. `in_flight` has the number of grants that no object shows yet.
-    `growing` may take a larger size. `jobs` hold a share, as `namespace/name`.
+    not admitted for some time. `growing` may take a larger size. `jobs` hold a share, as
+    `namespace/name`.
     """
 
     holders: dict[str, None] = field(default_factory=dict)
     growing: dict[str, None] = field(default_factory=dict)
     missing: dict[str, None] = field(default_factory=dict)
     resting: dict[str, None] = field(default_factory=dict)
-    in_flight: dict[str, int] = field(default_factory=dict)
     jobs: set[str] = field(default_factory=set)
 
 
@@ -147,7 +145,7 @@ class Answers:
     `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
     HyperJobs, and the layout of its nodes. `never`, whether not even empty clusters have room,
     depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends on
-    the queues of `tree`. `empty` and the Queues have had so many `changes`.
+    the queues. `empty` and the Queues have had so many `changes`.
     """
 
     basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
@@ -158,7 +156,6 @@ class Answers:
     empty: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     changes: int = 0
     never: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
-    tree: Tree | None = None
     exceeds: WeakKeyDictionary[Shape, bool] = field(default_factory=WeakKeyDictionary)
 
 
@@ -168,6 +165,7 @@ class QueueState:
 
     `held` has the demand of all sub-jobs with a share by cluster. `ending` are pods of stopped ones
     by end, `later` starts behind heads, `past` completed runs. `grows_at`: one may grow then.
+    `places_at`: all places of lines were last compared with those of their messages then.
     """
 
     settings: Settings
@@ -184,9 +182,9 @@ class QueueState:
     later: Mapping[str, Start] = field(default_factory=dict)
     forecast_at: datetime | None = None
     grows_at: datetime | None = None
+    places_at: datetime | None = None
     past: PastRuns = field(default_factory=PastRuns)
     answers: Answers = field(default_factory=Answers)
-    messages: Messages = field(default_factory=Messages)
     shapes: Shapes = field(default_factory=Shapes)
 
     @property
@@ -197,11 +195,11 @@ class QueueState:
     @property
     def in_flight(self) -> int:
         """Return the number of admitted sub-jobs that no object shows yet."""
-        return sum(self.index.in_flight.values())
+        return sum(len(self.entries[key].granted) for key in self.index.missing)
 
 
 def new_state(
-    settings: Settings, confirmer: Confirmer | None = None, past: PastRuns | None = None
+    settings: Settings, confirmer: BuiltinQueues | None = None, past: PastRuns | None = None
 ) -> QueueState:
     """Return a state without HyperJobs; `confirmer` chooses the queues, by default the Queues."""
     shares = Shares(confirmer or BuiltinQueues(), consumption=Consumption(settings.half_life))
@@ -324,14 +322,12 @@ def end_pods(state: QueueState, pods_left: PodsLeft, *, now: datetime) -> None:
             insort(state.ending, kept, key=lambda each: each.until)
         else:
             state.usage.add_ending(pods.queue, pods.demand, -1)
-            state.messages.numbers = True
 
 
 def count_ending(state: QueueState, pods: EndingPods) -> None:
     """Count the pods of a stopped sub-job until their end."""
     insort(state.ending, pods, key=lambda each: each.until)
     state.usage.add_ending(pods.queue, pods.demand)
-    state.messages.numbers = True
 
 
 def _exists_again(state: QueueState, pods: EndingPods) -> bool:
@@ -356,10 +352,7 @@ def block_of(state: QueueState, entry: Entry) -> Block | None:
 
 def exceeds(state: QueueState, waiting: Pending) -> bool:
     """Return whether a gang is larger than the capabilities of its queues."""
-    answers, tree = state.answers, state.usage.tree
-    if answers.tree is not tree:
-        answers.tree = tree
-        answers.exceeds.clear()
+    answers = state.answers
     known = answers.exceeds.get(waiting.shape)
     if known is None:
         needs = waiting.shape.needs
@@ -370,6 +363,7 @@ def exceeds(state: QueueState, waiting: Pending) -> bool:
 
 def _count_all(state: QueueState) -> None:
     """Add what all HyperJobs hold to a usage that is new and lacks them."""
+    state.answers.exceeds.clear()
     for entry in state.entries.values():
         for part, _ in entry.holding.values():
             state.usage.count(part)
@@ -397,10 +391,6 @@ def _replace(state: QueueState, entry: Entry, workload: QueuedHyperJob, now: dat
     index, key = state.index, workload.key
     _mark(index.resting, key, marked=entry.rests_until is not None)
     _mark(index.growing, key, marked=bool(workload.more))
-    if entry.granted:
-        index.in_flight[key] = len(entry.granted)
-    else:
-        index.in_flight.pop(key, None)
     eviction, waiting = state.eviction, entry.waiting
     victim = eviction.victims.get(key)
     if victim and (not entry.holding or (victim.size and {*victim.size} <= {*workload.choice})):
@@ -443,7 +433,6 @@ def _count(
     after: Mapping[str, tuple[QueuedSubJob, str]],
 ) -> None:
     """Count what a HyperJob holds now instead of what it held before."""
-    state.messages.numbers = True
     state.index.jobs -= {f"{namespace}/{name}" for name in before}
     state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
     for part, cluster in before.values():

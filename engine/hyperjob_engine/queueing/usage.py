@@ -14,7 +14,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.queueing.confirm import Confirmer, Holds
+from hyperjob_engine.queueing.confirm import BuiltinQueues, Holds
 from hyperjob_engine.queueing.consumed import Consumed, Consumption
 from hyperjob_engine.queueing.queues import ROOT, Queue, Tree
 from hyperjob_engine.queueing.workload import QueuedSubJob
@@ -282,25 +282,18 @@ class QueueUsage:
     ) -> Iterator[str]:
         """Yield the queues below a parent in turn.
 
-        The heap has each branch once, ranked by the queue of it that is next; `turns` yields the
-        rest of the branch. Every branch has a queue that asks, and a parent that asks itself comes
-        after all queues below it.
+        Each branch is ranked by the queue of it that is next: the least of these ranks is first,
+        whatever rank the branch has after it. Every branch has a queue that asks, and a parent that
+        asks itself comes after all queues below it.
         """
-        heap: list[tuple[_Rank, Iterator[str]]] = []
-        for child in branches.get(parent, ()):
+
+        def ranked(child: str) -> Iterator[_Rank]:
             below = self._turns_below(child, asking, branches)
-            turns = below if child not in asking else itertools.chain(below, (child,))
-            leaf = next(turns)
-            heapq.heappush(heap, (self._rank(child, leaf, asking[leaf]), turns))
-        while heap:
-            rank, turns = heap[0]
+            for leaf in itertools.chain(below, (child,) if child in asking else ()):
+                yield self._rank(child, leaf, asking[leaf])
+
+        for rank in heapq.merge(*map(ranked, branches.get(parent, ()))):
             yield rank.leaf
-            leaf = next(turns, "")
-            if leaf:
-                rank = self._rank(rank.name, leaf, asking[leaf])
-                heapq.heapreplace(heap, (rank, turns))
-            else:
-                heapq.heappop(heap)
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
         """Return whether the guarantee of a queue, or of one above it, has room for a demand."""
@@ -369,7 +362,7 @@ class Shares:
     HyperJobs hold. `listed` are the Queue objects, `queues` what the mode makes of them.
     """
 
-    confirmer: Confirmer
+    confirmer: BuiltinQueues
     usage: QueueUsage = field(default_factory=lambda: QueueUsage(Tree((), {})))
     queues: tuple[Queue, ...] = ()
     listed: tuple[Queue, ...] = ()

@@ -182,7 +182,7 @@ def _wait_of(
     if making_way:
         text = f"{text}; {' and '.join(making_way)}"
     return Wait(
-        queue=_named(waiting.queue),
+        queue=waiting.queue,
         place=place,
         length=length,
         message=text,
@@ -342,10 +342,6 @@ def share_of(state: QueueState, queue: str, demand: Resources) -> Share | None:
     if is_extended(measure):
         share -= share % NANO  # devices are whole
     return Share(resource=measure, used=state.usage.used(queue).get(measure, 0), entitled=share)
-
-
-def _named(queue: str) -> str:
-    return "" if queue == IMPLICIT else queue
 
 
 def _expected(state: QueueState, key: str) -> Start | None:

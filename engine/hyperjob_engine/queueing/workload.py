@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.status import JobStatus
-from hyperjob_engine.model.line import Chosen, MessageFacts, Start
+from hyperjob_engine.model.line import Chosen, MessageFacts
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import Choice, Step
 from hyperjob_engine.reasons.reason import Reason
@@ -327,22 +327,6 @@ class Eviction:
     victims: dict[str, Victim] = field(default_factory=dict)
     until: datetime | None = None
     rank: Rank = Rank.HEAD
-
-
-@dataclass(slots=True)
-class Messages:
-    """What the last search for stale messages saw.
-
-    `numbers`: free or used resources have changed since. `places` has when the places in a line
-    were last compared, and `behind` the lines in which places have changed since. `heads` and
-    `later` are the expected starts that the messages have.
-    """
-
-    numbers: bool = False
-    places: dict[str, datetime] = field(default_factory=dict)
-    behind: set[str] = field(default_factory=set)
-    heads: frozenset[str] = frozenset()
-    later: Mapping[str, Start] = field(default_factory=dict)
 
 
 class StaleMessage(NamedTuple):
