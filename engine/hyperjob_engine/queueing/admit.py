@@ -12,7 +12,7 @@ from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.queueing.queues import QueueTrouble
 from hyperjob_engine.queueing.usage import Limit, QueueUsage, Shares
-from hyperjob_engine.queueing.workload import PlacementNeeds, QueuedSubJob
+from hyperjob_engine.queueing.workload import Pending, PlacementNeeds, QueuedSubJob
 from hyperjob_engine.resources import Resources, accumulate, total
 
 
@@ -62,21 +62,19 @@ def try_to_admit(
     return verdict
 
 
-def gang_of(
-    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, usage: QueueUsage
-) -> Sequence[QueuedSubJob]:
+def gang_of(waiting: Pending, usage: QueueUsage) -> Sequence[QueuedSubJob]:
     """Return the sub-jobs for which a head of line waits: the smallest that can form its gang.
 
     The result is shorter than the gang if the capabilities forbid it even with unused queues.
     """
-    tree = usage.tree
-    queues = {part.queue for part in waiting}
+    tree, parts, needed = usage.tree, waiting.parts, waiting.shape.needs.needed
+    queues = {part.queue for part in parts}
     if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
-        return _smallest_first(waiting)[: needs.needed]
+        return _smallest_first(parts)[:needed]
     sums: dict[str, dict[str, int]] = {}
     gang: list[QueuedSubJob] = []
-    for part in _smallest_first(waiting):
-        if len(gang) == needs.needed:
+    for part in _smallest_first(parts):
+        if len(gang) == needed:
             break
         path, demand = tree.path(part.queue), usage.charge(part)
         if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):

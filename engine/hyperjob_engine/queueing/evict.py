@@ -16,6 +16,7 @@ and room is kept for the head until a summary shows what is so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
@@ -24,7 +25,7 @@ from hyperjob_core.api.duration import doubled, later
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
-from hyperjob_engine.queueing.admit import Grant, charges_of, try_to_admit
+from hyperjob_engine.queueing.admit import Grant, charges_of, gang_of, try_to_admit
 from hyperjob_engine.queueing.leaving import Step, steps_for, steps_of, whole
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import QueueState
@@ -33,7 +34,6 @@ from hyperjob_engine.queueing.workload import (
     Entry,
     Eviction,
     Pending,
-    QueuedSubJob,
     Rank,
     Victim,
 )
@@ -204,109 +204,99 @@ def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
     return found
 
 
-def victims_for(
-    state: QueueState,
-    waiting: Pending,
-    gang: Sequence[QueuedSubJob],
-    holders: Holders,
-    *,
-    now: datetime,
-    rank: Rank = Rank.HEAD,
-) -> Victims | None:
-    """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The search for those that make way for a HyperJob that waits.
 
-    None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or the
-    summaries may count so much too much that another choice is right. Those that lose little make
-    way only for a head that has waited long, and surplus alone for a HyperJob behind it.
+    Those that lose little make way only for a head that has waited long, and surplus alone for a
+    HyperJob behind it.
     """
-    choose = partial(_victims, state, waiting, gang, holders, now=now, rank=rank)
-    found = choose(holders.ended)
-    if holders.emptiest is None:
-        return found
-    other = choose(holders.emptiest)
-    return found if other is None or found == other else {}
 
+    state: QueueState
+    waiting: Pending
+    holders: Holders
+    now: datetime
+    rank: Rank
 
-def _victims(
-    state: QueueState,
-    waiting: Pending,
-    gang: Sequence[QueuedSubJob],
-    holders: Holders,
-    before: Trial,
-    *,
-    now: datetime,
-    rank: Rank,
-) -> Victims | None:
-    """Return the fewest HyperJobs that must make way, beside what there is `before`.
+    def victims(self) -> Victims | None:
+        """Return the fewest HyperJobs that must make way for the gang of a HyperJob to start.
 
-    The trial takes the steps of the candidates in order, what HyperJobs can spare before all else,
-    and `_fewest` then leaves out those that are not needed. The state stays as it is: `evict`
-    records the choice.
-    """
-    demands = charges_of(gang, state.usage)
-    if len(demands) != 1:
-        return None
-    ((queue, demand),) = demands.items()
-    head, tree = state.entries[waiting.order.key], state.usage.tree
-    known = _stoppable(head, waiting, queue, demand, holders, now=now, rank=rank)
-    if not (known or holders.surplus):
-        ended = state.eviction.head == head.unit.key and before.starts(waiting)
-        return {} if ended else None
-    # A HyperJob with a grant of this round is not stopped in the same round.
-    beyond, ordered = (
-        _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
-        for some in (holders.surplus, known)
-    )
-    left = holders.left
-    beyond.sort(key=lambda e: (e.unit.priority, unsaved(e, now=now) > _LITTLE, left[e.unit.key]))
-    trial, taken = before.copy(), list[tuple[Step, str]]()
-    steps = partial(steps_for, waiting=waiting, room=state.last.open)
-    for each in _in_turn(beyond, ordered, steps):
-        if len(taken) == _MOST:
-            break
-        why = ""
-        if each.is_surplus:
-            why = "waits for the room that this one has beyond what it would like"
-        elif rank is Rank.LATE:
-            why = "has waited long for its room"
-        elif may_preempt(head, each.entry, tree):
-            why = "has a higher priority"
-        # The usage of the trial shrinks with each victim: a queue lends only down to its share.
-        held = total(demand for _, demand in each.entry.frees)
-        if why or all(
-            trial.usage.has_borrowed_from(name, queue, demand, held=held)
-            for name in each.entry.queues
-        ):
-            trial.take(each)
-            taken.append((each, why))
-    return _fewest(taken, trial, waiting) if trial.starts(waiting) else None
+        None: no choice gives enough room. Empty: HyperJobs that have ended leave enough room, or
+        the summaries may count so much too much that another choice is right.
+        """
+        found = self._beside(self.holders.ended)
+        if self.holders.emptiest is None:
+            return found
+        other = self._beside(self.holders.emptiest)
+        return found if other is None or found == other else {}
 
+    def _beside(self, before: Trial) -> Victims | None:
+        """Return the fewest HyperJobs that must make way, beside what there is `before`.
 
-def _stoppable(
-    head: Entry,
-    waiting: Pending,
-    queue: str,
-    demand: Resources,
-    holders: Holders,
-    *,
-    now: datetime,
-    rank: Rank,
-) -> list[Entry]:
-    """Return the HyperJobs of which some may stop as a whole for a head."""
-    own = holders.by_queues.get(frozenset((waiting.queue,)), ())
-    if rank is Rank.BEHIND:
-        return []
-    if rank is Rank.LATE:
-        return [each for each in own if _loses_little(each, head, now=now)]
-    usage = holders.ended.usage
-    known = [each for each in own if may_preempt(head, each, usage.tree)]
-    if lenders := _lenders(queue, demand, holders, preempted=known):
-        # A demand larger than the share of its queue comes again and again: each stops once.
-        once = any(usage.exceeds_share(name, demand) for name in usage.tree.path(queue)[1:])
-        for queues, entries in holders.by_queues.items():
-            if queues <= lenders:
-                known += (each for each in entries if not (once and each.unit.again))
-    return known
+        The trial takes the steps of the candidates in order, what HyperJobs can spare before all
+        else, and `_fewest` then leaves out those that are not needed. The state stays as it is:
+        `evict` records the choice.
+        """
+        state, waiting, holders, now = self.state, self.waiting, self.holders, self.now
+        demands = charges_of(gang_of(waiting, state.usage), state.usage)
+        if len(demands) != 1:
+            return None
+        ((queue, demand),) = demands.items()
+        head, known = state.entries[waiting.order.key], self._stoppable(queue, demand)
+        if not (known or holders.surplus):
+            ended = state.eviction.head == head.unit.key and before.starts(waiting)
+            return {} if ended else None
+        # A HyperJob with a grant of this round is not stopped in the same round.
+        beyond, ordered = (
+            _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
+            for some in (holders.surplus, known)
+        )
+        left = holders.left
+        beyond.sort(
+            key=lambda e: (e.unit.priority, unsaved(e, now=now) > _LITTLE, left[e.unit.key])
+        )
+        trial, taken = before.copy(), list[tuple[Step, str]]()
+        steps = partial(steps_for, waiting=waiting, room=state.last.open)
+        for each in _in_turn(beyond, ordered, steps):
+            if len(taken) == _MOST:
+                break
+            why = self._why(head, each)
+            # The usage of the trial shrinks with each victim: a queue lends only down to its share.
+            held = total(demand for _, demand in each.entry.frees)
+            if why or all(
+                trial.usage.has_borrowed_from(name, queue, demand, held=held)
+                for name in each.entry.queues
+            ):
+                trial.take(each)
+                taken.append((each, why))
+        return _fewest(taken, trial, waiting) if trial.starts(waiting) else None
+
+    def _why(self, head: Entry, step: Step) -> str:
+        """Return why a step is taken for one of the same queue; empty if it lends to another."""
+        if step.is_surplus:
+            return "waits for the room that this one has beyond what it would like"
+        if self.rank is Rank.LATE:
+            return "has waited long for its room"
+        preempts = may_preempt(head, step.entry, self.state.usage.tree)
+        return "has a higher priority" if preempts else ""
+
+    def _stoppable(self, queue: str, demand: Resources) -> list[Entry]:
+        """Return the HyperJobs of which some may stop as a whole for a head."""
+        holders, head = self.holders, self.state.entries[self.waiting.order.key]
+        own = holders.by_queues.get(frozenset((self.waiting.queue,)), ())
+        if self.rank is Rank.BEHIND:
+            return []
+        if self.rank is Rank.LATE:
+            return [each for each in own if _loses_little(each, head, now=self.now)]
+        usage = holders.ended.usage
+        known = [each for each in own if may_preempt(head, each, usage.tree)]
+        if lenders := _lenders(queue, demand, holders, preempted=known):
+            # A demand larger than the share of its queue comes again and again: each stops once.
+            once = any(usage.exceeds_share(name, demand) for name in usage.tree.path(queue)[1:])
+            for queues, entries in holders.by_queues.items():
+                if queues <= lenders:
+                    known += (each for each in entries if not (once and each.unit.again))
+        return known
 
 
 def _loses_little(entry: Entry, head: Entry, *, now: datetime) -> bool:

@@ -10,7 +10,7 @@ else: none waits longer for the wrong end of another.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -129,7 +129,7 @@ class CapacityTimeline:
         The result is None too for a gang that has room now: it waits for another reason.
         """
         ends = self._ends
-        if not ends or places_in(self._room, waiting):
+        if not ends or spots(waiting, self._room):
             return None
         low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
         step = 1  # the search widens slowly: mostly one of the first ends gives the room
@@ -145,7 +145,7 @@ class CapacityTimeline:
     def _has_room(self, waiting: Pending, number: int) -> bool:
         """Return whether a gang has room after an end."""
         self._look(number)
-        return bool(places_in(self._after[number], waiting))
+        return bool(spots(waiting, self._after[number]))
 
     def _enough(self, floor: Resources) -> int:
         """Return the first end after which the clusters together have enough free resources."""
@@ -161,12 +161,6 @@ class CapacityTimeline:
             for cluster, demand in end.frees:
                 self._freed.subtract(cluster, demand, -1)
             self._after.append(self._freed.copy())
-
-
-def places_in(room: Room, waiting: Pending) -> Mapping[str, str]:
-    """Return clusters for what waits; none without room for those that must start together."""
-    needs = waiting.shape.needs
-    return spots(waiting, room, least=max(1, needs.needed)) if room.allows(needs.floor) else {}
 
 
 def forecasts(state: QueueState, *, now: datetime) -> dict[str, Start]:
@@ -217,7 +211,7 @@ def _starting(
         queue, needs = each.queue, each.shape.needs
         if queue in held_up:
             continue
-        clusters = places_in(room, each) if needs not in failed else {}
+        clusters = spots(each, room) if needs not in failed else {}
         if not clusters:
             failed.add(needs)
             if (known := state.usage.tree.queues.get(queue)) is not None and known.fifo:

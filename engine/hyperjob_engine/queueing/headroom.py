@@ -22,10 +22,17 @@ from hyperjob_engine.resources import Resources, fits, measure_of, scale, subtra
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def spots(waiting: Pending, room: Room, *, least: int = 0) -> Mapping[str, str]:
-    """Return clusters for as many of the sub-jobs that wait as have room; none for too few."""
-    needs, beside = waiting.shape.needs, room.beside(waiting.shape.needs.standing)
-    limit = needs.max_domains
+def spots(waiting: Pending, room: Room, *, least: int | None = None) -> Mapping[str, str]:
+    """Return clusters for as many of the sub-jobs that wait as have room; none for too few.
+
+    Too few are less than `least`, by default than those that must start together.
+    """
+    needs, limit = waiting.shape.needs, waiting.shape.needs.max_domains
+    if least is None:
+        least = max(1, needs.needed)
+        if not room.allows(needs.floor):
+            return {}
+    beside = room.beside(needs.standing)
     found = assign(waiting.requests, beside, max_domains=limit, least=least).assigned
     return found if len(found) >= least else {}
 

@@ -38,11 +38,11 @@ from hyperjob_engine.queueing.admit import (
 from hyperjob_engine.queueing.choose import Option, Trial, best, largest, smallest_of, trials_of
 from hyperjob_engine.queueing.evict import (
     Holders,
+    Search,
     evict,
     holders_of,
     is_behind,
     may_evict,
-    victims_for,
 )
 from hyperjob_engine.queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_engine.queueing.grow import grow, resume
@@ -65,7 +65,6 @@ from hyperjob_engine.queueing.workload import (
     Pending,
     PlacementNeeds,
     QueuedHyperJob,
-    QueuedSubJob,
     Rank,
     Shape,
     Turn,
@@ -301,8 +300,7 @@ class _Round:
         """Return what this round knows of a HyperJob with other alternatives."""
         room = isinstance(self._nominate(trial), Grant)
         starts = self.now if room else None
-        gang = gang_of(trial.parts, trial.shape.needs, self.state.usage)
-        possible = room or self._will_go(gang, trial)
+        possible = room or self._will_go(trial)
         if possible and not room and unit.remaining is not None:
             start = self._timeline().earliest(trial)
             starts = start.at if start is not None and not start.overdue else None
@@ -375,7 +373,7 @@ class _Round:
             if order is not None:
                 heapq.heappush(firsts, order)
 
-    def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
+    def _will_go(self, waiting: Pending) -> bool:
         """Return whether a gang has room, beside all guarantees, after the end of all HyperJobs."""
         needs, last, answers = waiting.shape.needs, self.state.last, self.state.answers
         if exceeds(self.state, waiting):
@@ -383,7 +381,8 @@ class _Round:
         could = answers.could.get(needs)
         if could is None:
             empty = last.room.emptied(Vacating.OF_JOBS, last.eventual)
-            could = answers.could[needs] = len(spots(waiting, empty)) >= needs.needed
+            could = answers.could[needs] = len(spots(waiting, empty, least=0)) >= needs.needed
+        gang = gang_of(waiting, self.state.usage)
         return could and leaves_guarantees(gang, self.state.shares, last.eventual.values())
 
     def _lead(self, waiting: Pending, block: Block) -> None:
@@ -393,11 +392,10 @@ class _Round:
         make way for it or it waits for quota. Both come after its own trial: it must not be refused
         for what is its own.
         """
-        gang = gang_of(waiting.parts, waiting.shape.needs, self.state.usage)
-        if not self._will_go(gang, waiting):
+        if not self._will_go(waiting):
             return
         self.led.add(waiting.queue)
-        if self._evict(waiting, gang, Rank.HEAD):
+        if self._evict(waiting, Rank.HEAD):
             return
         if block.code is WaitCode.CAPACITY:
             start = self._timeline().earliest(waiting)
@@ -405,7 +403,7 @@ class _Round:
                 self.state.last.starts[waiting.order.key] = start
             self._take_turn(waiting)
         elif block.code is WaitCode.LIMIT:
-            self._claim(gang)
+            self._claim(waiting)
 
     def _take_surplus(self, waiting: Pending) -> None:
         """Let what others have beyond their wishes make way for a HyperJob behind its head."""
@@ -415,13 +413,13 @@ class _Round:
                 return
             if not self._held().would_start(waiting):
                 return
-        gang = gang_of(waiting.parts, waiting.shape.needs, state.usage)
-        self._evict(waiting, gang, Rank.BEHIND)
+        self._evict(waiting, Rank.BEHIND)
 
-    def _claim(self, gang: Sequence[QueuedSubJob]) -> None:
+    def _claim(self, waiting: Pending) -> None:
         """Keep the quota that a gang needs for the rest of the round."""
-        for name, asked in charges_of(gang, self.state.usage).items():
-            self.state.usage.claim(name, asked)
+        usage = self.state.usage
+        for name, asked in charges_of(gang_of(waiting, usage), usage).items():
+            usage.claim(name, asked)
 
     def _take_turn(self, waiting: Pending) -> None:
         """Keep room for a head that has waited longest, unless it is the turn of another one.
@@ -471,7 +469,7 @@ class _Round:
             )
         return found
 
-    def _evict(self, waiting: Pending, gang: Sequence[QueuedSubJob], rank: Rank) -> bool:
+    def _evict(self, waiting: Pending, rank: Rank) -> bool:
         """Let others make way for a HyperJob, unless they do for another one; keep what it needs.
 
         Return whether room becomes free for it: HyperJobs make way, or pods are about to end whose
@@ -480,10 +478,10 @@ class _Round:
         state, key = self.state, waiting.order.key
         kept_for, makes_way = state.last.kept_for, state.eviction.head == key
         if may_evict(state, now=self.now) and kept_for in ("", key, state.turn.head):
-            find = partial(victims_for, state, waiting, gang, self._held(), now=self.now)
-            victims = find(rank=rank)
+            find = partial(Search, state, waiting, self._held(), self.now)
+            victims = find(rank).victims()
             if victims is None and rank is Rank.HEAD and self._has_waited_long(waiting):
-                victims, rank = find(rank=Rank.LATE), Rank.LATE
+                victims, rank = find(Rank.LATE).victims(), Rank.LATE
             makes_way = bool(victims)
             if victims:
                 evict(state, key, victims, now=self.now, rank=rank)
@@ -494,5 +492,5 @@ class _Round:
                 state.eviction = Eviction()  # no choice of victims gives it enough room any more
         if makes_way:
             self._keep(waiting)
-            self._claim(gang)
+            self._claim(waiting)
         return makes_way

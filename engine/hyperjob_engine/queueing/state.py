@@ -356,7 +356,7 @@ def exceeds(state: QueueState, waiting: Pending) -> bool:
     known = answers.exceeds.get(waiting.shape)
     if known is None:
         needs = waiting.shape.needs
-        known = len(gang_of(waiting.parts, needs, state.usage)) < needs.needed
+        known = len(gang_of(waiting, state.usage)) < needs.needed
         answers.exceeds[waiting.shape] = known
     return known
 

@@ -403,7 +403,7 @@ def _kept_room(state: QueueState, waiting: Pending) -> str:
     entry = state.entries.get(head)
     if entry is None or entry.waiting is None or head == own:
         return ""
-    if not spots(waiting, state.last.open, least=max(1, waiting.shape.needs.needed)):
+    if not spots(waiting, state.last.open):
         return ""
     name, queue = name_for(state, own, head), entry.waiting.queue
     hidden = name != head and queue != waiting.queue
@@ -425,7 +425,7 @@ def _has_turn(state: QueueState, key: str) -> bool:
 def _split_shortage(state: QueueState, waiting: Pending, *, never: bool) -> _Room:
     """Return what an automatic split lacks as a whole: the user does not know its pieces."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
-    found = spots(waiting, _seen(state, never=never))
+    found = spots(waiting, _seen(state, never=never), least=0)
     if len(found) == len(demands):
         return _Room(_NEXT)
     whole = total(demands.values())
