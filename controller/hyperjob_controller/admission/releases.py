@@ -124,7 +124,7 @@ class Releases:
 
     def others(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
         """Return the allocated resources by queue, without vcjobs that the queue engine counts."""
-        return self._charges.beside(holds)
+        return self._charges.released(but=holds)
 
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
         """Forecast the next dispatch; return the HyperJobs whose release is overdue now.
@@ -133,8 +133,7 @@ class Releases:
         forecast without the vcjob, starts a new time.
         """
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
-        found = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
-        states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
+        states = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
         self._note_skipped(now=now)
         self._looked = now
         before, self._since = self._since, {}

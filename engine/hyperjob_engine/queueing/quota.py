@@ -50,17 +50,12 @@ class Charges:
                 accumulate(self._sums.setdefault(charge.queue, {}), charge.request, 1)
         return before != self._charges.get(key)
 
-    def released(self) -> Mapping[str, Resources]:
-        """Return what Volcano Global counts as allocated, by queue."""
-        return {queue: dict(sums) for queue, sums in self._sums.items() if sums}
-
-    def beside(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
-        """Return the same without sub-jobs that hold a share, which the queue engine counts."""
-        found = {queue: dict(sums) for queue, sums in self._sums.items() if sums}
-        for key in self._own:
-            charge = self._charges[key]
-            if not charge.waits and holds(charge.sub_job):
-                accumulate(found.setdefault(charge.queue, {}), charge.request, -1)
+    def released(self, but: Callable[[str], bool] = lambda _: False) -> dict[str, dict[str, int]]:
+        """Return what Volcano Global counts as allocated, by queue, `but` some sub-jobs."""
+        found = {queue: dict(sums) for queue, sums in self._sums.items()}
+        for charge in map(self._charges.__getitem__, self._own):
+            if not charge.waits and but(charge.sub_job):
+                accumulate(found[charge.queue], charge.request, -1)
         return {queue: sums for queue, sums in found.items() if sums}
 
     def waiting(self) -> Iterable[Charge]:
@@ -68,25 +63,17 @@ class Charges:
         return [self._charges[key] for key in sorted(self._own) if self._charges[key].waits]
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The keys of the vcjobs that Volcano Global will release, and of those it will pass over."""
-
-    released: frozenset[str] = frozenset()
-    passed_over: frozenset[str] = frozenset()
-
-
 def forecast_dispatch(
     charges: Charges, queues: Iterable[Queue], priority: Callable[[str], int | None]
-) -> Forecast:
-    """Compute the next dispatch of Volcano Global; `queues` are those of `confirm.bounded`.
+) -> dict[str, bool]:
+    """Return the vcjobs that Volcano Global looks at next, and whether it will release each.
 
-    `priority` returns the value of a vcjob's PriorityClass by key; None if the class does not
-    exist. Volcano Global ignores a vcjob with such a class, or with a Queue that does not exist.
+    `queues` are those of `confirm.bounded`. `priority` returns the value of a vcjob's PriorityClass
+    by key; None if the class does not exist. Volcano Global ignores a vcjob with such a class, or
+    with a Queue that does not exist.
     """
     limits = {queue.name: queue.capability for queue in queues}
-    used = {queue: dict(sums) for queue, sums in charges.released().items()}
-    released, passed_over = set(), set()
+    used, found = charges.released(), dict[str, bool]()
     known = [(charge, priority(charge.sub_job)) for charge in charges.waiting()]
     able = [(charge, urgency) for charge, urgency in known if urgency is not None]
     for charge, _ in sorted(able, key=lambda each: _order(*each)):
@@ -94,16 +81,14 @@ def forecast_dispatch(
         if limit is None:
             continue
         taken = used.setdefault(charge.queue, {})
-        if all(
+        found[charge.sub_job] = all(
             taken.get(name, 0) + amount <= limit.get(name, 0)
             for name, amount in charge.request.items()
             if amount > 0
-        ):
+        )
+        if found[charge.sub_job]:
             accumulate(taken, charge.request, 1)
-            released.add(charge.sub_job)
-        else:
-            passed_over.add(charge.sub_job)
-    return Forecast(released=frozenset(released), passed_over=frozenset(passed_over))
+    return found
 
 
 def _order(charge: Charge, priority: int) -> tuple[int, str, str]:

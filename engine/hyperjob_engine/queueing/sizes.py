@@ -16,7 +16,6 @@ from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
 from hyperjob_engine.model.subjobs import (
-    Step,
     child_of,
     choice_of,
     choice_text,
@@ -37,19 +36,18 @@ def is_beyond(hyperjob: HyperJob) -> bool:
 
 
 def with_sizes(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
-    """Return a HyperJob with the steps that are beyond its wish, and with its larger sizes."""
-    if is_beyond(observed.hyperjob):
-        unit = replace(unit, surplus=_surplus(observed.hyperjob, unit.spare))
-    return _with_larger(unit, observed)
+    """Return a HyperJob with the steps that are beyond its wish, and with its larger sizes.
 
-
-def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
-    """Return a HyperJob with the larger sizes that it may take; it has none before all run.
-
-    One world needs a checkpoint for that: a saved step, or an interval.
+    It has no larger sizes before all run. One world needs a checkpoint for them: a saved step, or
+    an interval.
     """
     hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
-    if group is None or sizes(group)[0].size <= group.size or hyperjob.stop is not None:
+    if group is None:
+        return unit
+    left = {option.alternative: option.size for option in sizes(group)}
+    beyond = [size for size, _ in unit.spare if left[dict(size)[group.name]] >= (group.wish or 0)]
+    unit = replace(unit, surplus=len(beyond))
+    if sizes(group)[0].size <= group.size or hyperjob.stop is not None:
         return unit
     checkpoint = hyperjob.checkpoint
     saves = checkpoint is not None and (checkpoint.interval_seconds or unit.kept)
@@ -63,15 +61,6 @@ def _with_larger(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
         resized=_resized(hyperjob),
         restart=None if hyperjob.quorum is not None else _restart_time(hyperjob),
     )
-
-
-def _surplus(hyperjob: HyperJob, spare: Sequence[Step]) -> int:
-    """Return how many of the first steps down are beyond what a HyperJob would like."""
-    group = hyperjob.elastic
-    if group is None:
-        return 0
-    left = {option.alternative: option.size for option in sizes(group)}
-    return sum(left[dict(size)[group.name]] >= (group.wish or 0) for size, _ in spare)
 
 
 def _all_run(observed: Observed, group: ReplicatedJob) -> bool:

@@ -418,7 +418,7 @@ def _hold(state: QueueState, entry: Entry) -> None:
         if name in holds and name not in unit.made
     }
     held = [part for part in unit.parts if part.name in holds]
-    entry.hold({part.name: (part, entry.cluster_of(part.name)) for part in held})
+    entry.holding = {part.name: (part, entry.cluster_of(part.name)) for part in held}
     _mark(state.index.holders, unit.key, marked=bool(entry.holding))
     missing = any(name not in unit.made for name in entry.holding)
     _mark(state.index.missing, unit.key, marked=missing)

@@ -347,18 +347,16 @@ class Entry:
 
     `granted` are admitted sub-jobs that no object shows yet. `reserved_clusters` are the clusters
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
-    queue, with their clusters; `queues` are those queues. The end of the HyperJob, at `end` if
-    known, frees `frees` on each cluster. `written` are the facts of the message in its status
-    since `written_at`; `refreshes` counts updates of the numbers only. `chosen` is why it has its
-    alternatives. `grows` is the larger size that a round has granted it, at `grows_since`.
+    queue, with their clusters. `end` is when the HyperJob ends, if that is known. `written` are the
+    facts of the message in its status since `written_at`; `refreshes` counts updates of the numbers
+    only. `chosen` is why it has its alternatives. `grows` is the larger size that a round has
+    granted it, at `grows_since`.
     """
 
     unit: QueuedHyperJob
     granted: frozenset[str] = NONE
     reserved_clusters: dict[str, str] = field(default_factory=dict)
     holding: dict[str, tuple[QueuedSubJob, str]] = field(default_factory=dict)
-    queues: frozenset[str] = NONE
-    frees: tuple[tuple[str, Resources], ...] = ()
     end: ExpectedEnd | None = None
     waiting: Pending | None = None
     rests_until: datetime | None = None
@@ -378,13 +376,16 @@ class Entry:
         if all(each.size != self.grows for each in unit.more):
             self.grows, self.grows_since = (), None
 
-    def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
-        """Record the sub-jobs that hold a share, with their clusters."""
-        self.holding = holding
-        self.queues = frozenset(part.queue for part, _ in holding.values())
-        self.frees = tuple(
-            (cluster, part.request.demand) for part, cluster in holding.values() if cluster
-        )
+    @property
+    def queues(self) -> frozenset[str]:
+        """Return the queues in which the HyperJob holds a share."""
+        return frozenset(part.queue for part, _ in self.holding.values())
+
+    @property
+    def frees(self) -> tuple[tuple[str, Resources], ...]:
+        """Return what the end of the HyperJob frees on each cluster."""
+        held = self.holding.values()
+        return tuple((cluster, part.request.demand) for part, cluster in held if cluster)
 
     @property
     def missing(self) -> list[QueuedSubJob]:

@@ -47,13 +47,13 @@ def test_what_is_not_suspended_counts_whatever_it_is_of() -> None:
         charge("d", 1, waits=False, queue="other"),
     )
     assert charges.released() == {"q": gpus(6), "other": gpus(1)}
-    assert charges.beside(lambda key: key == "ns/a") == {"q": gpus(2), "other": gpus(1)}
+    assert charges.released(lambda key: key == "ns/a") == {"q": gpus(2), "other": gpus(1)}
     assert [each.sub_job for each in charges.waiting()] == ["ns/b"]
 
 
 def test_what_has_ended_asks_for_nothing_and_is_no_trouble() -> None:
     charges = filled(charge("a", 0, waits=False))
-    assert charges.beside(lambda _key: True) == {}
+    assert charges.released(lambda _key: True) == {}
 
 
 def test_a_binding_that_changes_or_goes_is_counted_as_it_is_now() -> None:
@@ -107,8 +107,7 @@ def test_unknown_queues_and_priority_classes_are_passed_over_without_a_word() ->
         [bounded(queue("q"), gpus(8))],
         lambda key: None if key == "ns/c" else 0,
     )
-    assert found.released == {"ns/a"}
-    assert found.passed_over == frozenset()
+    assert found == {"ns/a": True}
 
 
 @st.composite
@@ -155,4 +154,6 @@ def test_it_foretells_what_the_dispatcher_does(
         [bounded(each, gpus(everything)) for each in queues.values()],
         urgencies.__getitem__,
     )
-    assert found.released == set(dispatch(candidates, raw, gpus(everything)))
+    assert {key for key, goes in found.items() if goes} == set(
+        dispatch(candidates, raw, gpus(everything))
+    )
