@@ -75,15 +75,11 @@ def largest(
 ) -> tuple[int, Chosen]:
     """Return which of the sizes to take, of which the largest is the first, and why.
 
-    Most of those that wait have no room at all: the smallest is tried first. With a quorum a size
-    has several mixes of alternatives: the last `least` are of the smallest.
+    With a quorum a size has several mixes of alternatives: the last `least` are of the smallest.
     """
     smallest = len(sizes) - least
-    first = next((at for at in range(smallest, len(sizes)) if has_room(sizes[at])), None)
-    if first is None:
-        return smallest, Chosen.SMALLEST
-    fitting = (at for at in range(smallest) if has_room(sizes[at]))
-    return next(fitting, first), Chosen.LARGEST
+    found = next((at for at, each in enumerate(sizes) if has_room(each)), None)
+    return (smallest, Chosen.SMALLEST) if found is None else (found, Chosen.LARGEST)
 
 
 def smallest_of(trials: Sequence[Trial]) -> int:

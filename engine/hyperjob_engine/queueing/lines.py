@@ -4,7 +4,7 @@ A shape is a set of HyperJobs that the same rules block; the module knows no rea
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hyperjob_engine.queueing.workload import OrderInQueue, Shape
@@ -52,10 +52,6 @@ class Lines:
         for queue, groups in self._groups.items():
             for shape, orders in groups.items():
                 yield queue, shape, orders
-
-    def shapes(self, queue: str) -> Iterable[tuple[Shape, Sequence[OrderInQueue]]]:
-        """Return the HyperJobs that wait in a line and are not resting, by shape."""
-        return self._groups.get(queue, {}).items()
 
     def firsts(self, queue: str) -> list[OrderInQueue]:
         """Return the first of every group in a line, in order."""

@@ -253,7 +253,7 @@ class _Round:
 
     def _consider(self, waiting: Pending, firsts: list[OrderInQueue]) -> bool:
         """Admit a HyperJob, or let it lead its line if no other one does."""
-        if waiting.shape.rivals:
+        if waiting.shape.chooses:
             waiting = self._choose(waiting, firsts)
         verdict = self._nominate(waiting)
         if isinstance(verdict, Grant):

@@ -42,7 +42,6 @@ from hyperjob_engine.queueing.workload import (
     Pending,
     PlacementNeeds,
     QueuedHyperJob,
-    QueuedSubJob,
     Shape,
     Shapes,
     Turn,
@@ -422,27 +421,16 @@ def _hold(state: QueueState, entry: Entry) -> None:
     _mark(state.index.holders, unit.key, marked=bool(entry.holding))
     missing = any(name not in unit.made for name in entry.holding)
     _mark(state.index.missing, unit.key, marked=missing)
-    if entry.holding != before:
-        _count(state, unit.key.partition("/")[0], before, entry.holding)
-
-
-def _count(
-    state: QueueState,
-    namespace: str,
-    before: Mapping[str, tuple[QueuedSubJob, str]],
-    after: Mapping[str, tuple[QueuedSubJob, str]],
-) -> None:
-    """Count what a HyperJob holds now instead of what it held before."""
+    if entry.holding == before:
+        return
+    namespace = unit.key.partition("/")[0]
     state.index.jobs -= {f"{namespace}/{name}" for name in before}
-    state.index.jobs |= {intern(f"{namespace}/{name}") for name in after}
-    for part, cluster in before.values():
-        state.usage.count(part, -1)
-        if cluster:
-            accumulate(state.held[cluster], part.request.demand, -1)
-    for part, cluster in after.values():
-        state.usage.count(part)
-        if cluster:
-            accumulate(state.held.setdefault(cluster, {}), part.request.demand, 1)
+    state.index.jobs |= {intern(f"{namespace}/{name}") for name in entry.holding}
+    for sign, holding in ((-1, before), (1, entry.holding)):
+        for part, cluster in holding.values():
+            state.usage.count(part, sign)
+            if cluster:
+                accumulate(state.held.setdefault(cluster, {}), part.request.demand, sign)
 
 
 def _line_up(state: QueueState, entry: Entry) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from hyperjob_core.api.duration import doubled
@@ -152,30 +152,26 @@ class PlacementNeeds:
     """The needs of a waiting HyperJob on clusters; `floor` is the least that its gang demands.
 
     At least `needed` of the waiting sub-jobs must start together; 0: its gang is complete without
-    them. `kinds` has the kind of each. `standing` are (group, cluster) of the others. `Shapes`
-    makes equal needs one object, which is compared by identity.
+    them. `standing` are (group, cluster) of the others. `Shapes` makes the needs of sub-jobs of
+    equal kinds one object, which is compared by identity.
     """
 
     needed: int
     max_domains: int | None
     standing: tuple[tuple[str, str], ...]
-    kinds: tuple[tuple[object, ...], ...]
     floor: Resources
-
-
-Rivals: TypeAlias = tuple[tuple[PlacementNeeds, timedelta | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Shape:
     """The needs of a waiting HyperJob on clusters, and the queues that must admit it.
 
-    `rivals` are the needs of all choices of alternatives that it has, with their remaining time.
+    `chooses`: it has other choices of alternatives. Those of a shape have equal ones.
     """
 
     needs: PlacementNeeds
     queues: tuple[str, ...]
-    rivals: Rivals = ()
+    chooses: bool = False
 
 
 class Shapes:
@@ -206,7 +202,7 @@ class Shapes:
         key = needs, queues, rivals, unit.choice if rivals else ()  # equal needs may run longer
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(needs=needs, queues=queues, rivals=rivals)
+            shape = self._shapes[key] = Shape(needs=needs, queues=queues, chooses=bool(rivals))
         return shape
 
     def _needs_of(
@@ -232,7 +228,6 @@ class Shapes:
                 needed=needed,
                 max_domains=unit.max_domains,
                 standing=standing,
-                kinds=kinds,
                 floor=_floor(waiting, max(1, needed)),
             )
         return needs
