@@ -90,7 +90,7 @@ class Admission:
         self._patient = True  # False: the list of Queues is late, which verdicts then name
         self._messages_per_second = messages_per_second
         self._next_refresh = 0.0
-        self._refresh_at: dict[str, float] = {}  # the planned pass of each stale message
+        self._refresh_at: dict[str, float] = {}  # when each planned refresh of a message is due
         self._alone = True  # False after the log has named another component that suspends bindings
         self._releases = Releases(caches, changed=self.wake)
         self._state = queue_state.new_state(settings)
@@ -445,10 +445,10 @@ class Admission:
             key, wait = stale.key, stale.wait.total_seconds()
             if stale.news:
                 self._queue.add(key)
-            elif self._refresh_at.get(key, inf) > clock + wait:
+            elif self._refresh_at.get(key, inf) > clock + wait + 1:  # planned, or as early
                 self._next_refresh = max(self._next_refresh, clock) + 1 / self._messages_per_second
-                self._refresh_at[key] = clock + max(wait, self._next_refresh - clock)
-                self._queue.add_after(key, self._refresh_at[key] - clock)
+                self._refresh_at[key] = clock + wait
+                self._queue.add_after(key, max(wait, self._next_refresh - clock))
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Follow a changed Queue: the next round takes all changes together into its tree."""

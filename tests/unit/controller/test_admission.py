@@ -38,8 +38,10 @@ class Free:
 
     def __init__(self, gpus: int = 0) -> None:
         self.gpus = gpus
+        self.rounds = 0
 
     def clusters(self, *, now: datetime) -> Sequence[Cluster]:
+        self.rounds += 1
         return (cluster("a", self.gpus, total=16),) if self.gpus else ()
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
@@ -74,11 +76,16 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
 
 @asynccontextmanager
 async def leading(
-    server: ApiServer, capacity: Free, mode: QueueAdmission = QueueAdmission.BUILTIN
+    server: ApiServer,
+    capacity: Free,
+    mode: QueueAdmission = QueueAdmission.BUILTIN,
+    *,
+    queue: WorkQueue[str] | None = None,
+    messages_per_second: float = 50,
 ) -> AsyncIterator[tuple[Admission, WorkQueue[str]]]:
     """Run the queue engine over what `server` holds; it learns of each HyperJob as `seen` says."""
     caches = Caches(server.kube)
-    queue: WorkQueue[str] = WorkQueue()
+    queue = WorkQueue() if queue is None else queue
     admission = Admission(
         caches,
         queue,
@@ -87,6 +94,7 @@ async def leading(
         wall=no_wall(),
         mode=lambda: mode,
         now=lambda: NOW,
+        messages_per_second=messages_per_second,
     )
     informers = (caches.hyperjobs, caches.queues)
     tasks = [asyncio.create_task(informer.run()) for informer in informers]
@@ -273,6 +281,38 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             admission.wake()
     lacking = [message.rpartition(": ")[2] for message in messages]
     assert lacking == [f"a lacks {8 - free} {GPU} ({free} free)" for free in (4, 3, 2)]
+
+
+class Noting(WorkQueue[str]):
+    """A workqueue that notes for how long it was to wait, and adds nothing then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delays: list[float] = []
+
+    def add_after(self, item: str, delay: float) -> None:
+        self.delays.append(delay)
+
+
+async def test_rounds_that_find_a_planned_refresh_put_no_other_off() -> None:
+    """Five messages are stale, one is written in a second, and ten rounds find all of them."""
+    server, capacity, keys = ApiServer(), Free(4), [f"default/w{n}" for n in range(5)]
+    noting = Noting()
+    server.put(QUEUES, {"metadata": {"name": "default"}})
+    for key in keys:
+        server.put(HYPERJOBS, one(key.rpartition("/")[2]))
+    async with leading(server, capacity, queue=noting, messages_per_second=1) as (admission, queue):
+        for _ in keys:
+            key = await queue.get()
+            admission.message_written(key, admission.verdict(key))
+        for number in range(10):
+            played, capacity.gpus = capacity.rounds, number % 3 + 1
+            admission.wake()
+            async with asyncio.timeout(30):
+                while capacity.rounds == played:  # noqa: ASYNC110 - the engine sends no event
+                    await asyncio.sleep(0)
+    assert len(noting.delays) >= len(keys)
+    assert max(noting.delays) <= len(keys) + 1
 
 
 async def test_a_queue_that_opens_is_looked_at_again() -> None:
