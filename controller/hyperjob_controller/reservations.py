@@ -8,8 +8,7 @@ same value until then. Invariants, after each call:
   at its first change `LISTED_WITHIN` after all were there, or `lag` after that, whatever it says.
 - A sub-job that a member had and that has ended is in `ending` until a summary is without its pods,
   by the same rule.
-- The sums of a cluster equal its reservations. `_replace` and `assumed` put and return these, and
-  `_hold` alone changes the sums.
+- What is left of a cluster is summed up from its reservations. `_put` and `_drop` change these.
 - `clusters` returns what is left beside each reservation that holds at its time; where the nodes
   are known, beside the pods of reservations that these do not show.
 
@@ -25,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from hyperjob_core.api.duration import later, seconds
 from hyperjob_core.api.meta import Object
@@ -44,7 +43,7 @@ from hyperjob_engine.model.parse import (
     pinned_clusters,
 )
 from hyperjob_engine.model.planned import Action, CreateChild, Repin
-from hyperjob_engine.model.request import Item, Items, PlacementRequest, request_of_all
+from hyperjob_engine.model.request import Items, PlacementRequest, counted, request_of_all
 from hyperjob_engine.placement.capacity import (
     Reservation,
     is_complete,
@@ -55,8 +54,8 @@ from hyperjob_engine.placement.capacity import (
     seen_by_nodes,
     summarise,
 )
-from hyperjob_engine.placement.ground import Ground, ground_of, unshown
-from hyperjob_engine.resources import PODS, Resources, accumulate, subtract, total, whole
+from hyperjob_engine.placement.ground import ground_of, unshown
+from hyperjob_engine.resources import PODS, Resources, subtract, total, whole
 
 Lookup = Callable[[str], Object | None]
 _UNKNOWN: Final = "of the leader before"
@@ -78,14 +77,8 @@ class _Known:
     versions: tuple[str, ...] = ()  # of the objects that the last update has seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A sub-job that has ended: its pods are gone at `gone`, and from every summary at `due`."""
-
-    cluster: str
-    demand: Resources
-    gone: datetime
-    due: datetime
+_Table: TypeAlias = dict[str, dict[str, Reservation]]
+"""Reservations by cluster and vcjob."""
 
 
 class Reservations:
@@ -124,21 +117,17 @@ class Reservations:
         self._sizes: Memo[object, tuple[Items, Resources, timedelta]] = Memo()
         self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}  # every vcjob that counts
-        # Those of `_known` that hold room; `_replace` alone changes them and their sums by cluster.
-        self._entries: dict[str, Reservation] = {}
-        self._by_cluster: dict[str, dict[str, None]] = {}
-        self._sums: dict[str, dict[str, int]] = {}
-        self._pods: dict[str, Counter[Item]] = {}
-        self._ended: dict[str, dict[str, _Ended]] = {}  # by cluster and vcjob
-        # A heap of ends; an item counts while it is the present one of its key.
-        self._due: list[tuple[datetime, int, str, Reservation | _Ended]] = []
+        self._reserved: _Table = {}
+        self._ended: _Table = {}
+        # A heap of the ends of both; an item counts while it is in its table.
+        self._due: list[tuple[datetime, int, _Table, str, Reservation]] = []
         self._order = itertools.count()
         self._began = False
         self._assumed: Counter[str] = Counter()
         self._summarised: dict[str, datetime] = {}
 
     def __str__(self) -> str:
-        found = sorted(f"{key} on {each.cluster}" for key, each in self._entries.items())
+        found = sorted(f"{key} on {name}" for name, held in self._reserved.items() for key in held)
         return ", ".join(found) or "none"
 
     def update(self, key: str, *, now: datetime) -> None:
@@ -152,7 +141,6 @@ class Reservations:
             known = self._known.pop(key, None)
             if known is not None:
                 self._leave(key, known, known.grace, now)
-            self._replace(key, None)
             return
         known = self._remember(key, raw, now)
         known.versions = self._versions_of(key)
@@ -177,7 +165,11 @@ class Reservations:
         )
         shown = self._is_shown(key, known, cluster, report)
         holds = entry is not None and cluster and not shown and entry.holds(now)
-        self._replace(key, entry if holds else None)
+        before = self._reserved.get(cluster, {}).get(key)
+        if entry is not None and holds and entry != before:
+            self._put(self._reserved, key, entry)
+        elif before is not None and not holds:
+            self._drop(self._reserved, key, before)
         if known.cluster:
             known.reached = known.reached or report is not None or self._is_reached(key, raw)
 
@@ -196,24 +188,21 @@ class Reservations:
     def summarised(self, cluster: str, *, now: datetime) -> None:
         """Record that the summary of a cluster has changed; drop what it shows."""
         self._summarised[cluster] = now
-        for key in list(self._by_cluster.get(cluster, ())):
-            if is_listed(self._known[key].complete_since, now):
-                self._replace(key, None)
-        ended = self._ended.get(cluster, {})
-        for key in [key for key, each in ended.items() if is_listed(each.gone, now)]:
-            self._forget(key, ended[key])
+        for table in (self._reserved, self._ended):
+            for key, each in list(table.get(cluster, {}).items()):
+                if is_listed(each.since, now):
+                    self._drop(table, key, each)
 
     def expire(self, *, now: datetime) -> None:
         """Drop what clusters show after `lag`, whatever their summaries say."""
-        while self._due and (self._due[0][0] <= now or not self._is_current(self._due[0])):
-            due = heapq.heappop(self._due)
-            _, _, key, what = due
-            if not self._is_current(due):
-                continue
-            if isinstance(what, _Ended):
-                self._forget(key, what)
-            else:
-                self._replace(key, None)
+        while self._due:
+            due, _, table, key, each = self._due[0]
+            is_current = table.get(each.cluster, {}).get(key) is each
+            if is_current and due > now:
+                break
+            heapq.heappop(self._due)
+            if is_current:
+                self._drop(table, key, each)
 
     def take_freed(self) -> list[str]:
         """Return the clusters that have had more room since the last call."""
@@ -224,7 +213,7 @@ class Reservations:
     def reserved(self, *, now: datetime) -> dict[str, Resources]:
         """Return the reserved resources per cluster at a time, which only grows."""
         self.expire(now=now)
-        return {cluster: dict(amounts) for cluster, amounts in self._sums.items() if amounts}
+        return {name: _sum(held.values()) for name, held in self._reserved.items() if held}
 
     def follow(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Follow a Cluster: its status is parsed once for each change."""
@@ -243,7 +232,7 @@ class Reservations:
             self._began = True
             for each in self._shown.values():
                 used = subtract(each.allocatable, each.free)
-                self._end(_UNKNOWN, _Ended(each.name, used, now, later(now, self._lag)))
+                self._end(_UNKNOWN, each.name, used, now)
         views = self._views(now, ())
         found = tuple(self._cluster(name, views.get(name)) for name in sorted(self._shown))
         if not promised:
@@ -266,33 +255,22 @@ class Reservations:
     def _computed(self, shown: Cluster, view: MemberView | None) -> Cluster:
         """Return a cluster as the reservations leave it."""
         name = shown.name
-        ended = dict(self._ended.get(name, {}))
+        held, ended = self._reserved.get(name, {}), dict(self._ended.get(name, {}))
         unsure = ended.pop(_UNKNOWN, None)
         if view is None:
-            entries = map(self._entries.__getitem__, self._by_cluster.get(name, ()))
-            settling = [each.demand for each in entries if each.shown_at is not None]
-            settling += [] if unsure is None else [unsure.demand]
+            settling = [each for each in held.values() if each.shown_at is not None]
+            settling += [] if unsure is None else [unsure]
             return promised_on(
                 shown,
-                self._sums.get(name, {}),
-                self._pods_on(name),
-                settling=total(settling),
-                ending={"": total(each.demand for each in ended.values())},
+                _sum(held.values()),
+                _items(each.pods for each in held.values()),
+                settling=_sum(settling),
+                ending={"": _sum(ended.values())},
             )
         ground = ground_of(name, view)
-        pods = self._pods_on(name, ground)
+        pods = _items(unshown(each.pods, ground.pods_of(key)) for key, each in held.items())
         demand = request_of_all(pods)
         return promised_on(seen_by_nodes(shown, view), demand, pods, ending=ground.leaving(ended))
-
-    def _pods_on(self, cluster: str, beyond: Ground | None = None) -> Items:
-        """Return the pods of the reservations of a cluster, without those that its nodes show."""
-        items = Counter(self._pods.get(cluster, {}))
-        if beyond is not None:
-            for key in self._by_cluster.get(cluster, ()):
-                pods = self._entries[key].pods
-                _count(items, pods, -1)
-                _count(items, unshown(pods, beyond.pods_of(key)), 1)
-        return tuple(items.items())
 
     def _less(self, cluster: Cluster, requests: list[PlacementRequest]) -> Cluster:
         """Subtract the requests; mostly the last call has subtracted the same."""
@@ -318,15 +296,21 @@ class Reservations:
         assumed = [action for action in actions if isinstance(action, CreateChild | Repin)]
         keys = [f"{namespace}/{action.name}" for action in assumed]
         self._assumed.update(keys)
-        for action in assumed:
-            self._hold(action.cluster, action.demand, action.pods, 1)
+        held = {
+            f"{key} {next(self._order)}": Reservation(
+                cluster=action.cluster, demand=action.demand, pods=action.pods
+            )
+            for key, action in zip(keys, assumed, strict=True)
+        }  # no vcjob has such a key: its own reservation may come beside it
+        for key, each in held.items():
+            self._put(self._reserved, key, each)
         try:
             yield
         finally:
             self._assumed.subtract(keys)
             self._assumed += Counter()  # remove keys with a count of 0
-            for action in assumed:
-                self._hold(action.cluster, action.demand, action.pods, -1)
+            for key, each in held.items():
+                self._drop(self._reserved, key, each, frees=False)
 
     def counts(self, key: str) -> bool:
         """Return whether the reservations or its cluster's status already count a vcjob."""
@@ -342,7 +326,8 @@ class Reservations:
 
     def reserves(self, key: str) -> bool:
         """Return whether a vcjob has a reservation."""
-        return key in self._entries
+        known = self._known.get(key)
+        return known is not None and key in self._reserved.get(known.cluster, {})
 
     def _is_shown(
         self, key: str, known: _Known, cluster: str, report: ReportedStatus | None
@@ -380,12 +365,8 @@ class Reservations:
             and LABEL_REPLICATED_JOB in labels
         ):
             return True
-        binding = self._parsed(key)
-        return (
-            binding is not None
-            and binding.job_uid == metadata.get("uid")
-            and (binding.applied or binding.report is not None)
-        )
+        binding = self._binding_of(key, raw)
+        return binding is not None and (binding.applied or binding.report is not None)
 
     def _remember(self, key: str, raw: Object, now: datetime) -> _Known:
         metadata = mapping(raw.get("metadata"))
@@ -416,28 +397,35 @@ class Reservations:
         """Record that a sub-job has left its cluster, where its pods may run on."""
         if known.cluster:
             self._freed.add(known.cluster)
-        if known.cluster and known.reached:
-            gone = later(now, grace)
-            ended = _Ended(known.cluster, known.demand, gone, later(gone, self._lag))
-            self._end(key, ended)
+            held = self._reserved.get(known.cluster, {}).get(key)
+            if held is not None:
+                self._drop(self._reserved, key, held)
+            if known.reached:
+                self._end(key, known.cluster, known.demand, later(now, grace))
         known.reached = False
 
-    def _end(self, key: str, ended: _Ended) -> None:
-        self._ended.setdefault(ended.cluster, {})[key] = ended
-        heapq.heappush(self._due, (ended.due, next(self._order), key, ended))
-        self._recompute(ended.cluster)
+    def _end(self, key: str, cluster: str, demand: Resources, gone: datetime) -> None:
+        """Record what a summary may still have of pods that are gone at a time."""
+        due = later(gone, self._lag)
+        ended = Reservation(cluster=cluster, demand=demand, since=gone, shown_at=due)
+        self._put(self._ended, key, ended)
 
-    def _forget(self, key: str, ended: _Ended) -> None:
-        del self._ended[ended.cluster][key]
-        self._recompute(ended.cluster)
+    def _put(self, table: _Table, key: str, each: Reservation) -> None:
+        table.setdefault(each.cluster, {})[key] = each
+        if each.shown_at is not None:
+            heapq.heappush(self._due, (each.shown_at, next(self._order), table, key, each))
+        self._recompute(each.cluster)
+
+    def _drop(self, table: _Table, key: str, each: Reservation, *, frees: bool = True) -> None:
+        del table[each.cluster][key]
+        if table is self._reserved and frees:
+            self._freed.add(each.cluster)
+        self._recompute(each.cluster)
 
     def _is_reached(self, key: str, raw: Object) -> bool:
         """Return whether a member has a vcjob, or is about to get it."""
-        binding = self._parsed(key)
-        mine = binding is not None and binding.job_uid == at(raw, "metadata", "uid")
-        return (
-            mine and binding is not None and (binding.applied or not binding.dispatching_suspended)
-        )
+        binding = self._binding_of(key, raw)
+        return binding is not None and (binding.applied or not binding.dispatching_suspended)
 
     def _whereabouts(self, key: str, raw: Object) -> tuple[str, ReportedStatus | None]:
         """Return the cluster of a sub-job, and its report.
@@ -446,54 +434,29 @@ class Reservations:
         may not have reached Karmada yet.
         """
         report, placed = parse_report(raw.get("status")), ""
-        binding = self._parsed(key)
-        if binding is not None and binding.job_uid == at(raw, "metadata", "uid"):
+        binding = self._binding_of(key, raw)
+        if binding is not None:
             report, placed = binding.report or report, binding.cluster
         policy = self._policy(key)
         pins = pinned_clusters(at(policy, "spec", "placement")) if policy is not None else ()
         pin = pins[0] if len(pins) == 1 else ""
         return (placed or pin if report is not None else pin or placed), report
 
-    def _parsed(self, key: str) -> Binding | None:
+    def _binding_of(self, key: str, raw: Object) -> Binding | None:
+        """Return the ResourceBinding of this very vcjob, not of one before it of its name."""
         found = self._binding(key)
-        return None if found is None else self.parsed(found)
+        binding = None if found is None else self.parsed(found)
+        mine = binding is not None and binding.job_uid == at(raw, "metadata", "uid")
+        return binding if mine else None
 
     def parsed(self, binding: Object) -> Binding:
         """Return a parsed ResourceBinding, once for several events and the pass after them."""
         return self._bindings.of(key_of(binding), binding, parse_binding)
 
-    def _replace(self, key: str, entry: Reservation | None) -> None:
-        old = self._entries.get(key)
-        if old == entry:
-            return
-        if old is not None:
-            del self._entries[key]
-            del self._by_cluster[old.cluster][key]
-            self._hold(old.cluster, old.demand, old.pods, -1)
-        if entry is not None:
-            self._entries[key] = entry
-            self._by_cluster.setdefault(entry.cluster, {})[key] = None
-            self._hold(entry.cluster, entry.demand, entry.pods, 1)
-            if entry.shown_at is not None:
-                heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
-        if old is not None and (entry is None or entry.cluster != old.cluster):
-            self._freed.add(old.cluster)
 
-    def _is_current(self, due: tuple[datetime, int, str, Reservation | _Ended]) -> bool:
-        _, _, key, what = due
-        known = self._ended.get(what.cluster, {}) if isinstance(what, _Ended) else self._entries
-        return known.get(key) is what
-
-    def _hold(self, cluster: str, demand: Resources, pods: Items, sign: int) -> None:
-        """Take room of a cluster, or return it with sign -1."""
-        self._recompute(cluster)
-        accumulate(self._sums.setdefault(cluster, {}), demand, sign)
-        _count(self._pods.setdefault(cluster, Counter()), pods, sign)
+def _sum(reservations: Iterable[Reservation]) -> Resources:
+    return total(each.demand for each in reservations)
 
 
-def _count(sums: Counter[Item], items: Items, sign: int) -> None:
-    """Add items to the numbers of each, or subtract them with sign -1."""
-    for item, number in items:
-        sums[item] += sign * number
-        if not sums[item]:
-            del sums[item]
+def _items(pods: Iterable[Items]) -> Items:
+    return tuple(counted(itertools.chain.from_iterable(pods)).items())

@@ -45,12 +45,17 @@ LISTED_WITHIN: Final = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The demand of one sub-job on a cluster; the summary counts it from `shown_at`, if known."""
+    """What a summary may lack of a sub-job that has begun, or may still have of one that has ended.
+
+    A summary of the present shows how it is from `shown_at` on, whatever it says, and before that
+    after a change that has all since `since`; None: that is not known yet.
+    """
 
     cluster: str
     demand: Resources
-    shown_at: datetime | None
     pods: Items = ()
+    since: datetime | None = None
+    shown_at: datetime | None = None
 
     def holds(self, now: datetime) -> bool:
         """Return whether the summary may still lack this sub-job."""
@@ -82,7 +87,9 @@ def reservation(
     if report is not None and is_complete(demand, report) and report.phase is JobPhase.RUNNING:
         known += [report.since] if report.since is not None else []
     shown_at = min(known) + lag if known else None
-    return Reservation(cluster=cluster, demand=demand, shown_at=shown_at, pods=pods)
+    return Reservation(
+        cluster=cluster, demand=demand, pods=pods, since=complete_since, shown_at=shown_at
+    )
 
 
 def is_listed(since: datetime | None, summarised: datetime | None) -> bool:
