@@ -139,7 +139,7 @@ class Reconciler:
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
             # The informer's events may come after the next pass of another HyperJob.
             for action in result.done:
-                reservations.renew(f"{hyperjob.namespace}/{action.name}", now=observed.now)
+                reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         for action in result.done:
             freed = self._memory.refusals.accepted(hyperjob.key, action.name)
             self._memory.admission.rejoin(freed)

@@ -74,7 +74,6 @@ class _Known:
     shown_on: str = ""  # the cluster whose nodes have shown all of its pods
     cluster: str = ""  # on which it has room, in the summary or not
     reached: bool = False  # this cluster has it, or is about to get it
-    versions: tuple[str, ...] = ()  # of the objects that the last update has seen
 
 
 _Table: TypeAlias = dict[str, dict[str, Reservation]]
@@ -143,7 +142,6 @@ class Reservations:
                 self._leave(key, known, known.grace, now)
             return
         known = self._remember(key, raw, now)
-        known.versions = self._versions_of(key)
         cluster, report = self._whereabouts(key, raw)
         ended = report is not None and report.phase.is_terminal
         if ended or cluster != known.cluster:
@@ -172,18 +170,6 @@ class Reservations:
             self._drop(self._reserved, key, before)
         if known.cluster:
             known.reached = known.reached or report is not None or self._is_reached(key, raw)
-
-    def renew(self, key: str, *, now: datetime) -> bool:
-        """Update a reservation whose last update has not seen the present objects; return if so."""
-        known = self._known.get(key)
-        if known is not None and known.versions == self._versions_of(key):
-            return False
-        self.update(key, now=now)
-        return True
-
-    def _versions_of(self, key: str) -> tuple[str, ...]:
-        found = (look(key) for look in (self._job, self._policy, self._binding))
-        return tuple(string(at(obj, "metadata", "resourceVersion")) for obj in found)
 
     def summarised(self, cluster: str, *, now: datetime) -> None:
         """Record that the summary of a cluster has changed; drop what it shows."""

@@ -180,7 +180,7 @@ class Handlers:
             for key in hyperjob_keys(obj):
                 self._queue.add(key, low=True)
             return
-        self._update_changed(key_of(obj))
+        self._update(key_of(obj))
         # After the creation of a vcjob its ResourceBinding follows soon: one pass is enough.
         urgent = kind is EventType.DELETED
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
@@ -200,7 +200,7 @@ class Handlers:
         alike = kind is EventType.MODIFIED and _same(old, new, _BINDING)
         if job_key is None or (alike and _same(old, new, (_SUSPENSION,))):
             return
-        self._update_changed(job_key)
+        self._update(job_key)
         if alike and self._follows_opening(job_key, old, obj):
             return
         self._request(job_key)
@@ -244,11 +244,6 @@ class Handlers:
             jobs = objects(at(obj, "status", "jobs"))
             if any(job.get("cluster") == cluster for job in jobs):
                 self._queue.add(key_of(obj))
-
-    def _update_changed(self, job_key: str) -> None:
-        """Update a reservation unless the pass that wrote the changed object has done it."""
-        if self._memory.reservations.renew(job_key, now=self._now()):
-            self._memory.wake_freed(now=self._now())
 
     def _update(self, job_key: str) -> None:
         self._memory.reservations.update(job_key, now=self._now())

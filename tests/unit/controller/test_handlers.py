@@ -510,21 +510,3 @@ def test_priorities_are_read_again_only_where_the_value_of_a_class_changed(rig: 
     ):
         handler(kind, old, new)
         assert len(changes) == expected
-
-
-def test_an_event_of_the_own_write_counts_a_reservation_only_once(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig.known["default/hj"] = hyperjob()
-    rig.pinned = policy()
-    rig.known["default/hj-trainer-0"] = job()
-    rig.jobs.tell(ADDED, None, job())
-    updated: list[str] = []
-    monkeypatch.setattr(rig.reservations, "update", lambda key, now: updated.append(key))
-    rig.jobs.tell(ADDED, None, job())
-    assert updated == []
-    newer = job(phase="Running")
-    newer["metadata"]["resourceVersion"] = "99"
-    rig.known["default/hj-trainer-0"] = newer
-    rig.jobs.tell(MODIFIED, job(), newer)
-    assert updated == ["default/hj-trainer-0"]
