@@ -185,7 +185,7 @@ class MemberFold:
         was = None if before is None else before.held
         holds = None if pod is None else pod.held
         if pod is not None:
-            self._troubled.put(pod)
+            self._troubled.put(pod, before)
             self._note(pod)
             self._begin(pod)
         elif before is not None:
@@ -240,7 +240,7 @@ class MemberFold:
             self._refusals.setdefault(after.job, {})[after.key] = after.refused
             self._told.add(after.job)
         elif isinstance(after, MountFact):
-            self._troubled.mount(after)
+            self._troubled.mount(after, self._facts[PODS].get(after.pod))
 
     def _publishes(self, *_: object) -> None:
         """Note that nodes may have other devices: they are counted once, for the next view."""

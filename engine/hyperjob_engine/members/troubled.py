@@ -1,4 +1,4 @@
-"""The pods in trouble of a member, by vcjob: equal troubles are kept once."""
+"""The pods in trouble of a member, by vcjob."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,38 +16,35 @@ class Troubled:
     """The troubles of the pods of a member."""
 
     def __init__(self) -> None:
-        # By vcjob and trouble: the pods that have it. `_pods` has vcjob and trouble by pod.
-        self._jobs: dict[str, dict[PodTrouble, dict[str, PodFact]]] = {}
-        self._pods: dict[str, tuple[str, PodTrouble]] = {}
+        # By vcjob and pod: the trouble as it is told, and the pod.
+        self._jobs: dict[str, dict[str, tuple[PodTrouble, PodFact]]] = {}
         self._mounts: dict[str, MountFact] = {}
         self._news: set[str] = set()
 
-    def put(self, pod: PodFact) -> None:
+    def put(self, pod: PodFact, before: PodFact | None) -> None:
         """Take over a pod of which anything has changed."""
-        before = self._take(pod.key)
-        found = continued(before, pod.seen.trouble if pod.seen is not None else None)
-        if found is not None:
-            self._jobs.setdefault(pod.job, {}).setdefault(found, {})[pod.key] = pod
-            self._pods[pod.key] = pod.job, found
-        told = self._is_told(pod.key, before) or self._is_told(pod.key, found)
-        if told and found != before:
+        old = self._take(before)
+        new = continued(old, pod.seen.trouble if pod.seen is not None else None)
+        if new is not None:
+            self._jobs.setdefault(pod.job, {})[pod.key] = new, pod
+        told = self._is_told(pod.key, old) or self._is_told(pod.key, new)
+        if told and new != old:
             self._news.add(pod.job)
 
     def drop(self, pod: PodFact) -> None:
         """Drop a pod."""
-        before = self._take(pod.key)
-        if self._is_told(pod.key, before):
+        if self._is_told(pod.key, self._take(pod)):
             self._news.add(pod.job)
         self._mounts.pop(pod.key, None)
 
-    def mount(self, event: MountFact) -> None:
+    def mount(self, event: MountFact, pod: PodFact | None) -> None:
         """Take over an Event about a volume of a pod; the latest one of a pod counts."""
         self._mounts.pop(event.pod, None)
         self._mounts[event.pod] = event
         if len(self._mounts) > _MOUNTS:
             del self._mounts[next(iter(self._mounts))]
-        if event.pod in self._pods:
-            self._news.add(self._pods[event.pod][0])
+        if pod is not None and pod.key in self._jobs.get(pod.job, {}):
+            self._news.add(pod.job)
 
     def news(self) -> frozenset[str]:
         """Return the vcjobs of which a pod has another trouble since the last call."""
@@ -85,27 +82,22 @@ class Troubled:
         return trouble.kind is not TroubleKind.CREATING or key in self._mounts
 
     def _seen(self, job: str) -> Iterator[tuple[PodTrouble, str, SeenTrouble]]:
-        for trouble, pods in self._jobs.get(job, {}).items():
-            creating = trouble.kind is TroubleKind.CREATING
-            for key in pods.keys() & self._mounts.keys() if creating else pods:
-                pod, found = pods[key], trouble
-                if creating:
-                    event = self._mounts[key]
-                    if pod.created is not None and event.last < pod.created:
-                        continue  # about an earlier pod of the name
-                    found = event.trouble
-                if pod.seen is not None:
-                    yield found, key, pod.seen
+        for key, (told, pod) in self._jobs.get(job, {}).items():
+            trouble = told
+            if told.kind is TroubleKind.CREATING:
+                event = self._mounts.get(key)
+                if event is None or (pod.created is not None and event.last < pod.created):
+                    continue  # without an Event, or with one about an earlier pod of the name
+                trouble = event.trouble
+            if pod.seen is not None:
+                yield trouble, key, pod.seen
 
-    def _take(self, key: str) -> PodTrouble | None:
+    def _take(self, pod: PodFact | None) -> PodTrouble | None:
         """Take back the trouble of a pod, and return it."""
-        if key not in self._pods:
+        pods = self._jobs.get(pod.job, {}) if pod is not None else {}
+        if pod is None or pod.key not in pods:
             return None
-        job, trouble = self._pods.pop(key)
-        troubles = self._jobs[job]
-        del troubles[trouble][key]
-        if not troubles[trouble]:
-            del troubles[trouble]
-        if not troubles:
-            del self._jobs[job]
+        trouble, _ = pods.pop(pod.key)
+        if not pods:
+            del self._jobs[pod.job]
         return trouble
