@@ -1,6 +1,7 @@
 """The first failed container of a sub-job, from its pods in the member cluster."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.launchers import diagnosed, lost_a_peer
@@ -26,6 +27,32 @@ _LAST: Final = "~"  # sorts after every time
 _WORD: Final = 253
 _MESSAGE: Final = 4096
 """The longest message of a container in bytes, by the kubelet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of a pod: its status, and whether the kubelet starts it again."""
+
+    name: str
+    image: str
+    limit: str  # of its memory
+    policy: str
+    waiting: Object
+    running: Object
+    ended: Object
+    last: Object
+    restarts: int
+    is_init: bool
+
+    @property
+    def words(self) -> str:
+        """The container in a sentence."""
+        kind = "init container" if self.is_init and self.policy != "Always" else "container"
+        return f"{kind} {self.name}"
+
+    def restarts_after(self, code: int) -> bool:
+        """Return whether the kubelet starts it again after an exit code."""
+        return self.policy == "Always" or (self.policy == "OnFailure" and code != 0)
 
 
 def first_failure(pods: Iterable[Object]) -> ContainerFailure | None:
@@ -63,31 +90,25 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
     container that got SIGKILL without a message names its memory limit, the usual reason.
     """
     metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
-    name, task = string(metadata.get("name"))[:_WORD], task_of(metadata)
-    containers = [
-        *objects(status.get("initContainerStatuses")),
-        *objects(status.get("containerStatuses")),
-    ]
-    limits, rank = dict(_memory_limits(pod)), rank_of(pod)
+    name, task, rank = string(metadata.get("name"))[:_WORD], task_of(metadata), rank_of(pod)
     ended = False
-    for container in containers:
-        state = mapping(at(container, "state", "terminated"))
-        before = mapping(at(container, "lastState", "terminated"))
-        if integer(state.get("exitCode")) == _SIGTERM and integer(before.get("exitCode")):
-            state = before  # it was stopped after it had failed and was started again
+    for container in containers_of(pod):
+        state = container.ended
+        if integer(state.get("exitCode")) == _SIGTERM and integer(container.last.get("exitCode")):
+            state = container.last  # it was stopped after it had failed and was started again
         code = integer(state.get("exitCode"))
         if code:
             ended = True
             message = string(state.get("message"))[-_MESSAGE:]
-            limit = limits.get(string(container.get("name")), "") if code == _SIGKILL else ""
+            limit = f"memory limit {container.limit}" if container.limit else ""
             failure = ContainerFailure(
                 pod=name,
                 task=task,
                 rank=rank,
-                container=string(container.get("name"))[:_WORD],
+                container=container.name,
                 exit_code=code,
                 reason=string(state.get("reason"))[:_WORD],
-                message=message or limit,
+                message=message or (limit if code == _SIGKILL else ""),
                 time=string(state.get("finishedAt"))[:_WORD],
             )
             yield diagnosed(failure, message)
@@ -101,15 +122,36 @@ def _failures(pod: Object) -> Iterator[ContainerFailure]:
         )
 
 
-def _memory_limits(pod: Object) -> Iterator[tuple[str, str]]:
-    """Yield the name of each container, and its memory limit in words."""
-    spec = mapping(pod.get("spec"))
-    for container in (*objects(spec.get("initContainers")), *objects(spec.get("containers"))):
-        limit = string(at(container, "resources", "limits", "memory"))
-        yield string(container.get("name")), f"memory limit {limit[:_WORD]}" if limit else ""
-
-
 def task_of(metadata: Object) -> str:
     """Return the task of a pod, by its metadata; empty without one."""
     marks = string_map(metadata.get("annotations")) | string_map(metadata.get("labels"))
     return marks.get(_TASK, "")[:_WORD]
+
+
+def containers_of(pod: Object) -> Iterator[Container]:
+    """Yield the containers of a pod that have a status, init containers first."""
+    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
+    policy = string(spec.get("restartPolicy")) or "Always"
+    for is_init, field, shown in (
+        (True, "initContainers", "initContainerStatuses"),
+        (False, "containers", "containerStatuses"),
+    ):
+        if not status.get(shown):
+            continue
+        specs = {string(each.get("name")): each for each in objects(spec.get(field))}
+        usual = "OnFailure" if is_init and policy == "Always" else policy
+        for each in objects(status.get(shown)):
+            name, state = string(each.get("name")), mapping(each.get("state"))
+            own = mapping(specs.get(name))
+            yield Container(
+                name=name[:_WORD],
+                image=string(own.get("image") or each.get("image"))[:_WORD],
+                limit=string(at(own, "resources", "limits", "memory"))[:_WORD],
+                policy=string(own.get("restartPolicy")) or usual,
+                waiting=mapping(state.get("waiting")),
+                running=mapping(state.get("running")),
+                ended=mapping(state.get("terminated")),
+                last=mapping(at(each, "lastState", "terminated")),
+                restarts=integer(each.get("restartCount")) or 0,
+                is_init=is_init,
+            )

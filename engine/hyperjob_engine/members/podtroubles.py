@@ -20,7 +20,7 @@ from hyperjob_core.api.wire import (
     timestamp,
 )
 from hyperjob_core.text import listed, shortened
-from hyperjob_engine.members.podfailures import first_failure, task_of
+from hyperjob_engine.members.podfailures import Container, containers_of, first_failure, task_of
 from hyperjob_engine.reasons.pods import PodTrouble, TroubleKind
 
 PATIENCE: Final = timedelta(seconds=10)
@@ -61,29 +61,6 @@ class SeenTrouble:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Container:
-    """A container of a pod: its status, and whether the kubelet starts it again."""
-
-    name: str
-    image: str
-    policy: str
-    waiting: Object
-    running: Object
-    ended: Object
-    last: Object
-    restarts: int
-    is_init: bool
-
-    @property
-    def words(self) -> str:
-        kind = "init container" if self.is_init and self.policy != "Always" else "container"
-        return f"{kind} {self.name}"
-
-    def restarts_after(self, code: int) -> bool:
-        return self.policy == "Always" or (self.policy == "OnFailure" and code != 0)
-
-
 def trouble_of(pod: Object) -> SeenTrouble | None:
     """Return the trouble of a pod; None if it runs, has ended well or is being deleted."""
     metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
@@ -95,7 +72,7 @@ def trouble_of(pod: Object) -> SeenTrouble | None:
     task = task_of(metadata)
     if phase == "Failed":
         return _failed(pod, task)
-    containers = list(_containers(pod))
+    containers = list(containers_of(pod))
     found = _ended(containers) or _looping(containers) or _blocked(containers)  # the worst first
     if found is None and phase != "Running":
         waits = _unscheduled(pod) or _starting(pod, containers)
@@ -160,7 +137,7 @@ def _patient(time: object) -> datetime | None:
     return None if moment is None else moment + PATIENCE
 
 
-def _looping(containers: list[_Container]) -> SeenTrouble | None:
+def _looping(containers: list[Container]) -> SeenTrouble | None:
     """Return the crash loop of a container, also while it runs for a moment between two ends."""
     for each in containers:
         last = each.ended or each.last
@@ -189,7 +166,7 @@ def _was_short(ended: Object) -> bool:
     return begin is not None and end is not None and end - begin < _BACK_OFF_ENDS
 
 
-def _ended(containers: list[_Container]) -> SeenTrouble | None:
+def _ended(containers: list[Container]) -> SeenTrouble | None:
     """Return the container that ended with an error while others of its pod run."""
     for each in containers:
         code = integer(each.ended.get("exitCode"))
@@ -200,7 +177,7 @@ def _ended(containers: list[_Container]) -> SeenTrouble | None:
     return None
 
 
-def _blocked(containers: list[_Container]) -> SeenTrouble | None:
+def _blocked(containers: list[Container]) -> SeenTrouble | None:
     """Return the container that the kubelet cannot create."""
     for each in containers:
         reason = string(each.waiting.get("reason"))[:_NAME]
@@ -243,7 +220,7 @@ def _unscheduled(pod: Object) -> PodTrouble | None:
     )
 
 
-def _starting(pod: Object, containers: list[_Container]) -> PodTrouble | None:
+def _starting(pod: Object, containers: list[Container]) -> PodTrouble | None:
     """Return what a pod with a node waits for: an init container that runs, or its volumes."""
     for each in containers:
         if each.is_init and each.policy != "Always" and each.running:
@@ -265,31 +242,3 @@ def _claims(spec: Object) -> Iterator[str]:
     for volume in objects(spec.get("volumes")):
         if name := string(at(volume, "persistentVolumeClaim", "claimName"))[:_NAME]:
             yield name
-
-
-def _containers(pod: Object) -> Iterator[_Container]:
-    """Yield the containers of a pod that have a status, init containers first."""
-    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
-    policy = string(spec.get("restartPolicy")) or "Always"
-    for is_init, field, shown in (
-        (True, "initContainers", "initContainerStatuses"),
-        (False, "containers", "containerStatuses"),
-    ):
-        if not status.get(shown):
-            continue
-        specs = {string(each.get("name")): each for each in objects(spec.get(field))}
-        usual = "OnFailure" if is_init and policy == "Always" else policy
-        for each in objects(status.get(shown)):
-            name, state = string(each.get("name")), mapping(each.get("state"))
-            own = mapping(specs.get(name))
-            yield _Container(
-                name=name[:_NAME],
-                image=string(own.get("image") or each.get("image"))[:_NAME],
-                policy=string(own.get("restartPolicy")) or usual,
-                waiting=mapping(state.get("waiting")),
-                running=mapping(state.get("running")),
-                ended=mapping(state.get("terminated")),
-                last=mapping(at(each, "lastState", "terminated")),
-                restarts=integer(each.get("restartCount")) or 0,
-                is_init=is_init,
-            )
