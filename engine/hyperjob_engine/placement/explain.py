@@ -80,7 +80,7 @@ def explain(request: PlacementRequest, room: Room, *, max_domains: int | None) -
     if (
         any(each.cause for each in found)
         and all(each.cause or each.has_none for each in found)
-        and all(_mismatch(request, name, room) for name in names[_CLUSTERS_SHOWN:])
+        and all(mismatch(room.nodes(name), request.pods) for name in names[_CLUSTERS_SHOWN:])
     ):
         grounds = filter(None, map(room.nodes, room.free))
         text = _causes(found, hidden) + label_hint(grounds, request.pods)
@@ -169,13 +169,14 @@ def obstacle(
         return Hindrance(cluster=name, text="is excluded")
     if not request.allows(name):
         return Hindrance(cluster=name, text="is not in clusterNames (clusterPolicy Required)")
-    if cause := _mismatch(request, name, room):
+    ground = room.nodes(name)
+    if cause := mismatch(ground, request.pods):
         text = f"takes none of its pods: {cause}"
         return Hindrance(cluster=name, text=text, too_small=True, cause=cause)
     available = room.free.get(name, cluster.free)
     if not fits(request.demand, available):
         return _lacking(request.demand, available, cluster)
-    ground, crowded = room.nodes(name), room.unfit(name, request.pods)
+    crowded = room.unfit(name, request.pods)
     if ground is not None and crowded is not None:
         return Hindrance(cluster=name, text=node_shortage(ground, crowded), too_small=True)
     used = room.domains
@@ -183,12 +184,6 @@ def obstacle(
         text = f"has room but maxDomains {max_domains} is used up"
         return Hindrance(cluster=name, text=text, has_room=True)
     return None
-
-
-def _mismatch(request: PlacementRequest, name: str, room: Room) -> str:
-    """Return why the nodes of a cluster keep pods away by labels or taints; empty: they may not."""
-    ground = room.nodes(name)
-    return "" if ground is None else mismatch(ground, request.pods)
 
 
 def _lacking(demand: Resources, free: Resources, cluster: Cluster) -> Hindrance:

@@ -76,8 +76,10 @@ def _measure(request: Resources) -> str:
     return usual if usual in asked or not asked else asked[0]
 
 
-def mismatch(ground: Ground, pods: Items) -> str:
+def mismatch(ground: Ground | None, pods: Items) -> str:
     """Return why the nodes keep pods away whatever is free on them; empty if they may not."""
+    if ground is None:
+        return ""  # the nodes are not known
     for kind in kinds_of(pods):
         key = ("mismatch", kind)
         if key not in ground.answers:

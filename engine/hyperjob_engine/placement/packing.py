@@ -11,10 +11,11 @@ promised to others take the fullest nodes that hold them.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from hyperjob_engine.model.request import (
     HOSTNAME,
@@ -32,18 +33,12 @@ from hyperjob_engine.resources import Resources, subtract
 _ANSWERS: Final = 256  # that a ground remembers
 
 
-class _Choice(NamedTuple):
-    """Which node a pod takes: by its room, times `sign`, the least first.
+class _Choice(IntEnum):
+    """Which node a pod takes: by its room times this number, the least first."""
 
-    With `needed` first a node that more of the later kinds may use.
-    """
-
-    sign: int
-    needed: bool = False
-
-
-_FULLEST: Final = _Choice(1)
-_NEEDED: Final = _Choice(-1, needed=True)
+    FULLEST = 1
+    NEEDED = -1
+    """Before that, by how many of the later kinds may use the node, the most first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ def _unfit(
         return None
 
     found = _uncertain(ground, wanted, held, keys)
-    if found is None or _tried(ground, wanted, held, keys, _FULLEST):
+    if found is None or _tried(ground, wanted, held, keys, _Choice.FULLEST):
         return found
     # The gang waits for the end of others, unless it would wait in vain, because nodes without any
     # other pod leave no certain room either.
@@ -148,7 +143,7 @@ def _uncertain(
     ground: Ground, wanted: Mapping[Item, int], held: Mapping[Item, int], keys: frozenset[str]
 ) -> Unfit | None:
     """Return which pods may find no node, whichever nodes the scheduler chooses."""
-    tries = (_tried(ground, wanted, held, keys, each) for each in (_FULLEST, _NEEDED))
+    tries = (_tried(ground, wanted, held, keys, each) for each in _Choice)
     return next(filter(None, tries), None)
 
 
@@ -162,8 +157,8 @@ def _tried(
     """Return which pods find no node where each takes the node of a choice."""
     waiting = ground.waiting(keys)
     fill = _Fill(ground, kinds_of((*wanted.items(), *held.items())) + waiting)
-    fill.settle(Counter[Item](waiting))
-    fill.settle(held)
+    fill.place(Counter[Item](waiting), _Choice.FULLEST)
+    fill.place(held, _Choice.FULLEST)
     return fill.place(wanted, choice)
 
 
@@ -214,26 +209,19 @@ class _Fill:
         self._barred: dict[Kind, frozenset[tuple[str, str | None]]] = {}
         """The topology domains that a kind must not use, since pods placed here are there."""
 
-    def settle(self, items: Mapping[Item, int]) -> None:
-        """Place pods that others have promised, each on the fullest node that holds it.
-
-        Those without a node count nothing.
-        """
-        for block, number in _blocks_among(items):
-            for _ in range(number):
-                self._put_block(block, None, _FULLEST)
-        self._put(_kinds_among(items), None, _FULLEST)
-
     def place(
         self, items: Mapping[Item, int], choice: _Choice, within: NetworkDomain | None = None
     ) -> Unfit | None:
-        """Place all items; return the first kind without room."""
+        """Place all items; return the first kind without room, whose other pods count nothing."""
+        lacking = None
         for block, number in _blocks_among(items):
             for done in range(number):
                 if not self._put_block(block, within, choice):
                     kind, each = next(iter(kinds_in(block).items()))
-                    return Unfit(kind, each * number, each * done, block)
-        return self._put(_kinds_among(items), within, choice)
+                    lacking = lacking or Unfit(kind, each * number, each * done, block)
+                    break
+        found = self._put(_kinds_among(items), within, choice)
+        return lacking or found
 
     def _put_block(self, block: Bundle, within: NetworkDomain | None, choice: _Choice) -> bool:
         """Place a block in the best HyperNode of the lowest tier that holds it, if any does."""
@@ -260,7 +248,7 @@ class _Fill:
                 continue
             if all(ground.most_in(kind, number) >= least for kind, least in kinds.items()):
                 left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
-                found.append((each.tier, choice.sign * left, number))
+                found.append((each.tier, choice * left, number))
         for _, left, number in sorted(found):
             if abs(left) >= 1:
                 yield domains[number]
@@ -287,7 +275,7 @@ class _Fill:
                 needed, _, position = heap[0]
                 self._take(kind, position)
                 if left := room(self._left[position], kind.request):
-                    heapreplace(heap, (needed, choice.sign * left, position))
+                    heapreplace(heap, (needed, choice * left, position))
                 else:
                     heappop(heap)
         return lacking
@@ -296,12 +284,12 @@ class _Fill:
         self, kind: Kind, within: NetworkDomain | None, choice: _Choice, later: Sequence[Kind]
     ) -> list[tuple[int, int, int]]:
         """Return a heap of the nodes with room for a kind: rank by both choices, and position."""
-        counts = self._counts[kind]
+        counts, looks = self._counts[kind], choice is _Choice.NEEDED
         heap = []
         for i in range(len(counts)) if within is None else within.positions:
             if counts[i] and (left := room(self._left[i], kind.request)):
-                needed = sum(bool(self._counts[each][i]) for each in later) if choice.needed else 0
-                heap.append((-needed, choice.sign * left, i))
+                needed = sum(bool(self._counts[each][i]) for each in later) if looks else 0
+                heap.append((-needed, choice * left, i))
         heapify(heap)
         return heap
 

@@ -83,9 +83,7 @@ class Room:
 
     def beside(self, standing: Iterable[tuple[str, str]]) -> "Room":
         """Return a copy beside the sub-jobs of another HyperJob, of which none is assigned yet."""
-        made: Room = copy(self)
-        made.free, made.sum = dict(self.free), dict(self.sum)
-        made._held, made._gone = dict(self._held), dict(self._gone)
+        made: Room = self.copy()
         made.occupied, made.domains, made.assigned, made._near = {}, {}, {}, None
         made._stand(standing)
         return made
@@ -183,11 +181,7 @@ class Room:
         """Undo `put`."""
         cluster = self.assigned.pop(request.name)
         self.hold(request, cluster, -1)
-        self.occupied[request.group, cluster] -= 1
-        self.domains[cluster] -= 1
-        if not self.domains[cluster]:
-            del self.domains[cluster]
-            self._near = None
+        self._occupy(request.group, cluster, -1)
 
     def leave(self, cluster: str, job: str, demand: Resources, sign: int = 1) -> None:
         """Let the pods of a vcjob, by namespace/name, leave their cluster; with sign -1, return.
@@ -250,11 +244,13 @@ class Room:
         for group, cluster in standing:
             self._occupy(group, cluster)
 
-    def _occupy(self, group: str, cluster: str) -> None:
-        self.occupied[group, cluster] = self.occupied.get((group, cluster), 0) + 1
-        if cluster not in self.domains:
+    def _occupy(self, group: str, cluster: str, sign: int = 1) -> None:
+        self.occupied[group, cluster] = self.occupied.get((group, cluster), 0) + sign
+        before = self.domains.pop(cluster, 0)
+        if before + sign:
+            self.domains[cluster] = before + sign
+        if not before or not before + sign:
             self._near = None
-        self.domains[cluster] = self.domains.get(cluster, 0) + 1
 
     def _ground(self, cluster: str) -> Ground | None:
         ground, gone = self._grounds.get(cluster), self._gone.get(cluster)
