@@ -8,11 +8,11 @@ unknown: a restart never waits for an unreachable cluster.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from hyperjob_controller.place import Place
 from hyperjob_core.api.launchers import diagnosed, is_of_launcher
@@ -28,6 +28,7 @@ from hyperjob_engine.model.planned import FailedJob, Plan
 from hyperjob_engine.reasons.pods import is_same
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _CALLS: Final = 8
 _LOG_BYTES: Final = 256 * 1024
@@ -144,48 +145,55 @@ class CauseReader:
             entry = self._entries.get(key, {}).get(uid)
             if entry is None:
                 continue
-            left = (entry.until - self._now()).total_seconds()
-            job = f"{split_key(key)[0]}/{entry.job.name}"
-            entry.failure = entry.failure or self._watched(entry.job.cluster, job)
-            if entry.failure is None and left > 0 and not self._refuses(entry.job.cluster):
-                try:
-                    async with asyncio.timeout(left):
-                        entry.failure = await self._read(split_key(key)[0], entry.job)
-                except (KubeError, TimeoutError, ValueError) as error:
-                    if isinstance(error, Forbidden):
-                        self._refusing[entry.job.cluster] = self._now() + _FORBIDDEN
-                    self._note(key, entry.job, error)
-                except Exception as error:  # noqa: BLE001 - the wall
-                    self._faulty(error)
-            await self._diagnose(key, entry)
+            namespace, job = split_key(key)[0], entry.job
+            entry.failure = entry.failure or self._watched(job.cluster, f"{namespace}/{job.name}")
+            if entry.failure is None and not self._refuses(job.cluster):
+                what = "The pods of a failed sub-job could not be read"
+                entry.failure = await self._in_time(key, entry, self._read(namespace, job), what)
+            failure = entry.failure
+            if self._read_logs and failure is not None and is_of_launcher(failure):
+                what = "The log of a failed container could not be read"
+                read = self._log_end(namespace, job.cluster, failure)
+                end = await self._in_time(key, entry, read, what)
+                entry.failure = failure if end is None else diagnosed(failure, end)
             entry.answered = True
             self._answered(key)
 
-    async def _diagnose(self, key: str, entry: _Entry) -> None:
-        """Look for the cause in the log of a launcher, within the time limit of the answer."""
-        failure, job = entry.failure, entry.job
-        left = (entry.until - self._now()).total_seconds()
-        if not self._read_logs or failure is None or left <= 0 or not is_of_launcher(failure):
-            return
+    async def _in_time(
+        self, key: str, entry: _Entry, answer: Coroutine[Any, Any, T | None], what: str
+    ) -> T | None:
+        """Return an answer within the time limit of an entry; else log `what`, and return None."""
+        (namespace, name), left = split_key(key), (entry.until - self._now()).total_seconds()
+        if left <= 0:
+            answer.close()
+            return None
         try:
             async with asyncio.timeout(left):
-                end = await self._log_end(split_key(key)[0], job.cluster, failure)
-            entry.failure = diagnosed(failure, end)
-        except (KubeError, TimeoutError) as error:
-            self._note(key, job, error, what="The log of a failed container could not be read")
+                return await answer
+        except (KubeError, TimeoutError, ValueError) as error:
+            about = {
+                "hyperjob": {"namespace": namespace, "name": name},
+                "job": {"namespace": namespace, "name": entry.job.name},
+                "cluster": entry.job.cluster,
+                "error": str(error) or type(error).__name__,
+            }
+            log.warning(what, extra=about)
         except Exception as error:  # noqa: BLE001 - the wall
             self._faulty(error)
+        return None
 
     async def _read(self, namespace: str | None, job: FailedJob) -> ContainerFailure | None:
-        answer = await self._kube.raw(
-            "GET",
-            CLUSTERS.path(None, job.cluster, "proxy") + PODS.path(namespace),
-            params={
-                "labelSelector": f"{_JOB}={job.name}",
-                "fieldSelector": "status.phase=Failed",
-                "limit": _PODS,
-            },
-        )
+        params = {
+            "labelSelector": f"{_JOB}={job.name}",
+            "fieldSelector": "status.phase=Failed",
+            "limit": _PODS,
+        }
+        path = CLUSTERS.path(None, job.cluster, "proxy") + PODS.path(namespace)
+        try:
+            answer = await self._kube.raw("GET", path, params=params)
+        except Forbidden:
+            self._refusing[job.cluster] = self._now() + _FORBIDDEN
+            raise
         return first_failure(objects(at(answer.json(), "items")))
 
     async def _log_end(self, namespace: str | None, cluster: str, failure: ContainerFailure) -> str:
@@ -202,22 +210,3 @@ class CauseReader:
     def _refuses(self, cluster: str) -> bool:
         until = self._refusing.get(cluster)
         return until is not None and self._now() < until
-
-    def _note(
-        self,
-        key: str,
-        job: FailedJob,
-        error: Exception,
-        *,
-        what: str = "The pods of a failed sub-job could not be read",
-    ) -> None:
-        namespace, name = split_key(key)
-        log.warning(
-            what,
-            extra={
-                "hyperjob": {"namespace": namespace, "name": name},
-                "job": {"namespace": namespace, "name": job.name},
-                "cluster": job.cluster,
-                "error": str(error) or type(error).__name__,
-            },
-        )

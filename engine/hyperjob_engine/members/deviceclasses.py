@@ -7,7 +7,7 @@ attributes, joined by &&, are decided; any other counts as met, and the selector
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,7 +126,8 @@ def claim_fact(raw: Object) -> ClaimFact:
 
     Of several pods that share the claim one holds its devices, so that they count once.
     """
-    classes = _classes(raw.get("spec"))
+    requests = _requests(raw.get("spec"))
+    classes = {name: _class_of(each) for some in requests for name, each in some}
     held: Counter[str] = Counter()
     for each in objects(at(raw, "status", "allocation", "devices", "results"))[: 2 * _DEVICES]:
         name = classes.get(string(each.get("request")))
@@ -137,32 +138,27 @@ def claim_fact(raw: Object) -> ClaimFact:
     return ClaimFact(key_of(raw), f"{namespace}/{string(user.get('name'))}", dict(held))
 
 
-def _classes(spec: object) -> Mapping[str, str]:
-    """Return the class of each request of a claim, and of its alternatives as REQUEST/NAME."""
-    found = {}
+def _requests(spec: object) -> Iterable[Sequence[tuple[str, Object]]]:
+    """Yield the alternatives of each request of a claim, by name: of several, as REQUEST/NAME."""
     for each in objects(at(spec, "devices", "requests"))[:_REQUESTS]:
-        name = string(each.get("name"))
-        found[name] = string(at(each, "exactly", "deviceClassName"))
-        for sub in objects(each.get("firstAvailable"))[:_REQUESTS]:
-            found[f"{name}/{string(sub.get('name'))}"] = string(sub.get("deviceClassName"))
-    return {name: f"{DEVICE_CLASS}{each}" for name, each in found.items() if each}
+        name, several = string(each.get("name")), objects(each.get("firstAvailable"))[:_REQUESTS]
+        named = [(f"{name}/{string(sub.get('name'))}", sub) for sub in several]
+        yield named or [(name, mapping(each.get("exactly")))]
 
 
-def _requests(spec: object) -> Iterable[tuple[str, int]]:
-    """Yield the resource and number of each request of a claim: of its first alternative."""
-    for each in objects(at(spec, "devices", "requests"))[:_REQUESTS]:
-        first = next(iter(objects(each.get("firstAvailable"))), mapping(each.get("exactly")))
-        name = string(first.get("deviceClassName"))
-        if name and first.get("adminAccess") is not True:
-            number = min(count(first.get("count")) or 1, _DEVICES)
-            yield f"{DEVICE_CLASS}{name}", number
+def _class_of(request: Object) -> str:
+    """Return the device class of a request as a resource; empty without one."""
+    name = string(request.get("deviceClassName"))
+    return f"{DEVICE_CLASS}{name}" if name else ""
 
 
 def devices_of_template(raw: Object) -> Resources:
     """Return the devices by class that each pod of a ResourceClaimTemplate gets, in nano-units."""
     found: Counter[str] = Counter()
-    for resource, number in _requests(at(raw, "spec", "spec")):
-        found[resource] += whole(number)
+    for (_, first), *_ in _requests(at(raw, "spec", "spec")):
+        name = _class_of(first)
+        if name and first.get("adminAccess") is not True:
+            found[name] += whole(min(count(first.get("count")) or 1, _DEVICES))
     return dict(found)
 
 
