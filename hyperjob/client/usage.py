@@ -19,7 +19,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
-from hyperjob_engine.placement.capacity import REPELLING, summarise
+from hyperjob_engine.model.wants import REPELLING
+from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.queueing.consumed import parse_consumed
 from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
 from hyperjob_engine.resources import is_counted, parse_resources

@@ -15,6 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string
 from hyperjob_core.kube.resources import key_of
 from hyperjob_engine.devices import DEVICE_CLASS
+from hyperjob_engine.model.wants import REPELLING
 from hyperjob_engine.resources import Resources, whole
 
 NOT_KNOWN: Final = -1
@@ -30,7 +31,6 @@ _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*["']([^"'\\]+)["']""")
 _EQUAL: Final = re.compile(
     r"""device\.attributes\[["']([^"'\\]+)["']\]\.(\w+)\s*==\s*(["'][^"'\\]*["']|\w+)"""
 )
-_REPELLING: Final = ("NoSchedule", "NoExecute")
 
 Attributes = frozenset[tuple[str, str | None]]
 """The texts of attributes by full name, and of "" the driver; None: it differs by device."""
@@ -73,7 +73,9 @@ def slice_fact(raw: Object) -> SliceFact:
     found = [
         (string(spec.get("nodeName") or each.get("nodeName")), _attributes(each, driver))
         for each in objects(spec.get("devices"))[:_DEVICES]
-        if not any(taint.get("effect") in _REPELLING for taint in objects(each.get("taints")))
+        if not any(
+            string(taint.get("effect")) in REPELLING for taint in objects(each.get("taints"))
+        )
     ]
     values: dict[str, set[str]] = {}
     for _, attributes in found:

@@ -26,7 +26,8 @@ from hyperjob_engine.model.memo import Memo
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _MOST_PORTS: Final = 64  # of a pod
 _LONGEST_IP: Final = 64
-_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+"""The effects of taints that keep pods away."""
 _WANTS: Final[Memo[Object, NodeWants]] = Memo()
 
 
@@ -128,7 +129,7 @@ def matches(node: MemberNode, wants: NodeWants) -> bool:
 def repels(node: MemberNode, wants: NodeWants) -> Taint | None:
     """Return the first taint of a node that keeps a pod away; None if it has none."""
     for taint in node.taints:
-        if taint.effect in _REPELLING and not _tolerated(taint, wants.tolerations):
+        if taint.effect in REPELLING and not _tolerated(taint, wants.tolerations):
             return taint
     return None
 

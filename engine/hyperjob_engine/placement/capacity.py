@@ -25,6 +25,7 @@ from hyperjob_core.api.wire import (
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster, ReportedStatus
 from hyperjob_engine.model.request import Items, PlacementRequest
+from hyperjob_engine.model.wants import REPELLING
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.resources import (
@@ -37,18 +38,16 @@ from hyperjob_engine.resources import (
     whole,
 )
 
-REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
-"""The effects of taints that keep pods away."""
 LISTED_WITHIN: Final = timedelta(seconds=5)
 """The longest time from Karmada's list of a member's pods to the arrival of its summary here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What a summary may lack of a sub-job that has begun, or may still have of one that has ended.
+    """What a summary may lack of a sub-job, or may still have of it after its end.
 
-    A summary of the present shows how it is from `shown_at` on, whatever it says, and before that
-    after a change that has all since `since`; None: that is not known yet.
+    So it is since `since`. A summary shows it with the first change that is late enough, and from
+    `shown_at` on whatever it says; None: not known yet.
     """
 
     cluster: str

@@ -32,7 +32,6 @@ from hyperjob_engine.resources import (
 )
 
 _MOST_KINDS: Final = 64  # whose counts a ground hands on to the next
-_MOST_INSIDE: Final = 4096  # kinds times HyperNodes
 _UNBOUNDED: Final = 1 << 40
 
 
@@ -85,9 +84,7 @@ class Ground:
         self.answers: dict[object, Any] = {}
         """Whether items fit, by `packing`, which bounds it; why a kind never does, by
         `nodeshortage`."""
-        self.counted: dict[Kind, Sequence[int]] = {}
-        self._totals: dict[Kind, int] = {}
-        self._inside: dict[tuple[Kind, int], int] = {}
+        self.counted: dict[Kind, tuple[Sequence[int], int]] = {}
         self._waiting: dict[frozenset[str], Counter[Kind]] = {}
         self._vacated: dict[Vacating, Ground] = {}
         self._before: Ground | None = None
@@ -99,29 +96,19 @@ class Ground:
 
     def counts(self, kind: Kind) -> Sequence[int]:
         """Return how many pods of a kind each node holds beside the pods that it has."""
+        return self._counted(kind)[0]
+
+    def most(self, kind: Kind) -> int:
+        """Return how many pods of a kind all nodes hold together, if they hold no other kind."""
+        return self._counted(kind)[1]
+
+    def _counted(self, kind: Kind) -> tuple[Sequence[int], int]:
         known = self.counted.get(kind)
         if known is None:
             if len(self.counted) >= _MOST_KINDS:
                 self.counted.clear()
-            known = self.counted[kind] = self._count(kind)
-        return known
-
-    def most(self, kind: Kind) -> int:
-        """Return how many pods of a kind all nodes hold together, if they hold no other kind."""
-        known = self._totals.get(kind)
-        if known is None:
-            known = self._totals[kind] = sum(self.counts(kind))
-        return known
-
-    def most_in(self, kind: Kind, domain: int) -> int:
-        """Return how many pods of a kind the nodes of a HyperNode hold, if they hold no other."""
-        known = self._inside.get((kind, domain))
-        if known is None:
-            if len(self._inside) >= _MOST_INSIDE:
-                self._inside.clear()
-            counts = self.counts(kind)
-            known = sum(counts[i] for i in self.domains[domain].positions)
-            self._inside[kind, domain] = known
+            counts = self._count(kind)
+            known = self.counted[kind] = counts, sum(counts)
         return known
 
     @cached_property
@@ -304,7 +291,7 @@ class Ground:
         before = self._before
         parts = kind.wants.apart or kind.wants.ports or self.parting
         if before is not None and kind in before.counted and not parts and not before.parting:
-            found = list(before.counted[kind])
+            found = list(before.counted[kind][0])
             for i in self._changed:
                 found[i] = (
                     _room_on(self.nodes[i], kind) if matches(self.nodes[i], kind.wants) else 0

@@ -24,9 +24,8 @@ _SYMBOLS: Final = {"In": "=", "NotIn": "!=", "Gt": ">", "Lt": "<"}
 
 
 class _Sum(NamedTuple):
-    """So many nodes, `some` of which have a resource free: all together `free`, one `largest`."""
+    """Of some nodes, `some` have a resource free: all together `free`, one `largest`."""
 
-    nodes: int
     some: int
     free: int
     largest: int
@@ -47,12 +46,12 @@ def node_shortage(ground: Ground, found: Unfit) -> str:
     demand = _demand(wants)
     has = f"has {amount_text(resource, free.free)} free on {_nodes(free.some)}"
     short = _short(usable, request, resource)
-    cause = _cause(found, resource, free, matched if demand else free, short)
+    cause = _cause(found, resource, free, matched, short)
     texts = [f"{has}, {cause}" if free.some else f"has no {resource} free"]
     if demand:
-        verb = "matches" if matched.nodes == 1 else "match"
+        verb = "matches" if len(matching) == 1 else "match"
         amount = amount_only(resource, matched.free)
-        texts.append(f"{_nodes(matched.nodes)} {verb} {demand}, {amount} free")
+        texts.append(f"{_nodes(len(matching))} {verb} {demand}, {amount} free")
     taints = Counter(taint for node in matching if (taint := repels(node, wants)) is not None)
     if taints:
         have, first = "has" if taints.total() == 1 else "have", next(iter(taints))
@@ -161,7 +160,7 @@ def _cause(found: Unfit, resource: str, free: _Sum, usable: _Sum, short: str) ->
 
 def _sum(nodes: Sequence[MemberNode], resource: str) -> _Sum:
     amounts = [free for node in nodes if (free := node.free.get(resource, 0)) > 0]
-    return _Sum(len(nodes), len(amounts), sum(amounts), max(amounts, default=0))
+    return _Sum(len(amounts), sum(amounts), max(amounts, default=0))
 
 
 def _nodes(number: int) -> str:

@@ -237,7 +237,7 @@ class _Fill:
         self, block: Bundle, within: NetworkDomain | None, choice: _Choice
     ) -> Iterator[NetworkDomain]:
         """Yield the HyperNodes that may hold a block, lower tiers first, then by the choice."""
-        ground, kinds, domains = self._ground, kinds_in(block), self._ground.domains
+        kinds, domains = kinds_in(block), self._ground.domains
         highest = block.tier.number
         if block.tier.name:
             named = [each.tier for each in domains if each.tier_name == block.tier.name]
@@ -246,9 +246,8 @@ class _Fill:
         for number, each in enumerate(domains):
             if each.tier > highest or not (within is None or each.positions <= within.positions):
                 continue
-            if all(ground.most_in(kind, number) >= least for kind, least in kinds.items()):
-                left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
-                found.append((each.tier, choice * left, number))
+            left = min(self._room_in(kind, each) / least for kind, least in kinds.items())
+            found.append((each.tier, choice * left, number))
         for _, left, number in sorted(found):
             if abs(left) >= 1:
                 yield domains[number]

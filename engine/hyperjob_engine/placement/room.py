@@ -114,14 +114,6 @@ class Room:
         """Return whether the clusters together have `floor` free: a quick check before others."""
         return fits(floor, self.sum)
 
-    def options(self, request: PlacementRequest) -> list[str]:
-        """Return the clusters with room for a request, in no particular order."""
-        return [
-            name
-            for name in self.free
-            if self.may_hold(request, name) and self.nodes_hold(name, request.pods)
-        ]
-
     def may_hold(self, request: PlacementRequest, name: str) -> bool:
         """Return whether a cluster may have room for a request, by sums: a quick check."""
         if not request.allows(name) or not fits(request.demand, self.free[name]):

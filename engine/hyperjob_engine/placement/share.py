@@ -106,7 +106,7 @@ class SplitShare:
 
 def capacities(wish: Wish, room: Room) -> dict[str, int]:
     """Return the most scaled pods of a sub-job, for each cluster that can hold one."""
-    return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
+    return {name: _most(wish, room, name) for name in sorted(room.ranked(wish.request(1)))}
 
 
 def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[SplitShare, ...]:

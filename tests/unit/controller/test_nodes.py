@@ -46,15 +46,15 @@ def halved(free: int = 100, *reserved: PlacementRequest) -> Cluster:
 
 def test_what_is_reserved_takes_its_nodes_and_gives_them_back() -> None:
     wanted, other = sized(4, 4), replace(sized(1, 4), name="k")
-    assert Room([halved()]).options(wanted) == ["a"]
+    assert list(Room([halved()]).ranked(wanted)) == ["a"]
     taken = Room([halved(100, other)])
-    assert taken.options(wanted) == []
+    assert list(taken.ranked(wanted)) == []
     taken.hold(other, "a", -1)
-    assert taken.options(wanted) == ["a"]
+    assert list(taken.ranked(wanted)) == ["a"]
     again = Room([halved()])
     again.hold(other, "a", -1)  # nobody knows of it
-    assert again.options(replace(wanted, name="l")) == ["a"]
-    assert again.options(sized(4, 5)) == [], "that makes no room"
+    assert list(again.ranked(replace(wanted, name="l"))) == ["a"]
+    assert list(again.ranked(sized(4, 5))) == [], "that makes no room"
 
 
 def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:

@@ -153,7 +153,7 @@ def placed(view: MemberView, demand: Mapping[str, int], *, promised: int = 0) ->
     request = of_one_pod(demand)
     seen = seen_by_nodes(cluster("east", gpus=0), view)
     held = {name: amount * promised for name, amount in request.demand.items()}
-    return Room([promised_on(seen, held)]).options(request)
+    return list(Room([promised_on(seen, held)]).ranked(request))
 
 
 def test_a_cluster_without_devices_of_a_class_is_told_so() -> None:

@@ -26,7 +26,7 @@ ON = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def fits(shown: MemberView, wanted: PlacementRequest, *reserved: PlacementRequest) -> bool:
-    return bool(Room([seen(shown, *reserved)]).options(wanted))
+    return any(Room([seen(shown, *reserved)]).ranked(wanted))
 
 
 def affinity(*expressions: dict[str, Any], field: str = "matchExpressions") -> dict[str, Any]:
@@ -550,9 +550,9 @@ def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended(
     shown = seen(view([node("n0", 8, ends), node("n1", 8, stays), node("n2", 4)]))
     room = Room([replace(shown, ending={"": ends.request})])
     wanted = job(task(1, 8))
-    assert room.options(wanted) == []
+    assert list(room.ranked(wanted)) == []
     after = after_ends(room)
-    assert after.options(wanted) == ["a"]
+    assert list(after.ranked(wanted)) == ["a"]
     after.hold(wanted, "a")
     after.subtract("a", wanted.demand, -1)
-    assert after.options(wanted) == [], "the sums are enough, and no node is"
+    assert list(after.ranked(wanted)) == [], "the sums are enough, and no node is"
