@@ -116,8 +116,7 @@ async def measure(assets: Path, other: str, count: int, replicas: int) -> tuple[
         async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-bench") as kube:
             for name in ("east", "west"):
                 cluster = {
-                    "apiVersion": CLUSTERS.api_version,
-                    "kind": CLUSTERS.kind,
+                    **CLUSTERS.head,
                     "metadata": {"name": name},
                     "spec": {"syncMode": "Push"},
                 }

@@ -76,8 +76,7 @@ def hyperjobs(namespace: str, count: int, replicas: int) -> list[Object]:
     group = {"name": "t", "replicas": replicas, "templateSpec": {"tasks": [task]}}
     return [
         {
-            "apiVersion": HYPERJOBS.api_version,
-            "kind": HYPERJOBS.kind,
+            **HYPERJOBS.head,
             "metadata": {"name": f"hj{number}", "namespace": namespace},
             "spec": {"replicatedJobs": [group]},
         }

@@ -177,8 +177,7 @@ async def copies(kube: Kube, jobs: Sequence[Object]) -> list[Object]:
     made = []
     for job in jobs:
         copy: Object = {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "metadata": {"name": job["metadata"]["name"], "namespace": PLAIN},
             "spec": job["spec"],
         }

@@ -73,8 +73,7 @@ def hyperjob(name: str, replicas: int, selector: dict[str, str]) -> Object:
     ]
     group = {"name": "t", "replicas": replicas, "templateSpec": {"tasks": tasks}}
     return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
+        **HYPERJOBS.head,
         "metadata": {"name": name, "namespace": _NAMESPACE},
         "spec": {"replicatedJobs": [group]},
     }
@@ -118,7 +117,7 @@ async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane)
 async def _prepare(kube: Kube, options: argparse.Namespace) -> None:
     for number in range(options.clusters):
         await set_cluster(kube, f"c{number:03}", 8 * options.nodes)
-    queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+    queue = QUEUES.head
     await kube.create(QUEUES, {**queue, "metadata": {"name": "default"}, "spec": {}})
     status = {"status": {"state": "Open"}}
     await kube.patch(QUEUES, "default", status, kind=PatchType.MERGE, subresource="status")

@@ -160,7 +160,7 @@ class Night:
         job |= {"templateSpec": {"queue": QUEUE, "tasks": [task]}}
         if only_on:
             job |= {"clusterNames": [only_on], "clusterPolicy": "Required"}
-        body = {"apiVersion": HYPERJOBS.api_version, "kind": HYPERJOBS.kind}
+        body = HYPERJOBS.head
         spec = {"replicatedJobs": [job], "minAvailable": sub_jobs}
         made = {**body, "metadata": {"name": name}, "spec": spec}
         await self.kube.create(HYPERJOBS, made, namespace=NAMESPACE)
@@ -441,7 +441,7 @@ async def removal(night: Night) -> None:
     gone = time.monotonic() - began
     spec = {key: value for key, value in cluster["spec"].items() if key != "id"}
     metadata = {"name": name, "labels": cluster["metadata"].get("labels") or {}}
-    kind = {"apiVersion": CLUSTERS.api_version, "kind": CLUSTERS.kind}
+    kind = CLUSTERS.head
     await night.kube.create(CLUSTERS, {**kind, "metadata": metadata, "spec": spec})
     await asyncio.sleep(45)
     _, status = await night.until("lost", runs, within=1)
@@ -466,7 +466,7 @@ async def main() -> None:
             print("| event | command | what was said | after |\n| --- | --- | --- | --- |")
             try:
                 await install(night)
-                queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+                queue = QUEUES.head
                 with suppress(AlreadyExists):
                     body = {**queue, "metadata": {"name": QUEUE}, "spec": {"weight": 1}}
                     await kube.create(QUEUES, body)

@@ -180,8 +180,7 @@ def bound(job: Object, policy: Object, namespace: str) -> Object:
     (affinity,) = policy["placement"]["clusterAffinities"]
     suspension = {"suspension": policy["suspension"]} if "suspension" in policy else {}
     return {
-        "apiVersion": RESOURCE_BINDINGS.api_version,
-        "kind": RESOURCE_BINDINGS.kind,
+        **RESOURCE_BINDINGS.head,
         "metadata": {
             "name": binding_name(job["name"]),
             "namespace": namespace,
@@ -458,7 +457,7 @@ async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane)
     async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube:
         for number in range(options.clusters):
             await set_cluster(kube, f"c{number:03}", 10 * options.hyperjobs * options.replicas)
-        queue: Object = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+        queue: Object = QUEUES.head
         await kube.create(QUEUES, {**queue, "metadata": {"name": "default"}, "spec": {}})
         status = {"status": {"state": "Open"}}
         kind = PatchType.MERGE

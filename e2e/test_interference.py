@@ -128,8 +128,7 @@ async def test_a_name_that_is_taken_in_the_member_is_told_and_then_made_good(sce
     )
     template = group(world, "one", seconds=300)["templateSpec"]
     stranger = {
-        "apiVersion": VCJOBS.api_version,
-        "kind": VCJOBS.kind,
+        **VCJOBS.head,
         "metadata": {"name": "taken-one-0", "namespace": scenario.namespace},
         "spec": {**template, "schedulerName": "volcano", "queue": "default", "minAvailable": 1},
     }
@@ -169,8 +168,7 @@ async def test_a_gang_whose_queue_others_use_in_one_member_leaves_with_volcanos_
         )
         template = group(world, "one", accelerators=2, seconds=600)["templateSpec"]
         stranger = {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "metadata": {"name": "stranger", "namespace": scenario.namespace},
             "spec": {**template, "schedulerName": "volcano", "queue": queue, "minAvailable": 1},
         }

@@ -132,19 +132,15 @@ def others_job(world):
     template |= {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "maxRetry": 3}
     return (
         {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "metadata": {"name": "others"},
             "spec": template,
         },
         {
-            "apiVersion": PROPAGATION_POLICIES.api_version,
-            "kind": PROPAGATION_POLICIES.kind,
+            **PROPAGATION_POLICIES.head,
             "metadata": {"name": "others"},
             "spec": {
-                "resourceSelectors": [
-                    {"apiVersion": VCJOBS.api_version, "kind": VCJOBS.kind, "name": "others"}
-                ],
+                "resourceSelectors": [{**VCJOBS.head, "name": "others"}],
                 "placement": {"clusterAffinity": {"clusterNames": [world.largest]}},
             },
         },

@@ -210,14 +210,12 @@ async def test_a_cluster_that_does_not_exist_is_named_in_the_reason(scenario):
 async def test_a_broader_policy_of_the_site_takes_no_sub_job(scenario):
     world = scenario.world
     site = {
-        "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
-        "kind": CLUSTER_PROPAGATION_POLICIES.kind,
+        **CLUSTER_PROPAGATION_POLICIES.head,
         "metadata": {"name": scenario.namespace},
         "spec": {
             "resourceSelectors": [
                 {
-                    "apiVersion": VCJOBS.api_version,
-                    "kind": VCJOBS.kind,
+                    **VCJOBS.head,
                     "namespace": scenario.namespace,
                 }
             ],

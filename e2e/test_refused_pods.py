@@ -73,7 +73,7 @@ async def told(scenario: Scenario) -> AsyncIterator[Told]:
 
 async def refuse(scenario: Scenario, *members: str) -> None:
     """Let members refuse all pods of the scenario."""
-    quota: Object = {"apiVersion": QUOTAS.api_version, "kind": QUOTAS.kind}
+    quota: Object = QUOTAS.head
     quota |= {"metadata": {"name": "full"}, "spec": {"hard": {"pods": "0"}}}
     for member in members:
         await scenario.members[member].create(QUOTAS, quota, namespace=scenario.namespace)

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +36,8 @@ from hyperjob_certs.x509 import (
 )
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import INSTALLER, ForeignObjectError, manager_of, named
-from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError, NotFound
+from hyperjob_core.kube.client import Kube, again_on_conflict
+from hyperjob_core.kube.errors import ConfigError, KubeError, NotFound
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
@@ -58,7 +59,8 @@ async def inject(kube: Kube, *, ca_bundle: bytes) -> list[str]:
     changed, missing = [], []
     for resource, name in TARGETS:
         try:
-            if await _inject_one(kube, resource, name, ca_bundle=ca_bundle):
+            write = partial(_inject_one, kube, resource, name, ca_bundle=ca_bundle)
+            if await again_on_conflict(write, tries=INJECT_ATTEMPTS):
                 changed.append(name)
         except NotFound:
             missing.append(f"{resource.kind} {name}")
@@ -83,25 +85,17 @@ def with_bundle(configuration: Object, *, ca_bundle: bytes) -> Object:
 
 
 async def _inject_one(kube: Kube, resource: Resource, name: str, *, ca_bundle: bytes) -> bool:
-    """Write the bundle into one configuration, again after a conflict; return whether it did."""
-    for attempt in range(1, INJECT_ATTEMPTS + 1):
-        live = await kube.get(resource, name)
-        if manager_of(live) != INSTALLER:
-            raise ForeignObjectError(
-                f"{named(resource.kind, live)} exists, and hyperjob install did not create it:"
-                " delete it and run `hyperjob install`"
-            )
-        wanted = with_bundle(live, ca_bundle=ca_bundle)
-        if wanted is live:
-            return False
-        try:
-            await kube.replace(resource, wanted)
-        except Conflict:
-            if attempt == INJECT_ATTEMPTS:
-                raise
-            continue
-        return True
-    return False
+    """Write the bundle into one configuration; return whether it lacked the bundle."""
+    live = await kube.get(resource, name)
+    if manager_of(live) != INSTALLER:
+        raise ForeignObjectError(
+            f"{named(resource.kind, live)} exists, and hyperjob install did not create it:"
+            " delete it and run `hyperjob install`"
+        )
+    wanted = with_bundle(live, ca_bundle=ca_bundle)
+    if wanted is not live:
+        await kube.replace(resource, wanted)
+    return wanted is not live
 
 
 ATTEMPTS: Final = 3
@@ -143,7 +137,7 @@ async def _run(options: argparse.Namespace) -> None:
         await _inject(options, await _given_authorities(options))
         return
     async with _store(options) as store:
-        await _renew(options, store)
+        await again_on_conflict(partial(_renew, options, store), tries=ATTEMPTS)
 
 
 def _issue_client(options: argparse.Namespace) -> None:
@@ -167,33 +161,26 @@ def _issue_client(options: argparse.Namespace) -> None:
 
 async def _renew(options: argparse.Namespace, store: Store) -> None:
     """Take the steps that are due; the write fails if the stored state has changed meanwhile."""
-    for attempt in range(1, ATTEMPTS + 1):
-        stored = await store.load()
-        bundle = stored.bundle
-        complete = bundle.ca is not None and bundle.serving is not None
-        if options.inject and complete:
-            # First of all: the serving certificate may only move to an authority in the caBundle,
-            # which an interrupted earlier run may not have written.
-            await _inject(options, trusted_pem(bundle))
-        if options.command == "issue" and complete:
-            _say("certificates exist already: nothing to issue; `rotate` renews them")
-            return
-        bundle, steps = advance(bundle, policy=options.policy, now=datetime.now(UTC))
-        if not steps:
-            _say("nothing is due")
-            return
-        try:
-            await store.save(bundle, over=stored)
-        except (Conflict, AlreadyExists):
-            if attempt == ATTEMPTS:
-                raise
-            continue  # another process has renewed: read its result
-        for step in steps:
-            _say(f"{step.action}: {step.reason}")
-        _report(bundle)
-        if options.inject:
-            await _inject(options, trusted_pem(bundle))
+    stored = await store.load()
+    bundle = stored.bundle
+    complete = bundle.ca is not None and bundle.serving is not None
+    if options.inject and complete:
+        # First of all: the serving certificate may only move to an authority in the caBundle,
+        # which an interrupted earlier run may not have written.
+        await _inject(options, trusted_pem(bundle))
+    if options.command == "issue" and complete:
+        _say("certificates exist already: nothing to issue; `rotate` renews them")
         return
+    bundle, steps = advance(bundle, policy=options.policy, now=datetime.now(UTC))
+    if not steps:
+        _say("nothing is due")
+        return
+    await store.save(bundle, over=stored)
+    for step in steps:
+        _say(f"{step.action}: {step.reason}")
+    _report(bundle)
+    if options.inject:
+        await _inject(options, trusted_pem(bundle))
 
 
 async def _inject(options: argparse.Namespace, authorities: bytes) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,7 @@ class _Files:
     client_ca: bytes
 
 
+@dataclass(eq=False)
 class FileSource:
     """The certificate and key in two files; `run` reads their changes.
 
@@ -49,26 +50,17 @@ class FileSource:
     changes of this file too.
     """
 
-    def __init__(
-        self,
-        certificate_file: Path,
-        key_file: Path,
-        *,
-        client_ca_file: Path | None = None,
-        minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
-        poll_seconds: float = POLL_SECONDS,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._certificate_file = certificate_file
-        self._key_file = key_file
-        self._client_ca_file = client_ca_file
-        self._minimum_version = minimum_version
-        self._poll_seconds = poll_seconds
-        self._clock = clock
-        self._current: ssl.SSLContext | None = None
-        self._facts: Facts | None = None
-        self._served: _Files | None = None
-        self._problem: str | None = None
+    certificate_file: Path
+    key_file: Path
+    _: KW_ONLY
+    client_ca_file: Path | None = None
+    minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    poll_seconds: float = POLL_SECONDS
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _current: ssl.SSLContext | None = field(default=None, init=False)
+    _facts: Facts | None = field(default=None, init=False)
+    _served: _Files | None = field(default=None, init=False)
+    _problem: str | None = field(default=None, init=False)
 
     @property
     def facts(self) -> Facts:
@@ -85,7 +77,7 @@ class FileSource:
     @property
     def expired(self) -> bool:
         """Whether the served certificate has expired."""
-        return self._clock() >= self.facts.not_after
+        return self.clock() >= self.facts.not_after
 
     def load(self) -> None:
         """Read the pair for the first time; raise `InvalidPair` if it is unusable."""
@@ -113,7 +105,7 @@ class FileSource:
     async def run(self) -> None:
         """Read changes of the files until cancelled."""
         while True:
-            await asyncio.sleep(self._poll_seconds)
+            await asyncio.sleep(self.poll_seconds)
             if await asyncio.to_thread(self.refresh):
                 _log.info(
                     "serving a new certificate",
@@ -122,8 +114,8 @@ class FileSource:
 
     def server_context(self) -> ssl.SSLContext:
         """Return the context to listen with; each handshake uses the current one."""
-        context = _new_context(self._minimum_version)
-        if self._client_ca_file is not None:
+        context = _new_context(self.minimum_version)
+        if self.client_ca_file is not None:
             # A connection has this context's verify mode, and the authorities of the chosen one.
             context.verify_mode = ssl.CERT_REQUIRED
 
@@ -143,21 +135,21 @@ class FileSource:
             return self._read_once()  # the kubelet may have replaced the version during the read
 
     def _read_once(self) -> "_Files":
-        certificate_file, key_file = _resolve(self._certificate_file, self._key_file)
+        certificate_file, key_file = _resolve(self.certificate_file, self.key_file)
         pair = Pair(_bytes_of(certificate_file), _bytes_of(key_file))
-        return _Files(pair, _bytes_of(self._client_ca_file) if self._client_ca_file else b"")
+        return _Files(pair, _bytes_of(self.client_ca_file) if self.client_ca_file else b"")
 
     def _swap(self, files: "_Files") -> None:
         """Serve the files from the next handshake on; raises InvalidPair and changes nothing."""
-        found = check_pair(files.pair, now=self._clock())
-        context = _new_context(self._minimum_version)
+        found = check_pair(files.pair, now=self.clock())
+        context = _new_context(self.minimum_version)
         with in_memory(files.pair.key.strip() + b"\n" + files.pair.certificate) as path:
             try:
                 context.load_cert_chain(path)
             except ssl.SSLError as error:
                 raise InvalidPair(f"TLS refuses the pair: {error.reason or error}") from None
-        if self._client_ca_file is not None:
-            _trust(context, files.client_ca, self._client_ca_file)
+        if self.client_ca_file is not None:
+            _trust(context, files.client_ca, self.client_ca_file)
         self._current, self._facts, self._served = context, found, files
         _READS.inc()
 
@@ -171,7 +163,7 @@ class FileSource:
                 "the new certificate cannot be served, the old one stays",
                 extra={
                     "reason": problem,
-                    "file": str(self._certificate_file),
+                    "file": str(self.certificate_file),
                 },
             )
 

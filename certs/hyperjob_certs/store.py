@@ -271,8 +271,6 @@ class SecretStore:
         data = {name: b64encode(pem).decode("ascii") for name, pem in to_items(bundle).items()}
         if over.origin is None:
             secret = {
-                "apiVersion": "v1",
-                "kind": "Secret",
                 "metadata": {
                     "name": self._name,
                     "namespace": self._namespace,

@@ -101,7 +101,7 @@ class Leadership:
             overdue=lambda: os._exit(1),
             lease_seconds=seconds,
             renew_seconds=seconds * _RENEWED,
-            annotations=self._annotations,
+            noted=self._annotations,
             manager=FIELD_MANAGER,
         )
 

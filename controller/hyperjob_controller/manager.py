@@ -396,8 +396,7 @@ class Manager:
         self._changed.set()
         name = lease_name(self.options.namespace)
         lease = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            **LEASES.head,
             "metadata": {"namespace": self._tuning.lease_namespace, "name": name},
         }
         if self.working.is_set():

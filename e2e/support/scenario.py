@@ -17,7 +17,7 @@ from e2e.support.world import World
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.errors import NotFound
+from hyperjob_core.kube.errors import NotFound, Unavailable
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import (
@@ -148,14 +148,14 @@ class Scenario:
         last: list[Object | None] = [None]
         limit = self.world.settings.timeout if seconds is None else seconds
         try:
-            stream = states(
-                kube or self.kube, resource, name, namespace=self.namespace, persistent=True
-            )
-            async with asyncio.timeout(limit), contextlib.aclosing(stream) as found_states:
-                async for found in found_states:
-                    last[0] = found
-                    if holds(found):
-                        return found or {}
+            async with asyncio.timeout(limit):
+                while True:  # an outage may last longer than the patience of a command
+                    stream = states(kube or self.kube, resource, name, namespace=self.namespace)
+                    with contextlib.suppress(Unavailable):
+                        async with contextlib.aclosing(stream) as found_states:
+                            async for last[0] in found_states:
+                                if holds(last[0]):
+                                    return last[0] or {}
         except TimeoutError:
             pass
         shown = yaml.safe_dump((last[0] or {}).get("status")) if last[0] else "there is none"
@@ -182,8 +182,7 @@ class Scenario:
         """Yield a new Queue named after the namespace; delete HyperJobs, then the Queue."""
         name = f"{self.namespace}{suffix}"
         queue: Object = {
-            "apiVersion": QUEUES.api_version,
-            "kind": QUEUES.kind,
+            **QUEUES.head,
             "metadata": {"name": name, "annotations": annotations or {}},
             "spec": {"weight": 1, **spec},
         }
@@ -202,8 +201,7 @@ class Scenario:
         """Yield a new PriorityClass, also in members, which refuse pods of unknown classes."""
         name = f"{self.namespace}-{value}"
         made: Object = {
-            "apiVersion": PRIORITY_CLASSES.api_version,
-            "kind": PRIORITY_CLASSES.kind,
+            **PRIORITY_CLASSES.head,
             "metadata": {"name": name},
             "value": value,
             "preemptionPolicy": policy,
@@ -220,8 +218,7 @@ class Scenario:
         """Let Karmada copy a cluster-scoped object to each member, as docs/tasks/queues.md does."""
         name = made["metadata"]["name"]
         policy: Object = {
-            "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
-            "kind": CLUSTER_PROPAGATION_POLICIES.kind,
+            **CLUSTER_PROPAGATION_POLICIES.head,
             "metadata": {"name": name},
             "spec": {
                 "resourceSelectors": [

@@ -1,5 +1,6 @@
 """Options that name files, and the files that ship with the package: CRDs and examples."""
 
+import functools
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +9,11 @@ from typing import Any, TypeVar
 import click
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def options(*made: Callable[[Any], Any]) -> Callable[[_F], _F]:
+    """Return a decorator that adds several options, in this order."""
+    return lambda command: functools.reduce(lambda inner, one: one(inner), reversed(made), command)
 
 
 def file_option(*names: str, text: str, writable: bool = False) -> Callable[[_F], _F]:

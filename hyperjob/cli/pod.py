@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from hyperjob.cli.files import options
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument
 from hyperjob.cli.kubectl.exits import FailureError, run
@@ -21,17 +22,12 @@ from hyperjob.client.summary import read
 from hyperjob_core.kube import config
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 
-
-def _chosen(command: Any) -> Any:  # noqa: ANN401 - click's own functions
-    options = (
-        click.option("--job", type=JOB, metavar="JOB", help="Only this sub-job."),
-        click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only this cluster."),
-        click.option("--task", metavar="NAME", help="Only pods of this task."),
-        click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Pod of this rank."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_chosen = options(
+    click.option("--job", type=JOB, metavar="JOB", help="Only this sub-job."),
+    click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only this cluster."),
+    click.option("--task", metavar="NAME", help="Only pods of this task."),
+    click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Pod of this rank."),
+)
 
 
 @click.command()

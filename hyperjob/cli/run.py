@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import click
 
+from hyperjob.cli.files import options
 from hyperjob.cli.kubectl import exits
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Parsed, access
@@ -60,30 +61,26 @@ def _pair(text: str) -> tuple[str, str]:
     return key, rest
 
 
-def _options(command: Any) -> Any:  # noqa: ANN401 - click's own functions
-    """Add the parameters of the SDK's `trainer` as options."""
-    made = [
-        *(click.option(flag, metavar="TEXT", help=text) for flag, text in _TEXTS),
-        *(click.option(flag, type=int, metavar="N", help=text) for flag, text in _NUMBERS),
-        *(
-            click.option(flag, name, multiple=True, metavar="TEXT", help=f"{text} Repeatable.")
-            for flag, name, text in _LISTS
-        ),
-        *(
-            click.option(
-                flag,
-                name,
-                type=Parsed("pair", _pair),
-                multiple=True,
-                metavar=form,
-                help=f"{text} Repeatable.",
-            )
-            for flag, name, form, text in _PAIRS
-        ),
-    ]
-    for option in reversed(made):
-        command = option(command)
-    return command
+_options = options(
+    *(click.option(flag, metavar="TEXT", help=text) for flag, text in _TEXTS),
+    *(click.option(flag, type=int, metavar="N", help=text) for flag, text in _NUMBERS),
+    *(
+        click.option(flag, name, multiple=True, metavar="TEXT", help=f"{text} Repeatable.")
+        for flag, name, text in _LISTS
+    ),
+    *(
+        click.option(
+            flag,
+            name,
+            type=Parsed("pair", _pair),
+            multiple=True,
+            metavar=form,
+            help=f"{text} Repeatable.",
+        )
+        for flag, name, form, text in _PAIRS
+    ),
+)
+"""The parameters of the SDK's `trainer` as options."""
 
 
 @click.command()

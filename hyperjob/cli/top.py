@@ -217,7 +217,7 @@ def leader_from(leases: Reading, *, now: datetime) -> Leader | None:
     """
     if isinstance(leases, KubeError):
         return None
-    return leader_of(leases[0] if leases else {"metadata": {}}, now=now)
+    return leader_of(leases or [{}], now=now)
 
 
 def admission_lines(leader: Leader | None) -> list[Text]:

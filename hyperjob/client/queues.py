@@ -85,15 +85,12 @@ def _command(queue: Object, *, opens: bool) -> Object:
     """Return the Command that Volcano's controller carries out and deletes."""
     action = "OpenQueue" if opens else "CloseQueue"
     target = {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
+        **QUEUES.head,
         "name": queue["metadata"]["name"],
         "uid": queue["metadata"]["uid"],
         "controller": True,
     }
     return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
         "metadata": {
             "generateName": f"{queue['metadata']['name']}-{action.lower()}-",
             "namespace": _NAMESPACE,

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAMESPACE, lease_name
 from hyperjob_core.api.trainer import FAILED, RUNS_AS, RUNS_AS_HYPERJOB
 from hyperjob_core.api.wire import condition, is_true, mapping, string
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, NotFound, make_status
+from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import (
     CLUSTERS,

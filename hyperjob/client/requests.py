@@ -19,8 +19,7 @@ from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.errors import Conflict
+from hyperjob_core.kube.client import PatchType, again_on_conflict
 from hyperjob_core.kube.resources import HYPERJOBS, Resource
 from hyperjob_core.text import did_you_mean
 
@@ -106,7 +105,8 @@ async def ask(target: Target, request: RequestKind) -> WrittenRequest:
     not accepted an earlier request of this kind; ClientError when the request has no sub-job.
     """
     token = f"{rfc3339(datetime.now(UTC))}-{secrets.token_hex(2)}"
-    for attempt in range(1, _TRIES + 1):
+
+    async def write() -> WrittenRequest:
         hyperjob = await target.get()
         summary = read(hyperjob)
         if summary.has_ended:
@@ -136,14 +136,10 @@ async def ask(target: Target, request: RequestKind) -> WrittenRequest:
                 "annotations": {request.annotation: value},
             }
         }
-        try:
-            changed = await patch(target, body)
-        except Conflict:
-            if attempt == _TRIES:
-                raise
-            continue
+        changed = await patch(target, body)
         return WrittenRequest(changed, token, tuple(meant or summary.jobs))
-    raise AssertionError("the last attempt returns or raises")
+
+    return await again_on_conflict(write, tries=_TRIES)
 
 
 async def taken(

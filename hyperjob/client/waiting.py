@@ -10,10 +10,11 @@ from hyperjob.client.errors import NeverError, NotYetError, title
 from hyperjob.client.logs.steps import prints_step
 from hyperjob.client.reading import Target
 from hyperjob.client.summary import Summary, read
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import natural, string
-from hyperjob_core.kube.errors import KubeError, NotFound, make_status
+from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 from hyperjob_core.text import human_duration

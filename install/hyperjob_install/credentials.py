@@ -20,9 +20,9 @@ import yaml
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.ownership import CERTS, manager_of
 from hyperjob_core.api.wire import string_map
-from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.client import Kube, again_on_conflict
 from hyperjob_core.kube.config import Connection
-from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob_core.kube.errors import KubeError, NotFound
 from hyperjob_core.kube.http import HttpTransport
 from hyperjob_core.kube.renewals import RENEWALS, Renewal, parse, render
 from hyperjob_core.kube.resources import SECRETS, SERVICE_ACCOUNTS
@@ -158,16 +158,11 @@ async def _keep(host: Kube, account: ServiceAccount, texts: Texts) -> None:
     """Create the Secret, or replace those of its texts that `texts` returns for its data."""
     key = b64encode(token_bytes(_KEY_BYTES)).decode("ascii")
     once = {SESSION_KEY: key} if account.name == UI else {}
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            await _write(host, account, texts, once)
-        except (Conflict, AlreadyExists) as error:
-            if attempt == _ATTEMPTS:
-                raise _not_kept(account, error) from error
-        except KubeError as error:
-            raise _not_kept(account, error) from error
-        else:
-            return
+    try:
+        write = partial(_write, host, account, texts, once)
+        await again_on_conflict(write, tries=_ATTEMPTS)
+    except KubeError as error:
+        raise InstallError(f"{_secret(account)} cannot be written: {error.message}") from error
 
 
 async def _write(host: Kube, account: ServiceAccount, texts: Texts, once: dict[str, str]) -> None:
@@ -176,8 +171,6 @@ async def _write(host: Kube, account: ServiceAccount, texts: Texts, once: dict[s
         live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
     except NotFound:
         secret: Object = {
-            "apiVersion": SECRETS.api_version,
-            "kind": SECRETS.kind,
             "metadata": {"name": account.secret, "namespace": account.secret_namespace},
             "type": "Opaque",
             "data": {**once, **_encoded(texts({}))},
@@ -195,10 +188,6 @@ async def _write(host: Kube, account: ServiceAccount, texts: Texts, once: dict[s
 
 def _encoded(texts: Mapping[str, str]) -> dict[str, str]:
     return {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
-
-
-def _not_kept(account: ServiceAccount, error: KubeError) -> InstallError:
-    return InstallError(f"{_secret(account)} cannot be written: {error.message}")
 
 
 def _secret(account: ServiceAccount) -> str:

@@ -26,7 +26,7 @@ from hyperjob_install.objects import FIELD_MANAGER, Component, Item, is_ours, ti
 from hyperjob_install.plan import Action, Change, InstallPlan
 from hyperjob_install.problems import InstallError
 from hyperjob_install.reach import require_webhook
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import PARTS, Settings
 
 WAIT_SECONDS: Final = 60.0
 WEBHOOK_SECONDS: Final = 10.0
@@ -124,8 +124,7 @@ def targets(*, delete_crds: bool) -> list[Item]:
         Settings(
             url=_ANYWHERE,
             service_accounts=True,
-            ui=True,
-            tenancy=True,
+            parts=frozenset(PARTS),
             members=MemberAccess.LOGS,
         )
     )

@@ -100,7 +100,7 @@ def operations(customization: Object) -> frozenset[str]:
 def _spec(name: str) -> Object:
     target = _TARGETS[name]
     return {
-        "target": {"apiVersion": target.api_version, "kind": target.kind},
+        "target": target.head,
         "customizations": {
             operation: {"luaScript": script(file)} for operation, file in SCRIPTS[name].items()
         },

@@ -21,7 +21,7 @@ from hyperjob_install.definitions import definitions
 from hyperjob_install.interpreters import interpreters
 from hyperjob_install.objects import Component, Item, labelled, new_item
 from hyperjob_install.rbac import members, rbac
-from hyperjob_install.settings import Settings, record_item
+from hyperjob_install.settings import TENANCY, TRAINJOBS, Settings, record_item
 from hyperjob_install.tenancy import tenancy
 from hyperjob_rules.configuration import configurations
 
@@ -35,7 +35,7 @@ def manifest(settings: Settings) -> list[Item]:
     items += rbac(settings)
     items.append(record_item(settings))
     items += certs_guard(settings.user("certs"))
-    items += tenancy(enabled=settings.tenancy)
+    items += tenancy(enabled=TENANCY in settings.parts)
     items += members(settings.user("members"), settings.members)
     if Component.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
@@ -48,7 +48,7 @@ def _webhooks(settings: Settings) -> list[Item]:
         url=settings.url,
         service=settings.service,
         ca_bundle=settings.ca_bundle,
-        trainjobs=settings.trainjobs,
+        trainjobs=TRAINJOBS in settings.parts,
     )
     return [
         Item(
@@ -146,7 +146,7 @@ def queue_policy() -> Item:
     webhook refuses jobs for it.
     """
     spec = {
-        "resourceSelectors": [{"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}],
+        "resourceSelectors": [QUEUES.head],
         "placement": _EVERYWHERE,
         "conflictResolution": "Overwrite",
     }
@@ -161,7 +161,7 @@ def priority_class_policies() -> list[Item]:
     Both without preserveResourcesOnDeletion: with it Karmada cannot remove a Cluster that has a
     PriorityClass of its own under the same name.
     """
-    kind = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind}
+    kind = PRIORITY_CLASSES.head
     copied: Object = {
         "resourceSelectors": [kind],
         "placement": _EVERYWHERE,
@@ -190,8 +190,7 @@ def default_queue() -> Item:
         part=Component.DEFAULT_QUEUE,
         resource=QUEUES,
         object={
-            "apiVersion": QUEUES.api_version,
-            "kind": QUEUES.kind,
+            **QUEUES.head,
             "metadata": {"name": DEFAULT_QUEUE},
             "spec": {"weight": 1},
         },

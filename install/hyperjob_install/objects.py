@@ -100,11 +100,10 @@ def new_item(
     metadata = {"name": name, **content.get("metadata", {})}
     if namespace is not None:
         metadata["namespace"] = namespace
-    head = {"apiVersion": resource.api_version, "kind": resource.kind}
     return Item(
         part=part,
         resource=resource,
-        object=labelled({**head, **content, "metadata": metadata}, component=component),
+        object=labelled({**resource.head, **content, "metadata": metadata}, component=component),
         only_where_missing=only_where_missing,
         absent=absent,
         only_where_served=only_where_served,

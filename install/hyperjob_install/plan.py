@@ -255,11 +255,7 @@ class _Planner:
 
 def _removal(name: str) -> Change:
     """Plan the deletion of a customization that HyperJob's replaces."""
-    other = {
-        "apiVersion": RESOURCE_INTERPRETERS.api_version,
-        "kind": RESOURCE_INTERPRETERS.kind,
-        "metadata": {"name": name},
-    }
+    other = {**RESOURCE_INTERPRETERS.head, "metadata": {"name": name}}
     item = Item(
         part=Component.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True
     )

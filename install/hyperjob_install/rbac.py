@@ -13,7 +13,8 @@ from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube import resources as kinds
 from hyperjob_core.kube.resources import Resource
 from hyperjob_install.objects import Component, Item, new_item
-from hyperjob_install.settings import SERVICE_ACCOUNT_USER, Settings
+from hyperjob_install.settings import SECRET_WARNINGS, SERVICE_ACCOUNT_USER, TRAINJOBS, Settings
+from hyperjob_install.settings import UI as PAGE
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 
 CONTROLLER: Final = "hyperjob-controller"
@@ -56,8 +57,9 @@ def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
         only_where_missing=True,
     )
     accounts = _accounts(settings, namespace) if settings.service_accounts else []
-    controller = controller_rules(trainjobs=settings.trainjobs)
-    webhook = webhook_rules(secrets=settings.secret_warnings, trainjobs=settings.trainjobs)
+    trainjobs = TRAINJOBS in settings.parts
+    controller = controller_rules(trainjobs=trainjobs)
+    webhook = webhook_rules(secrets=SECRET_WARNINGS in settings.parts, trainjobs=trainjobs)
     user = settings.user("controller", namespace=namespace)
     rights = [
         *_granted(CONTROLLER, controller, user),
@@ -67,7 +69,7 @@ def rbac(settings: Settings, *, namespace: str = LEASE_NAMESPACE) -> list[Item]:
         _item(kinds.CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
         _item(kinds.CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
     ]
-    if settings.ui:
+    if PAGE in settings.parts:
         user = settings.user("ui", namespace=namespace)
         rights += _granted(UI, ui_rules(), user)
         rights += _granted(UI, ui_lease_rules(), user, namespace=namespace)
@@ -179,7 +181,7 @@ def subject(user: str) -> Object:
 
 def _accounts(settings: Settings, namespace: str) -> list[Item]:
     more = (
-        *((UI,) if settings.ui else ()),
+        *((UI,) if PAGE in settings.parts else ()),
         *((MEMBERS,) if settings.members is not MemberAccess.OFF else ()),
     )
     return [
@@ -248,7 +250,7 @@ def members(user: str, step: MemberAccess) -> list[Item]:
     item = partial(new_item, part=Component.MEMBERS, component="members", absent=absent)
     spec = {
         "resourceSelectors": [
-            {"apiVersion": resource.api_version, "kind": resource.kind, "name": MEMBER_ROLE}
+            {**resource.head, "name": MEMBER_ROLE}
             for resource in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS)
         ],
         "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},

@@ -15,7 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP, WEBHOOK_VERSION
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import Conflict, KubeError, NotFound
-from hyperjob_core.kube.resources import HYPERJOBS, MUTATING_WEBHOOKS, VCJOBS
+from hyperjob_core.kube.resources import HYPERJOBS, MUTATING_WEBHOOKS
 from hyperjob_install.manifest import DEFAULT_QUEUE
 from hyperjob_install.objects import FIELD_MANAGER, Item, is_ours, labelled, title
 from hyperjob_install.problems import NOT_OURS, InstallError
@@ -27,8 +27,6 @@ TRIAL_NAMESPACE: Final = "default"
 def trial_hyperjob() -> Object:
     """Return a small HyperJob in whose annotation the webhook writes its release."""
     return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
         "metadata": {
             "name": TRIAL_NAME,
             "namespace": TRIAL_NAMESPACE,
@@ -45,8 +43,6 @@ def trial_hyperjob() -> Object:
 def trial_vcjob() -> Object:
     """Return a small vcjob of the default Queue, as the controller creates its sub-jobs."""
     return {
-        "apiVersion": VCJOBS.api_version,
-        "kind": VCJOBS.kind,
         "metadata": {"name": TRIAL_NAME, "namespace": TRIAL_NAMESPACE},
         "spec": {
             "minAvailable": 1,
@@ -84,8 +80,6 @@ async def require_webhook(
     mark = uuid.uuid4().hex
     hook = configuration.object["webhooks"][0]
     trial = {
-        "apiVersion": MUTATING_WEBHOOKS.api_version,
-        "kind": MUTATING_WEBHOOKS.kind,
         "metadata": {"name": TRIAL},
         "webhooks": [{**hook, "name": _WEBHOOK, "objectSelector": {"matchLabels": {_LABEL: mark}}}],
     }

@@ -18,7 +18,8 @@ from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, Service
 
 PREFIX: Final = "hyperjob-"
 SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
-PARTS: Final = ("tenancy", "ui", "secret-warnings", "trainjobs")
+TENANCY, UI, SECRET_WARNINGS, TRAINJOBS = "tenancy", "ui", "secret-warnings", "trainjobs"
+PARTS: Final = (TENANCY, UI, SECRET_WARNINGS, TRAINJOBS)
 """The optional parts, as `hyperjob install --with` names them."""
 
 
@@ -31,11 +32,11 @@ class Settings:
     `authority` is the `ca_bundle` of the last run that had one, for missing configurations.
     The users of the processes are `user_prefix` with `controller`, `certs`, `webhook`, `ui` and
     `members`; `service_accounts` makes all of them service accounts in the namespace of the Lease.
-    `tenancy` requires a right to use queues, PriorityClasses and clusters. `members` is the step of
-    the user that reads the members, `ui` adds the user of a shared page. `secret_warnings` lets
-    the webhook get Secrets, to warn of missing Secrets. `trainjobs` adds the rights and the webhook
-    for TrainJobs of Kubeflow Trainer. `release` is the Helm release that installs, empty
-    without one.
+    `members` is the step of the user that reads the members. Of the optional `parts` TENANCY
+    requires a right to use queues, PriorityClasses and clusters, UI adds the user of a shared page,
+    SECRET_WARNINGS lets the webhook get Secrets, to warn of missing Secrets, and TRAINJOBS adds the
+    rights and the webhook for TrainJobs of Kubeflow Trainer. `release` is the Helm release that
+    installs, empty without one.
     """
 
     url: str | None = None
@@ -44,11 +45,8 @@ class Settings:
     authority: bytes = b""
     user_prefix: str = PREFIX
     service_accounts: bool = False
-    tenancy: bool = False
     members: MemberAccess = MemberAccess.NODES
-    ui: bool = False
-    secret_warnings: bool = False
-    trainjobs: bool = False
+    parts: frozenset[str] = frozenset()
     skip: frozenset[Component] = frozenset()
     release: str = ""
 
@@ -59,27 +57,11 @@ class Settings:
         return f"{self.user_prefix}{process}"
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """Return the optional parts that are on."""
-        on = (self.tenancy, self.ui, self.secret_warnings, self.trainjobs)
-        return tuple(part for part, is_on in zip(PARTS, on, strict=True) if is_on)
-
-    @property
     def address(self) -> str:
         """Return the webhook's URL, or its Service as `--webhook-service` takes it; "" for none."""
         if self.service is not None:
             return f"{self.service.namespace}/{self.service.name}:{self.service.port}"
         return self.url or ""
-
-    def with_parts(self, parts: Collection[str]) -> "Settings":
-        """Return the settings with exactly these optional parts."""
-        return replace(
-            self,
-            tenancy="tenancy" in parts,
-            ui="ui" in parts,
-            secret_warnings="secret-warnings" in parts,
-            trainjobs="trainjobs" in parts,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +111,8 @@ class Asked:
             members=base.members if self.members is None else self.members,
             skip=self._skipped(base),
             release=self.release or base.release,
-        ).with_parts({*base.parts, *self.add} - {*self.remove})
+            parts=frozenset({*base.parts, *self.add} - {*self.remove}),
+        )
 
     def _skipped(self, base: Settings) -> frozenset[Component]:
         """Return the parts to leave out: those that this run names, else those of the last run.
@@ -174,7 +157,7 @@ def _texts(settings: Settings) -> dict[str, str]:
         _ACCOUNTS: str(settings.service_accounts).lower(),
         _PREFIX: settings.user_prefix,
         _MEMBERS: str(settings.members),
-        _PARTS: " ".join(settings.parts),
+        _PARTS: " ".join(each for each in PARTS if each in settings.parts),
         _SKIP: " ".join(sorted(settings.skip - {Component.WEBHOOKS})),
         _RELEASE: settings.release,
         _URL: settings.url or "",
@@ -203,7 +186,6 @@ def settings_of(record: Object) -> Settings:
     """Return the settings of a ConfigMap that `record_item` made; absent keys have defaults."""
     data: Mapping[str, str] = record.get("data") or {}
     known = {str(part) for part in Component}
-    parts = data.get(_PARTS, "").split()
     service = data.get(_SERVICE)
     return Settings(
         url=data.get(_URL),
@@ -214,7 +196,8 @@ def settings_of(record: Object) -> Settings:
         members=MemberAccess(data.get(_MEMBERS, DEFAULT.members)),
         release=data.get(_RELEASE, ""),
         skip=frozenset(Component(part) for part in data.get(_SKIP, "").split() if part in known),
-    ).with_parts(parts)
+        parts=frozenset(data.get(_PARTS, "").split()) & {*PARTS},
+    )
 
 
 def command(settings: Settings, *more: str) -> str:

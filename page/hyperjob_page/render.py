@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hyperjob.client.durations import expected_words
-from hyperjob.client.summary import Summary
+from hyperjob.client.summary import Summary, pods_text
 from hyperjob.client.training import goodput_of, sizes_text, straggler_words
 from hyperjob_core.api.wire import timestamp
 from hyperjob_core.text import human_duration, printable, shortened
@@ -104,15 +104,26 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    offered = (device, hue, ago, clock, expected, goodput, by_size, shortened, straggler_words)
+    offered = (
+        device,
+        hue,
+        ago,
+        clock,
+        expected,
+        goodput,
+        by_size,
+        pods_text,
+        shortened,
+        straggler_words,
+    )
     made.filters |= {each.__name__: each for each in offered}
     made.globals |= {"version": static_version}
     return made
 
 
-def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template shows
+def render(template: str, **values: Any) -> str:  # noqa: ANN401 - what the template shows
     """Fill a template."""
-    return Markup(environment().get_template(template).render(**values))  # noqa: S704 - escaped
+    return environment().get_template(template).render(**values)
 
 
 @cache

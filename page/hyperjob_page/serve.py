@@ -3,7 +3,6 @@
 The server has routes, security headers and errors; other modules make the pages.
 """
 
-import errno
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,14 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.serving.listener import (
-    CONNECTIONS,
-    HEADER_SECONDS,
-    HTTP_LOG,
-    Listener,
-    connection_of,
-    in_line,
-)
+from hyperjob_core.serving.listener import connection_of, in_line, listening
 from hyperjob_core.telemetry.endpoints import Addresses, Checks, serve
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.measures import counted
@@ -32,46 +24,6 @@ from hyperjob_page.visitor import VISITOR
 from hyperjob_page.world import LiveState
 
 LOOPBACK: Final = "127.0.0.1"
-_KEEPALIVE_SECONDS: Final = 75.0
-_SHUTDOWN_SECONDS: Final = 2.0
-
-
-@asynccontextmanager
-async def serving(
-    context: Context,
-    host: str,
-    port: int,
-    *,
-    other: bool = False,
-    connections: int = CONNECTIONS,
-    header_seconds: float = HEADER_SECONDS,
-) -> AsyncIterator[int]:
-    """Serve for the length of the block; yield the port.
-
-    `other`: use any free port where `port` is in use. Raises OSError when listening fails.
-    """
-    runner = web.AppRunner(
-        make_app(context),
-        access_log=None,  # it would have the token
-        logger=HTTP_LOG,
-        keepalive_timeout=_KEEPALIVE_SECONDS,
-        shutdown_timeout=_SHUTDOWN_SECONDS,
-    )
-    await runner.setup()
-    server = runner.server
-    assert server is not None, "the runner is set up"
-    listener = Listener(server, connections=connections, header_seconds=header_seconds)
-    try:
-        try:
-            _, found = await listener.open(host, port)
-        except OSError as error:
-            if not (other and error.errno == errno.EADDRINUSE):
-                raise
-            _, found = await listener.open(host, 0)
-        yield found
-    finally:
-        listener.close()
-        await runner.cleanup()
 
 
 @asynccontextmanager
@@ -104,7 +56,7 @@ async def served_here(kube: Kube) -> AsyncIterator[str]:
     async with (
         LiveState(kube).running() as world,
         LocalAccess(kube) as access,
-        serving(Context(world=world, access=access), LOOPBACK, 0) as port,
+        listening(make_app(Context(world=world, access=access)), LOOPBACK, 0) as (_, port),
     ):
         yield access.listens_on(LOOPBACK, port)
 

@@ -141,8 +141,7 @@ class LiveState:
     @property
     def leader(self) -> Leader | None:
         """Return the leader of the controller's Lease; None where the Lease cannot be read."""
-        found = self._leases.items()
-        return leader_of(found[0], now=datetime.now(UTC)) if found else None
+        return leader_of(self._leases.items(), now=datetime.now(UTC))
 
     @property
     def namespaces(self) -> list[str]:

@@ -18,7 +18,7 @@ def new_object(
 ) -> Object:
     """Return an object to create: its type and name, labels where given, and its other parts."""
     metadata: Object = {"name": name, **({"labels": labels} if labels else {})}
-    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    kind = resource.head
     return {**kind, "metadata": metadata, **rest}
 
 

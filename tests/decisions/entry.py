@@ -14,9 +14,10 @@ from hyperjob.cli import main
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, Tuning
 from hyperjob_core.api.choices import MemberAccess
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission

@@ -5,8 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.client import Kube, PatchType
-from hyperjob_core.kube.errors import ConfigError, Forbidden, make_status
+from hyperjob_core.kube.errors import ConfigError, Forbidden
 from hyperjob_core.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES, Resource
 from hyperjob_rules.validation.context import Cluster, Context
 from hyperjob_rules.validation.create import validate_create

@@ -16,6 +16,7 @@ import yaml
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
 from hyperjob_install.rbac import UI, rbac, ui_lease_rules, ui_rules
+from hyperjob_install.settings import UI as PAGE
 from hyperjob_install.settings import Settings
 from hyperjob_page.world import LiveState
 from hyperjob_sandbox.apiserver.server import ApiServer
@@ -91,7 +92,7 @@ async def put(kube: Kube, obj: Object) -> None:
 
 async def give_rights(kube: Kube) -> None:
     """Create what `hyperjob install` creates, and people with Roles."""
-    for item in rbac(Settings(service_accounts=True, ui=True), namespace=LEASES):
+    for item in rbac(Settings(service_accounts=True, parts=frozenset({PAGE})), namespace=LEASES):
         await kube.apply(item.resource, item.object, field_manager="test")
     for namespace in ("team-a", "team-b"):
         await kube.create(NAMESPACES, {"metadata": {"name": namespace}})

@@ -10,9 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from hyperjob_core.serving.listener import listening
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.serve import serving
+from hyperjob_page.serve import make_app
 from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
 from tests.support.fleet import fill
@@ -34,7 +35,9 @@ async def served(*, local: bool = False, **options: Any) -> AsyncIterator[tuple[
         if local:
             access = await stack.enter_async_context(LocalAccess(kube))
         context = Context(world=world, access=access)
-        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0, **options))
+        _, port = await stack.enter_async_context(
+            listening(make_app(context), "127.0.0.1", 0, **options)
+        )
         async with asyncio.timeout(LIMIT):
             await world.synced()
             yield port, access.listens_on("127.0.0.1", port) if local else ""

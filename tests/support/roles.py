@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from hyperjob_install.rbac import CONTROLLER, rbac
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import TRAINJOBS, Settings
 from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]
@@ -14,7 +14,8 @@ Object = dict[str, Any]
 
 def install_rights(plane: ControlPlane, namespace: str, *, trainjobs: bool = False) -> None:
     """Create the roles and service accounts of `hyperjob install`."""
-    items = rbac(Settings(service_accounts=True, trainjobs=trainjobs), namespace=namespace)
+    parts = frozenset({TRAINJOBS} if trainjobs else ())
+    items = rbac(Settings(service_accounts=True, parts=parts), namespace=namespace)
     text = yaml.safe_dump_all([item.object for item in items])
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 

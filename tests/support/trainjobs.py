@@ -12,8 +12,6 @@ from hyperjob_core.api.trainer import (
     RUNS_AS_HYPERJOB,
     TRAINER_CONTROLLER,
     TRAINER_GROUP,
-    TRAINJOB_API_VERSION,
-    TRAINJOB_KIND,
 )
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -44,8 +42,7 @@ def runtime(
 ) -> Object:
     """Return a ClusterTrainingRuntime; without jobs it has only a trainer."""
     return {
-        "apiVersion": TRAINJOB_API_VERSION,
-        "kind": CLUSTER_RUNTIME_KIND,
+        **CLUSTER_TRAINING_RUNTIMES.head,
         "metadata": {"name": name, "labels": {"trainer.kubeflow.org/framework": "torch"}},
         "spec": {
             "mlPolicy": {"numNodes": 1, "torch": {}} if policy is None else policy,
@@ -84,8 +81,7 @@ def trainjob(
     if spread is not None:
         metadata["annotations"] = {"training.volcano.sh/spread": spread}
     return {
-        "apiVersion": TRAINJOB_API_VERSION,
-        "kind": TRAINJOB_KIND,
+        **TRAINJOBS.head,
         "metadata": metadata,
         "spec": {"runtimeRef": {"name": "torch"}, **spec},
     }

@@ -16,10 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hyperjob_core.kube.resources import CLUSTERS, CORE_EVENTS, HYPERJOBS, QUEUES, TOKEN_REVIEWS
+from hyperjob_core.serving.listener import listening
 from hyperjob_page.access.cluster import ClusterAccess
 from hyperjob_page.access.local import LocalAccess
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.serve import serving
+from hyperjob_page.serve import make_app
 from hyperjob_page.world import LiveState
 from tests.support.apiserver import ApiServer
 from tests.support.uiscene import ago, training
@@ -140,7 +141,7 @@ async def serve(file, *, login):
         world = await stack.enter_async_context(LiveState(server.kube).running())
         access = await stack.enter_async_context(_access(server.kube, world, login=login))
         context = Context(world=world, access=access)
-        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
+        _, port = await stack.enter_async_context(listening(make_app(context), "127.0.0.1", 0))
         await world.synced()
         print(access.listens_on("127.0.0.1", port), flush=True)
         async for line in lines():

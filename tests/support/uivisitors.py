@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.serving.listener import listening
 from hyperjob_page.access.cluster import ClusterAccess, acting_as
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.serve import serving
+from hyperjob_page.serve import make_app
 from hyperjob_page.world import LiveState
 
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -27,10 +28,6 @@ async def served_to_visitors(kubeconfig: Path) -> AsyncIterator[tuple[LiveState,
             hosts=["127.0.0.1"],
             namespaces=lambda: world.namespaces,
         ) as access,
-        serving(
-            Context(world=world, access=access),
-            "127.0.0.1",
-            0,
-        ) as port,
+        listening(make_app(Context(world=world, access=access)), "127.0.0.1", 0) as (_, port),
     ):
         yield world, f"http://127.0.0.1:{port}"

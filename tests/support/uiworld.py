@@ -9,8 +9,9 @@ from typing import Any
 import aiohttp
 
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.serving.listener import listening
 from hyperjob_page.pages.answers import Context
-from hyperjob_page.serve import serving
+from hyperjob_page.serve import make_app
 from hyperjob_page.world import LiveState
 from tests.support.openaccess import OpenAccess
 
@@ -72,7 +73,7 @@ async def open_ui(stack: AsyncExitStack, kube: Kube, *, read_only: bool = False)
     """Serve the page of an API server with the rights of `kube`."""
     world = await stack.enter_async_context(LiveState(kube).running())
     context = Context(world=world, access=OpenAccess(kube, read_only=read_only))
-    port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
+    _, port = await stack.enter_async_context(listening(make_app(context), "127.0.0.1", 0))
     session = await stack.enter_async_context(aiohttp.ClientSession())
     async with asyncio.timeout(60):
         await world.synced()

@@ -20,11 +20,10 @@ from hyperjob_core.api.trainer import (
     QUEUE_NAME,
     SPREAD,
     TRAINER_STEP,
-    TRAINJOB_API_VERSION,
-    TRAINJOB_KIND,
     TTL,
 )
 from hyperjob_core.api.wire import at, decoded, integer, mapping, objects, string, string_map
+from hyperjob_core.kube.resources import TRAINJOBS
 from hyperjob_trainjobs.checks import Refusals, check
 from hyperjob_trainjobs.pods import MpiTraining, Training, patched, pod_template, step_of
 
@@ -239,8 +238,7 @@ def _hyperjob(
 def owner_reference(trainjob: Object) -> Object:
     """Return the reference that makes a TrainJob the controller of its HyperJob."""
     return {
-        "apiVersion": TRAINJOB_API_VERSION,
-        "kind": TRAINJOB_KIND,
+        **TRAINJOBS.head,
         "name": string(at(trainjob, "metadata", "name")),
         "uid": string(at(trainjob, "metadata", "uid")),
         "controller": True,

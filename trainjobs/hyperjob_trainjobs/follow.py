@@ -95,7 +95,7 @@ class Passes:
         return decided.again
 
     def _record(self, trainjob: Object, event: Event) -> None:
-        regarding = {**trainjob, "apiVersion": TRAINJOBS.api_version, "kind": TRAINJOBS.kind}
+        regarding = {**trainjob, **TRAINJOBS.head}
         self._recorder.event(regarding, event.type, event.reason, event.action, event.note)
 
     def _seen(self, key: str, trainjob: Object) -> Seen:

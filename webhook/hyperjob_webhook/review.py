@@ -8,12 +8,11 @@ excess.
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import orjson
 
-from hyperjob_core.api.field import FieldError, invalid_status
+from hyperjob_core.api.field import FieldError, invalid_status, make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded, mapping, string
 from hyperjob_core.text import shortened
@@ -200,9 +199,6 @@ MESSAGE_LIMIT: Final = 32 * 1024
 CAUSE_LIMIT: Final = 4 * 1024
 """The characters of one error in `details.causes`: it quotes a value, which may be large."""
 
-_REASONS: Final = {413: "RequestEntityTooLarge", 500: "InternalError", 504: "Timeout"}
-"""The reasons of Kubernetes that are not the phrase of HTTP."""
-
 
 def encode(request: AdmissionRequest, decision: Decision) -> bytes:
     """Return the bytes of the AdmissionReview that answers `request`."""
@@ -231,16 +227,7 @@ def denial(request: AdmissionRequest, errors: Sequence[FieldError]) -> Object:
 
 def failure(status: int, message: str) -> bytes:
     """Return the bytes of a metav1.Status for a request without a decision."""
-    document = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": _REASONS.get(status, HTTPStatus(status).phrase.title().replace(" ", "")),
-        "code": status,
-    }
-    return orjson.dumps(document)
+    return orjson.dumps(make_status(status, message))
 
 
 def cut_warnings(warnings: Sequence[str]) -> list[str]:

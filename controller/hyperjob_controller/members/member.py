@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from hyperjob_controller.watchdog import InTurn
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
@@ -25,7 +26,6 @@ from hyperjob_core.kube.errors import (
     NotFound,
     TooLarge,
     Unauthorized,
-    make_status,
     too_large,
 )
 from hyperjob_core.kube.paging import ObjectList

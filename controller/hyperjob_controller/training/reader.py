@@ -399,7 +399,7 @@ class Reader:
             self._kube,
             f"{CLUSTERS.path(None, source.cluster, 'proxy')}{path}",
             container=container,
-            position=position,
+            position=position or Position(),
             longest=MAX_LINE + 4,  # a longer line is cut, and is then still too long
             turn=partial(self._turn, source),
             opened=opened,

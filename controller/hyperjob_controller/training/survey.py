@@ -16,6 +16,7 @@ from hyperjob_controller.training.watch import LIMIT_BYTES, Source
 from hyperjob_core.api.lines import LogLine, waits_of
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
+from hyperjob_core.tasks import at_once
 from hyperjob_engine.model.stalls import WaitShare
 from hyperjob_engine.reasons.stacks import Pod, Stack, Survey, is_stack, parse_stack, survey_of
 
@@ -57,12 +58,11 @@ async def survey(
         "limitBytes": str(LIMIT_BYTES),
     }
     stacks, waits, read = list[Stack](), list[WaitShare](), list[Pod]()
-    places = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(pod: Pod, container: str) -> None:
-        async with places:
-            await asyncio.sleep(turn())
-            lines = await _lines(log_of(pod, container), query)
+    async def look(source: tuple[Pod, str]) -> None:
+        pod, container = source
+        await asyncio.sleep(turn())
+        lines = await _lines(log_of(pod, container), query)
         if lines is None:
             return
         read.append(pod)
@@ -74,9 +74,7 @@ async def survey(
             if len(parts) > (last // 2 if rank is None else 1):
                 waits.append(WaitShare(pod, median(parts[-last:]), rank))
 
-    async with asyncio.TaskGroup() as group:
-        for pod, container in _pods(sources):
-            group.create_task(look(pod, container))
+    await at_once(look, _pods(sources), most=_AT_ONCE)
     pods = sorted(read, key=lambda pod: (pod.cluster, pod.name))
     return Found(survey=survey_of(stacks, pods), waits=tuple(waits))
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Self
 
 from hyperjob_core.api.meta import Object
@@ -210,15 +211,40 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
             {"reason": error.type.value, "message": error.advice, "field": error.field}
             for error in errors
         ]
+    return make_status(422, message) | {"details": details}
+
+
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def make_status(code: int, message: str, *, reason: str = "") -> Object:
+    """Return a failure Status for a response without one."""
+    phrases = {int(status): status.phrase for status in HTTPStatus}
+    message = message or reason or phrases.get(code, "Unknown")
+    reason = reason or _REASONS.get(code, "InternalError" if code >= 500 else "Unknown")
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
         "message": message,
-        "reason": "Invalid",
-        "details": details,
-        "code": 422,
+        "reason": reason,
+        "code": code,
     }
 
 

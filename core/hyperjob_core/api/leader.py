@@ -1,6 +1,6 @@
 """The leading controller, from its Lease: holder, time, release, queue admission. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -32,11 +32,14 @@ class Leader:
     groups: tuple[str, ...] = ()
 
 
-def leader_of(lease: Object, *, now: datetime) -> Leader:
-    """Return the holder of a Lease; it does not lead after twice the duration without a renewal.
+def leader_of(leases: Sequence[Object], *, now: datetime) -> Leader | None:
+    """Return the holder of the first Lease, if there is one.
 
-    A malformed field reads as absent.
+    It does not lead after twice the duration without a renewal. A malformed field reads as absent.
     """
+    if not leases:
+        return None
+    lease = leases[0]
     spec = mapping(lease.get("spec"))
     annotations = string_map(at(lease, "metadata", "annotations"))
     holder, renewed = string(spec.get("holderIdentity")), timestamp(spec.get("renewTime"))

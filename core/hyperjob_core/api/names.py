@@ -14,12 +14,8 @@ PLURAL: Final = "hyperjobs"
 
 VCJOB_API_VERSION: Final = "batch.volcano.sh/v1alpha1"
 VCJOB_KIND: Final = "Job"
-POLICY_API_VERSION: Final = "policy.karmada.io/v1alpha1"
-POLICY_KIND: Final = "PropagationPolicy"
 CLAIM_API_VERSION: Final = "v1"
 CLAIM_KIND: Final = "PersistentVolumeClaim"
-SERVICE_EXPORT_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
-SERVICE_EXPORT_KIND: Final = "ServiceExport"
 
 # The first two are the Go controller's, by which its sub-jobs are recognised and adopted.
 LABEL_HYPERJOB: Final = "volcano.sh/hyperjob-name"

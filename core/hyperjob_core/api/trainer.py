@@ -5,7 +5,6 @@ from typing import Final
 from hyperjob_core.api.names import GROUP
 
 TRAINER_GROUP: Final = "trainer.kubeflow.org"
-TRAINJOB_API_VERSION: Final = f"{TRAINER_GROUP}/v1alpha1"
 TRAINJOB_KIND: Final = "TrainJob"
 RUNTIME_KIND: Final = "TrainingRuntime"
 CLUSTER_RUNTIME_KIND: Final = "ClusterTrainingRuntime"

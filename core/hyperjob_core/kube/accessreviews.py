@@ -188,8 +188,7 @@ async def own_user(kube: Kube) -> User | None:
 
 async def _review(kube: Kube, resource: Resource, body: Object) -> Object:
     """Create a review and return it with the API server's answer as its status."""
-    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    return await kube.create(resource, whole)
+    return await kube.create(resource, body)
 
 
 def _user(found: Object) -> User | None:

@@ -7,12 +7,18 @@ JSON by orjson, and every patch has its content type.
         job = await kube.get(HYPERJOBS, "llm", namespace="default")
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import orjson
 
@@ -21,7 +27,14 @@ from hyperjob_core.api.lines import Splitter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded
 from hyperjob_core.kube import config
-from hyperjob_core.kube.errors import LONGEST_STATUS, Conflict, Invalid, from_status, unreachable
+from hyperjob_core.kube.errors import (
+    LONGEST_STATUS,
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    from_status,
+    unreachable,
+)
 from hyperjob_core.kube.paging import (
     LONGEST_VERSION,
     Bounds,
@@ -47,6 +60,7 @@ USER_AGENT = f"hyperjob/{hyperjob_core.__version__}"
 TIME_LIMIT = 30.0
 IDLE_LIMIT = 150.0  # seconds; an API server sends a bookmark about once a minute
 
+T = TypeVar("T")
 Objects = list[Object]  # within Kube, `list` is the verb
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -252,12 +266,13 @@ class Kube:
         namespace: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Create an object in its own namespace (or the given one)."""
+        """Create an object, which may lack its kind, in its own namespace (or the given one)."""
         where = namespace or obj.get("metadata", {}).get("namespace")
         path = resource.path(where)
         if resource.namespaced and not where:
             raise ValueError(f"{resource.kind} to create needs a namespace")
-        return await self._call("POST", path, params=_write(dry_run=dry_run), body=obj)
+        body = resource.head | obj
+        return await self._call("POST", path, params=_write(dry_run=dry_run), body=body)
 
     async def replace(
         self,
@@ -284,7 +299,6 @@ class Kube:
     ) -> Object:
         """Apply server-side: own exactly the fields of `obj`; raises Conflict unless `force`."""
         metadata = obj["metadata"]
-        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         return await self._call(
             "PATCH",
             resource.path(metadata.get("namespace"), metadata["name"], subresource),
@@ -293,7 +307,7 @@ class Kube:
                 "force": "true" if force else "false",
                 **_write(dry_run=dry_run),
             },
-            body=body,
+            body=resource.head | obj,
             content_type=PatchType.APPLY,
         )
 
@@ -403,6 +417,14 @@ class Kube:
         """Return the object of a response; raises KubeError, also for another body."""
         response = await self.raw(method, path, params=params, body=body, content_type=content_type)
         return object_of(response, f"{method} {path}")
+
+
+async def again_on_conflict(write: Callable[[], Awaitable[T]], *, tries: int) -> T:
+    """Make a change that begins with a read; make it again where another client was faster."""
+    for _ in range(1, tries):
+        with suppress(Conflict, AlreadyExists):
+            return await write()
+    return await write()
 
 
 def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:

@@ -5,9 +5,9 @@
 # ruff: noqa: N818 - the names are the reasons of the Status
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import ClassVar, Final
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, decoded, integer, objects, string_map
 from hyperjob_core.kube.ratelimit import LONGEST
@@ -170,24 +170,6 @@ _BY_CODE: dict[int, type[KubeError]] = {
 } | dict.fromkeys((502, 503, 504), Unavailable)
 
 
-_REASONS: Final[Mapping[int, str]] = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    406: "NotAcceptable",
-    409: "Conflict",
-    410: "Gone",
-    413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
-    422: "Invalid",
-    429: "TooManyRequests",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
-
-
 def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
     """Return the error of a Status object."""
     code = integer(status.get("code")) or 0
@@ -219,22 +201,6 @@ def unreachable(request: str, message: str, *, timeout: bool = False) -> Unavail
 def too_large(request: str, message: str) -> TooLarge:
     """Return the error of a response that exceeds a bound."""
     return TooLarge(make_status(0, message, reason="ResponseTooLarge"), request)
-
-
-def make_status(code: int, message: str, *, reason: str = "") -> Object:
-    """Return a failure Status for a response without one."""
-    phrases = {int(status): status.phrase for status in HTTPStatus}
-    message = message or reason or phrases.get(code, "Unknown")
-    reason = reason or _REASONS.get(code, "InternalError" if code >= 500 else "Unknown")
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

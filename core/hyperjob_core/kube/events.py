@@ -190,8 +190,7 @@ class EventRecorder:
     ) -> Object:
         """Return an Event, with the fields cut to the limits of the API server."""
         event: Object = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
+            **EVENTS.head,
             "metadata": {
                 "name": series.name,
                 "namespace": regarding.get("namespace") or "default",

@@ -178,7 +178,7 @@ class Informer:
             transform=self.transformed,
             page_size=page_size,
             idle_limit=idle_limit,
-            backoff=backoff,
+            backoff=backoff or Backoff(),
             report=self._report,
             sleep=sleep,
         )

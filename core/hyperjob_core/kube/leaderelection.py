@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -64,8 +64,6 @@ def new_lease(
     """Return a new Lease with a holder, and with the label of the program `manager`."""
     labels = {"labels": {MANAGED_BY: manager}} if manager else {}
     return {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
         "metadata": {"namespace": namespace, "name": name, **labels},
         "spec": {
             "holderIdentity": identity,
@@ -134,55 +132,41 @@ class LeadershipLostError(Exception):
     """The Lease was not renewed in time, or another replica acquired it; the body was stopped."""
 
 
+@dataclass(eq=False)
 class LeaderElector:
     """Run a body while leading.
 
     Other replicas wait `lease_seconds` without a renewal. The leader stops its body
-    `renew_seconds` after the last renewal. Both retry every `retry_seconds`. The three must be in
-    descending order.
+    `renew_seconds` after the last renewal. Both retry every `retry_seconds`. ValueError is raised
+    unless the three are in descending order, and for an empty identity. `overdue` is called if a
+    stopped body still runs when the Lease expires: end the process. Each renewal writes `noted`
+    into the annotations of the Lease. A new Lease has the label of the program `manager`, and the
+    elector never acquires a Lease of another program.
     """
 
-    def __init__(
-        self,
-        kube: Kube,
-        namespace: str,
-        name: str,
-        identity: str,
-        *,
-        lease_seconds: int = LEASE_SECONDS,
-        renew_seconds: float = RENEW_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
-        overdue: Callable[[], None] | None = None,
-        annotations: Callable[[], Mapping[str, str]] = dict,
-        manager: str = "",
-        wall: Callable[[], datetime] = utc_now,
-    ) -> None:
-        """`overdue` is called if a stopped body still runs when the Lease expires: end the process.
+    kube: Kube
+    namespace: str
+    name: str
+    identity: str
+    _: KW_ONLY
+    lease_seconds: int = LEASE_SECONDS
+    renew_seconds: float = RENEW_SECONDS
+    retry_seconds: float = RETRY_SECONDS
+    overdue: Callable[[], None] | None = None
+    noted: Callable[[], Mapping[str, str]] = dict
+    manager: str = ""
+    wall: Callable[[], datetime] = utc_now
+    _sight: Sight | None = field(default=None, init=False)
+    _held_since: float = field(default=0.0, init=False)
+    _sure: bool = field(default=False, init=False)
+    _problem: str = field(default="", init=False)
 
-        Each renewal writes `annotations` to the Lease. A new Lease has the label of the program
-        `manager`, and the elector never acquires a Lease of another program.
-
-        Raises ValueError for durations out of order or an empty identity.
-        """
-        if not identity:
+    def __post_init__(self) -> None:
+        if not self.identity:
             raise ValueError("a candidate needs an identity")
-        if not lease_seconds > renew_seconds > retry_seconds * (1 + _JITTER) > 0:
+        longest = self.retry_seconds * (1 + _JITTER)
+        if not self.lease_seconds > self.renew_seconds > longest > 0:
             raise ValueError("lease_seconds > renew_seconds > 1.2 retry_seconds > 0 must hold")
-        self.identity = identity
-        self._kube = kube
-        self._namespace = namespace
-        self._name = name
-        self._lease_seconds = lease_seconds
-        self._renew_seconds = renew_seconds
-        self._retry_seconds = retry_seconds
-        self._overdue = overdue
-        self._wall = wall
-        self._annotations = annotations
-        self._manager = manager
-        self._sight: Sight | None = None
-        self._held_since = 0.0
-        self._sure = False
-        self._problem = ""
         self._lead(leading=False)
 
     @property
@@ -204,7 +188,7 @@ class LeaderElector:
         await self._acquire()
         log.info("Leading", extra=self._about())
         self._lead(leading=True)
-        task = asyncio.create_task(body(), name=f"leader of {self._namespace}/{self._name}")
+        task = asyncio.create_task(body(), name=f"leader of {self.namespace}/{self.name}")
         try:
             lost = await self._renew_beside(task)
         finally:
@@ -215,8 +199,8 @@ class LeaderElector:
                 await self._release()
         if lost:
             raise LeadershipLostError(
-                f"lease {self._namespace}/{self._name} could not be renewed within "
-                f"{self._renew_seconds:g}s" + self._other_holder()
+                f"lease {self.namespace}/{self.name} could not be renewed within "
+                f"{self.renew_seconds:g}s" + self._other_holder()
             )
         await task
 
@@ -249,7 +233,7 @@ class LeaderElector:
         """Renew until the body ends (False) or the Lease is lost (True)."""
         loop = asyncio.get_running_loop()
         while True:
-            deadline = self._held_since + self._renew_seconds
+            deadline = self._held_since + self.renew_seconds
             left = deadline - loop.time()
             if left <= 0:
                 why = self._problem or "no answer in time"
@@ -275,25 +259,23 @@ class LeaderElector:
         loop = asyncio.get_running_loop()
         written, started = None, loop.time()
         try:
-            async with asyncio.timeout(self._renew_seconds):
+            async with asyncio.timeout(self.renew_seconds):
                 if not self._sure:
                     await self._look()
                 sight, started = self._sight, loop.time()
                 if sight is None:
                     lease = new_lease(
-                        self._namespace,
-                        self._name,
+                        self.namespace,
+                        self.name,
                         self.identity,
-                        seconds=self._lease_seconds,
-                        now=self._wall(),
-                        manager=self._manager,
+                        seconds=self.lease_seconds,
+                        now=self.wall(),
+                        manager=self.manager,
                     )
-                    written = await self._kube.create(LEASES, self._annotated(lease))
+                    written = await self.kube.create(LEASES, self._annotated(lease))
                 elif self._is_free(sight, started):
-                    lease = held(
-                        sight, self.identity, seconds=self._lease_seconds, now=self._wall()
-                    )
-                    written = await self._kube.replace(LEASES, self._annotated(lease))
+                    lease = held(sight, self.identity, seconds=self.lease_seconds, now=self.wall())
+                    written = await self.kube.replace(LEASES, self._annotated(lease))
         except (KubeError, TimeoutError) as error:
             raced = isinstance(error, AlreadyExists | Conflict)
             self._problem = "" if raced else str(error) or "no answer in time"
@@ -310,7 +292,7 @@ class LeaderElector:
 
     def _annotated(self, lease: Object) -> Object:
         """Return the Lease with the annotations of this process, and at most 16 KiB of others."""
-        metadata, wanted = lease["metadata"], self._annotations()
+        metadata, wanted = lease["metadata"], self.noted()
         if not wanted:
             return lease
         others = string_map(metadata.get("annotations"))
@@ -322,7 +304,7 @@ class LeaderElector:
     async def _look(self) -> None:
         """Read the Lease and record whether it has changed since the last read."""
         try:
-            lease = await self._kube.get(LEASES, self._name, namespace=self._namespace)
+            lease = await self.kube.get(LEASES, self.name, namespace=self.namespace)
         except NotFound:
             self._sight = None
             return
@@ -332,11 +314,11 @@ class LeaderElector:
     def _is_free(self, sight: Sight, now: float) -> bool:
         if sight.holder == self.identity:
             return True
-        is_over = not sight.holder or now >= sight.expires(self._lease_seconds)
+        is_over = not sight.holder or now >= sight.expires(self.lease_seconds)
         return is_over and not self._is_foreign(sight)
 
     def _is_foreign(self, sight: Sight) -> bool:
-        return manager_of(sight.lease) != self._manager
+        return manager_of(sight.lease) != self.manager
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
         """Cancel the body and await its end, however long that takes, even when cancelled.
@@ -346,7 +328,7 @@ class LeaderElector:
         """
         if task.done():
             return
-        expires = self._held_since + self._lease_seconds
+        expires = self._held_since + self.lease_seconds
         task.cancel()
         cancelled: asyncio.CancelledError | None = None
         warned = False
@@ -355,8 +337,8 @@ class LeaderElector:
             if left <= 0 and not warned:
                 warned = True
                 log.critical("The lease expires while its work still runs", extra=self._about())
-                if self._overdue:
-                    self._overdue()
+                if self.overdue:
+                    self.overdue()
             try:
                 await asyncio.wait({task}, timeout=None if warned else max(left, 0))
             except asyncio.CancelledError as error:
@@ -373,19 +355,19 @@ class LeaderElector:
             return
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                lease = self._annotated(released(sight, now=self._wall()))
-                written = await self._kube.replace(LEASES, lease)
+                lease = self._annotated(released(sight, now=self.wall()))
+                written = await self.kube.replace(LEASES, lease)
             self._sight = Sight(written, asyncio.get_running_loop().time())
             log.info("Gave the lease up", extra=self._about())
         except (KubeError, TimeoutError) as error:
             log.info("Could not give the lease up", extra=self._about(error=str(error)))
 
     def _lead(self, *, leading: bool) -> None:
-        _LEADING.labels(self._name).set(1 if leading else 0)
+        _LEADING.labels(self.name).set(1 if leading else 0)
 
     def _pause(self) -> float:
-        return self._retry_seconds * (1 + random.uniform(0, _JITTER))
+        return self.retry_seconds * (1 + random.uniform(0, _JITTER))
 
     def _about(self, **more: str) -> dict[str, object]:
-        lease = {"namespace": self._namespace, "name": self._name}
+        lease = {"namespace": self.namespace, "name": self.name}
         return {"lease": lease, "identity": self.identity, **more}

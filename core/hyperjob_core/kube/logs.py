@@ -7,7 +7,7 @@ network breaks. The follower then continues after the last line that it has read
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from hyperjob_core.api.lines import LogLine, Position, Splitter
@@ -33,37 +33,26 @@ Batch = list[LogLine]
 """The lines of at most 64 KiB of a stream."""
 
 
+@dataclass(eq=False)
 class Log:
     """The log of one container, at `path`.
 
-    `position` is behind the lines that were read, `size` the bytes of the last stream.
+    `position` is behind the lines that were read, `size` the bytes of the last stream. `turn` is
+    awaited before each batch is parsed, which takes a few milliseconds, and `opened` is called for
+    each stream, as soon as its log is open.
     """
 
-    def __init__(
-        self,
-        kube: Kube,
-        path: str,
-        *,
-        container: str,
-        position: Position | None = None,
-        longest: int = LONGEST_LINE,
-        turn: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0),
-        opened: Callable[[], None] | None = None,
-    ) -> None:
-        """`turn` is awaited before each batch is parsed, which takes a few milliseconds.
-
-        `opened` is called for each stream, as soon as its log is open.
-        """
-        self._kube = kube
-        self._path = path
-        self._container = container
-        self._longest = longest
-        self._turn = turn
-        self._opened = opened
-        self.position = Position() if position is None else position
-        self.size = 0
-        self._begun = False
-        self._rest = b""
+    kube: Kube
+    path: str
+    _: KW_ONLY
+    container: str
+    position: Position = field(default_factory=Position)
+    longest: int = LONGEST_LINE
+    turn: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
+    opened: Callable[[], None] | None = None
+    size: int = field(default=0, init=False)
+    _begun: bool = field(default=False, init=False)
+    _rest: bytes = field(default=b"", init=False)
 
     async def read(
         self,
@@ -148,19 +137,19 @@ class Log:
             **query,
             **self.position.since,
             "timestamps": "true",
-            "container": self._container,
+            "container": self.container,
         }
         self.position.begin()
-        splitter, self.size, self._rest = Splitter(self._longest), 0, b""
-        stream = self._kube.stream(
-            self._path, params=params, idle_limit=idle_limit, opened=self._opened
+        splitter, self.size, self._rest = Splitter(self.longest), 0, b""
+        stream = self.kube.stream(
+            self.path, params=params, idle_limit=idle_limit, opened=self.opened
         )
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 room = len(chunk) if most is None else min(len(chunk), most - self.size)
                 self.size += room
                 for start in range(0, room, _PART):
-                    await self._turn()
+                    await self.turn()
                     lines = splitter.feed(chunk[start : min(start + _PART, room)])
                     if batch := self.position.fresh(map(LogLine.of, lines)):
                         self._begun = self._begun or bool(self.position.newest)

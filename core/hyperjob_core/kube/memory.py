@@ -17,11 +17,12 @@ from urllib.parse import unquote
 
 import orjson
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import decoded, rfc3339
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.patches import merged, patched
 from hyperjob_core.kube.resources import EVENTS, Resource, key_of
 from hyperjob_core.kube.selectors import field_value, parse_fields, parse_labels
@@ -116,7 +117,7 @@ class MemoryServer:
         known = old["metadata"]
         kept = {field: known[field] for field in ("uid", "creationTimestamp")}
         metadata = {**kept, **obj["metadata"], "generation": known["generation"]}
-        new = {**_with_type(resource, obj), "metadata": metadata}
+        new = {**resource.head, **obj, "metadata": metadata}
         return self._write(resource, key, old, new, status=False)
 
     def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
@@ -158,7 +159,7 @@ class MemoryServer:
 
     def _add(self, resource: Resource, key: str, obj: Object, metadata: Object) -> Object:
         """Store a new object with this metadata, and index its owners; return the stored object."""
-        made: Object = {**_with_type(resource, obj), "metadata": {**obj["metadata"], **metadata}}
+        made: Object = {**resource.head, **obj, "metadata": {**obj["metadata"], **metadata}}
         for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[resource.plural, key] = None
         self._objects.setdefault(resource.plural, {})
@@ -312,10 +313,6 @@ def _selection(namespace: str, params: Params) -> Callable[[Object], bool]:
     return selects
 
 
-def _with_type(resource: Resource, obj: Object) -> Object:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-
-
 def _changed(call: Call, found: Object) -> Object:
     """Return an object after a PATCH or PUT of the object or of its status.
 
@@ -333,7 +330,7 @@ def _changed(call: Call, found: Object) -> Object:
         new = merged(found, body)
     else:
         metadata = {**before, **(body.get("metadata") or {})}
-        new = {**_with_type(call.resource, body), "metadata": metadata}
+        new = {**call.resource.head, **body, "metadata": metadata}
     after = new["metadata"]
     of_other = after["uid"] != before["uid"]
     if after["resourceVersion"] != before["resourceVersion"] or (of_other and call.method == "PUT"):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from hyperjob_core.api.meta import Object
@@ -42,64 +43,43 @@ def silent(_failure: KubeError | None) -> None:
     """Try again after each failure, without a word."""
 
 
+@dataclass(eq=False)
 class Reflector:
     """The objects of one resource and their changes.
 
     `version` is the resourceVersion up to which the consumer of `steps` has all changes, empty when
     the next step is a list. `last_error` is the failure since the last watch that opened.
+
+    `opened` is called for each watch that the server accepts, and `begins` before each list;
+    `pages` and `holds` are those of `Kube.list` and `Kube.watch`. A watch ends after a random time
+    within `watch_seconds`, of which the least is above `_HEALTHY_SECONDS`: otherwise a pause
+    follows each normal end. `idle_limit` exceeds the longest silence of a healthy watch: the time
+    between two bookmarks, about a minute, or the greatest of `watch_seconds` if that is shorter.
     """
 
-    def __init__(
-        self,
-        kube: Kube,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        transform: Transform = unchanged,
-        page_size: int = 500,
-        idle_limit: float = IDLE_LIMIT,
-        watch_seconds: tuple[int, int] = _WATCH_SECONDS,
-        backoff: Backoff | None = None,
-        report: Report = silent,
-        opened: Callable[[], None] = lambda: None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        begins: Callable[[], None] = lambda: None,
-        pages: AbstractAsyncContextManager[object] = nullcontext(),
-        holds: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Call `opened` for each watch that the server accepts, and `begins` before each list.
-
-        `pages` and `holds` are those of `Kube.list` and `Kube.watch`.
-
-        A watch ends after a random time within `watch_seconds`, of which the least is above
-        `_HEALTHY_SECONDS`: otherwise a pause follows each normal end. `idle_limit` exceeds the
-        longest silence of a healthy watch: the time between two bookmarks, about a minute, or the
-        greatest of `watch_seconds` if that is shorter.
-        """
-        self.version = ""
-        self.last_error: KubeError | None = None
-        self._kube = kube
-        self._resource = resource
-        self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
-        self._transform = transform
-        self._page_size = page_size
-        self._idle_limit = idle_limit
-        self._watch_seconds = watch_seconds
-        self._tell_opened = opened
-        self._backoff = backoff or Backoff()
-        self._report = report
-        self._sleep = sleep
-        self._begins = begins
-        self._pages = pages
-        self._holds = holds
-        self._opened = math.inf
-        self._changes = 0
-        self._failures = 0
-        self._broken = False
+    kube: Kube
+    resource: Resource
+    _: KW_ONLY
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+    transform: Transform = unchanged
+    page_size: int = 500
+    idle_limit: float = IDLE_LIMIT
+    watch_seconds: tuple[int, int] = _WATCH_SECONDS
+    backoff: Backoff = field(default_factory=Backoff)
+    report: Report = silent
+    opened: Callable[[], None] = lambda: None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    begins: Callable[[], None] = lambda: None
+    pages: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
+    holds: Callable[[int], None] = lambda _: None
+    version: str = field(default="", init=False)
+    last_error: KubeError | None = field(default=None, init=False)
+    _opened: float = field(default=math.inf, init=False)
+    _changes: int = field(default=0, init=False)
+    _failures: int = field(default=0, init=False)
+    _broken: bool = field(default=False, init=False)
 
     async def steps(self) -> AsyncGenerator[ObjectList | WatchEvent, None]:
         """Yield a whole list, then each event of watches, and another list where one is needed.
@@ -131,38 +111,38 @@ class Reflector:
             if healthy or brought:
                 self._recovered()
             if self._opened < math.inf:
-                SHORT_WATCHES[self._resource.group_resource] += not healthy and not brought
+                SHORT_WATCHES[self.resource.group_resource] += not healthy and not brought
             if not healthy:
-                await self._sleep(self._backoff.next())
+                await self.sleep(self.backoff.next())
 
     async def _list(self) -> ObjectList:
         """Return the list of the resource, each object transformed; raises KubeError."""
-        self._begins()
-        listed = await self._kube.list(
-            self._resource,
-            limit=self._page_size,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            transform=self._transform,
-            pages=self._pages,
+        self.begins()
+        listed = await self.kube.list(
+            self.resource,
+            limit=self.page_size,
+            namespace=self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            transform=self.transform,
+            pages=self.pages,
         )
-        SHORT_WATCHES[self._resource.group_resource] += 0  # an alert needs it before a first count
+        SHORT_WATCHES[self.resource.group_resource] += 0  # an alert needs it before a first count
         return listed
 
     def _watch(self) -> AsyncGenerator[WatchEvent, None]:
         """Return the events of one watch from `version`; raises KubeError."""
-        return self._kube.watch(
-            self._resource,
+        return self.kube.watch(
+            self.resource,
             resource_version=self.version,
             # Random end times: many watches must not reconnect at the same moment.
-            timeout_seconds=random.randint(*self._watch_seconds),
-            idle_limit=self._idle_limit,
+            timeout_seconds=random.randint(*self.watch_seconds),
+            idle_limit=self.idle_limit,
             opened=self._flowing,
-            holds=self._holds,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
+            holds=self.holds,
+            namespace=self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
         )
 
     def _taken(self, event: WatchEvent) -> WatchEvent:
@@ -172,21 +152,21 @@ class Reflector:
         if event.type is EventType.BOOKMARK:
             return event
         self._changes += 1
-        return WatchEvent(event.type, self._transform(event.object))
+        return WatchEvent(event.type, self.transform(event.object))
 
     def _flowing(self) -> None:
         """Record that the server has accepted the watch."""
         self._opened = asyncio.get_running_loop().time()
         self.last_error = None
-        self._tell_opened()
+        self.opened()
 
     def _recovered(self) -> None:
         """Reset the failures, after a watch has lasted or has brought an event."""
-        self._backoff.reset()
+        self.backoff.reset()
         self._failures = 0
         if self._broken:
             self._broken = False
-            self._report(None)
+            self.report(None)
 
     def _failed(self, error: KubeError) -> None:
         """Choose between watch and list, and report the failure."""
@@ -198,7 +178,7 @@ class Reflector:
         if not isinstance(error, Gone):
             self.last_error = error
             self._broken = True
-        self._report(error)
+        self.report(error)
 
 
 _TRIES: Final = 5
@@ -212,15 +192,13 @@ async def changes(
     namespace: str | None = None,
     name: str | None = None,
     selector: str | None = None,
-    persistent: bool = False,
 ) -> AsyncGenerator[WatchEvent, None]:
     """Yield every object as ADDED and then each change, without end; resume broken watches.
 
     A BOOKMARK without an object follows each list: the first, and one after each broken watch whose
     version is too old. Objects deleted between two watches are yielded as
     DELETED. Raises KubeError when the API server refuses, cannot be reached at first, or fails five
-    times in a row without a list; `persistent` tries on after every failure. The caller must close
-    it with `aclosing`.
+    times in a row without a list. The caller must close it with `aclosing`.
     """
     patience = _Patience()
     base, cap = _PAUSES
@@ -231,7 +209,7 @@ async def changes(
         label_selector=selector,
         field_selector=f"metadata.name={name}" if name else None,
         backoff=Backoff(base=base, cap=cap),
-        report=silent if persistent else patience.report,
+        report=patience.report,
     )
     known: dict[str, Object] = {}
     async with aclosing(reflector.steps()) as steps:
@@ -252,20 +230,14 @@ async def changes(
 
 
 async def states(
-    kube: Kube,
-    resource: Resource,
-    name: str,
-    *,
-    namespace: str | None = None,
-    persistent: bool = False,
+    kube: Kube, resource: Resource, name: str, *, namespace: str | None = None
 ) -> AsyncGenerator[Object | None, None]:
     """Yield one object, then the object after each change, without end; None where it is absent.
 
     Raises KubeError as `changes` does. The caller must close it with `aclosing`.
     """
     present = False
-    stream = changes(kube, resource, namespace=namespace, name=name, persistent=persistent)
-    async with aclosing(stream) as events:
+    async with aclosing(changes(kube, resource, namespace=namespace, name=name)) as events:
         async for event in events:
             match event.type:
                 case EventType.BOOKMARK:

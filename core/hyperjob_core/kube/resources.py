@@ -31,6 +31,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def head(self) -> dict[str, str]:
+        """Return the two fields by which an object names its kind."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    @property
     def group_resource(self) -> str:
         """Return `plural.group`, as the API server names it in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

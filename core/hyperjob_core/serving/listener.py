@@ -6,10 +6,12 @@ bound the first in line is closed: who holds connections makes way for an API se
 """
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, cast
 
 from aiohttp import web
@@ -28,6 +30,8 @@ _AT_A_TIME: Final = 32
 """Connections to accept before others have their turn: a burst must not pass all handshakes."""
 _BACKLOG: Final = 512
 _CLOSING_SECONDS: Final = 2.0
+_STOP_SECONDS: Final = 2.0
+_KEEPALIVE_SECONDS: Final = 75.0
 
 _log = logging.getLogger(__name__)
 HTTP_LOG: Final = logging.getLogger(f"{__name__}.http")
@@ -222,6 +226,47 @@ async def in_line(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     finally:
         connection.answered()
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    connections: int = CONNECTIONS,
+    header_seconds: float = HEADER_SECONDS,
+    other: bool = False,
+) -> AsyncIterator[tuple[str, int]]:
+    """Serve an application for the length of the block; yield address and port.
+
+    `other`: at any free port where `port` is in use. Raises OSError when listening fails.
+    """
+    runner = web.AppRunner(
+        app,
+        access_log=None,  # it would have the token of an address
+        logger=HTTP_LOG,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+        shutdown_timeout=_STOP_SECONDS,
+    )
+    await runner.setup()
+    server = runner.server
+    assert server is not None, "the runner is set up"
+    listener = Listener(server, tls=tls, connections=connections, header_seconds=header_seconds)
+    try:
+        try:
+            found = await listener.open(host, port)
+        except OSError as error:
+            if not (other and error.errno == errno.EADDRINUSE):
+                raise
+            found = await listener.open(host, 0)
+        yield found
+    finally:
+        listener.close()
+        async with asyncio.timeout(2 * _STOP_SECONDS):
+            await runner.cleanup()
+        listener.abort()
 
 
 def _bind(host: str, port: int) -> socket.socket:

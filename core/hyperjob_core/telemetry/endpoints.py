@@ -1,6 +1,5 @@
 """The endpoints of a process: /healthz, /livez, /readyz and /metrics, and their named checks."""
 
-import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from hyperjob_core.registry import REGISTRY
 from hyperjob_core.serving.addresses import parse_address
-from hyperjob_core.serving.listener import HTTP_LOG, Listener, in_line
+from hyperjob_core.serving.listener import in_line, listening
 
 Check = Callable[[], str | None]
 """Returns None or a Remark if the check passes, else the reason."""
@@ -88,8 +87,6 @@ def _run(check: Check) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-_STOP_SECONDS = 2.0
-_KEEPALIVE_SECONDS = 75.0
 _CONNECTIONS = 128
 """Maximum number of connections, of which the kubelet and Prometheus need one each."""
 
@@ -222,25 +219,11 @@ async def _listen(
     if place is None:
         yield None
         return
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=HTTP_LOG,
-        shutdown_timeout=_STOP_SECONDS,
-        keepalive_timeout=_KEEPALIVE_SECONDS,
-    )
-    await runner.setup()
-    server = runner.server
-    assert server is not None, "the runner is set up"
-    listener = Listener(server, tls=tls, connections=_CONNECTIONS)
-    try:
+    host, port = place[0] or "", place[1]
+    async with AsyncExitStack() as stack:
+        opening = listening(app, host, port, tls=tls, connections=_CONNECTIONS)
         try:
-            host, port = await listener.open(place[0] or "", place[1])
+            host, port = await stack.enter_async_context(opening)
         except OSError as error:
             raise ListenError(address, error, flag=flag) from None
         yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    finally:
-        listener.close()
-        async with asyncio.timeout(2 * _STOP_SECONDS):
-            await runner.cleanup()
-        listener.abort()

@@ -20,15 +20,12 @@ from hyperjob_core.api.names import (
     LABEL_HYPERJOB,
     LABEL_INDEX,
     LABEL_REPLICATED_JOB,
-    POLICY_API_VERSION,
-    POLICY_KIND,
     UNCOUNTED,
-    VCJOB_API_VERSION,
-    VCJOB_KIND,
     domain_of,
     may_be_given,
 )
 from hyperjob_core.api.wire import string_map
+from hyperjob_core.kube.resources import PROPAGATION_POLICIES, VCJOBS
 from hyperjob_engine.expansion.order import in_order
 from hyperjob_engine.expansion.templates import distinct, with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
@@ -71,8 +68,7 @@ def vcjob(
     if annotations:
         metadata["annotations"] = annotations
     return {
-        "apiVersion": VCJOB_API_VERSION,
-        "kind": VCJOB_KIND,
+        **VCJOBS.head,
         "metadata": metadata,
         "spec": with_checkpoint(distinct(in_order(sub_job.size.template)), hyperjob.checkpoint),
     }
@@ -130,7 +126,7 @@ def taken_over(hyperjob: HyperJob, found: Object, cluster: str) -> tuple[Object,
     policy = _policy(metadata | {"labels": own}, wanted)
     if annotations := _without_karmadas(given.get("annotations")):
         metadata["annotations"] = annotations
-    job = {"apiVersion": VCJOB_API_VERSION, "kind": VCJOB_KIND, "metadata": metadata}
+    job = {**VCJOBS.head, "metadata": metadata}
     return policy, job | {"spec": found["spec"]}
 
 
@@ -144,14 +140,12 @@ def _without_karmadas(given: object) -> dict[str, str]:
 def _policy(metadata: Object, wanted: Object) -> Object:
     """Return the PropagationPolicy for the vcjob of the same name."""
     selector = {
-        "apiVersion": VCJOB_API_VERSION,
-        "kind": VCJOB_KIND,
+        **VCJOBS.head,
         "namespace": metadata["namespace"],
         "name": metadata["name"],
     }
     return {
-        "apiVersion": POLICY_API_VERSION,
-        "kind": POLICY_KIND,
+        **PROPAGATION_POLICIES.head,
         "metadata": metadata,
         "spec": {
             "resourceSelectors": [selector],

@@ -16,11 +16,10 @@ from hyperjob_core.api.names import (
     CLAIMED_WIDELY_NAME,
     KEEPS_CLAIM,
     LABEL_KEEPS_CLAIM,
-    POLICY_API_VERSION,
-    POLICY_KIND,
     binding_name,
 )
 from hyperjob_core.api.wire import at, mapping, objects, string, string_map
+from hyperjob_core.kube.resources import PERSISTENT_VOLUME_CLAIMS, PROPAGATION_POLICIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +79,9 @@ def claim_policy(namespace: str, claim: str, *, uid: str, clusters: list[str]) -
 
     The claim owns it: they go together. Without the toleration a taint would end the copies.
     """
-    reference = {"apiVersion": CLAIM_API_VERSION, "kind": CLAIM_KIND, "name": claim}
+    reference = {**PERSISTENT_VOLUME_CLAIMS.head, "name": claim}
     return {
-        "apiVersion": POLICY_API_VERSION,
-        "kind": POLICY_KIND,
+        **PROPAGATION_POLICIES.head,
         "metadata": {
             "name": claim_policy_name(claim),
             "namespace": namespace,

@@ -12,10 +12,11 @@ from hashlib import sha256
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND, WORLD
+from hyperjob_core.api.names import WORLD
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.plugins import PLUGINS, have_hosts, values_of
 from hyperjob_core.api.wire import natural
+from hyperjob_core.kube.resources import SERVICE_EXPORTS
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
 from hyperjob_engine.lifecycle.history import next_attempt
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
@@ -70,8 +71,7 @@ def export_of(hyperjob: HyperJob, name: str) -> Object | None:
     if not have_hosts(hyperjob.plugins) or not hosts_of(hyperjob.plugins).export:
         return None
     return {
-        "apiVersion": SERVICE_EXPORT_API_VERSION,
-        "kind": SERVICE_EXPORT_KIND,
+        **SERVICE_EXPORTS.head,
         "metadata": {
             "name": name,
             "namespace": hyperjob.namespace,

@@ -16,7 +16,7 @@ from hyperjob.cli.install.common import (
     print_changes,
     release_option,
 )
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, access, aimed
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
@@ -177,7 +177,7 @@ def install(
                 found.changes,
                 done=None if dry_run else done,
                 output=output,
-                last=common.aimed("Next: hyperjob preflight", access.flags),
+                last=aimed("Next: hyperjob preflight", access.flags),
             )
 
     end(run())
@@ -208,7 +208,7 @@ async def _own_release(kube: Kube, settings: Settings, allowed: Sequence[str]) -
 
 def _refuse(found: InstallPlan, *, flags: str, dry_run: bool, output: str) -> NoReturn:
     """Print the problems that prevent the installation, and end the command."""
-    problems = [replace(each, remedy=common.aimed(each.remedy, flags)) for each in found.problems]
+    problems = [replace(each, remedy=aimed(each.remedy, flags)) for each in found.problems]
     if output == "json":
         click.echo(common.changes_json((), problems, dry_run=dry_run))
     raise InstallError(problems_text(problems))

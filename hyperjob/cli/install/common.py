@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import click
 
+from hyperjob.cli.kubectl.access import aimed
 from hyperjob.table import table
 from hyperjob_core.kube.errors import ConfigError, KubeError
 from hyperjob_install.plan import Action, Change, shorten
@@ -72,11 +72,6 @@ async def print_changes(
 
 
 _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
-_COMMAND: Final = re.compile(
-    r"(^|[^\w/-])"
-    r"(kubectl|hyperjob (install|preflight|after-restore)|hyperjob-certs inject)"
-    r"(?![\w-])"
-)
 
 
 def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
@@ -146,16 +141,6 @@ def report_json(report: PreflightReport, *, flags: str) -> str:
     )
 
 
-def aimed(text: str, flags: str) -> str:
-    """Return the text whose commands for the Karmada API server have these flags."""
-    if not flags or "--kubeconfig" in text:
-        return text
-    certs_flags = flags.replace("--context", "--karmada-context")
-    return _COMMAND.sub(
-        lambda found: f"{found[0]} {certs_flags if 'certs' in found[2] else flags}", text
-    )
-
-
 def _finding(finding: Finding, width: int, flags: str) -> str:
     verdict = finding.verdict
     line = f"{verdict.status:<8}  {finding.check:<{width}}  {aimed(verdict.message, flags)}"
@@ -172,8 +157,7 @@ def _cells(change: Change) -> tuple[str, str, str, str]:
 def _change_value(change: Change) -> dict[str, object]:
     item = change.item
     return {
-        "apiVersion": item.resource.api_version,
-        "kind": item.resource.kind,
+        **item.resource.head,
         "name": item.name,
         "namespace": item.namespace,
         "action": change.action,

@@ -6,6 +6,7 @@ completion has no candidates.
 
 import asyncio
 import functools
+import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
-from hyperjob.cli.files import file_option
+from hyperjob.cli.files import file_option, options
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code
 from hyperjob.client.durations import parse_duration
@@ -76,16 +77,8 @@ def access(*, everywhere: bool = False, namespaced: bool = True) -> Callable[[_F
             )
             return function(**given)
 
-        options = [
-            *([_namespace] if namespaced else []),
-            *([_everywhere] if everywhere else []),
-            _kubeconfig,
-            _context,
-        ]
-        command: Any = wrapped
-        for option in reversed(options):
-            command = option(command)
-        return command  # type: ignore[no-any-return]  # click hands back what it was given
+        scope = [*([_namespace] if namespaced else []), *([_everywhere] if everywhere else [])]
+        return options(*scope, _kubeconfig, _context)(cast("_F", wrapped))
 
     return decorate
 
@@ -133,13 +126,9 @@ class Access:
         """Return the namespace of objects that the command line names."""
         return self.namespace or kube.namespace
 
-    def command(self, words: str) -> str:
-        """Return the commands `words`, joined by &&, with the flags for the same API server.
-
-        A command that names its context, such as that of the host cluster, is returned unchanged.
-        """
-        flags = self.flags
-        return " && ".join(_aimed(each, flags) for each in words.split(" && ")) if flags else words
+    def command(self, text: str) -> str:
+        """Return a text whose commands have the flags for the same API server."""
+        return aimed(text, self.flags)
 
     @property
     def flags(self) -> str:
@@ -148,12 +137,26 @@ class Access:
         return " ".join(f"{flag} {shlex.quote(str(value))}" for flag, value in flags if value)
 
 
-def _aimed(words: str, flags: str) -> str:
-    """Return one command with the flags; kubectl accepts none before the name of a plugin."""
-    program, _, rest = words.partition(" ")
-    if program != "kubectl" or " --context " in words:
-        return words
-    return f"{words} {flags}" if rest.startswith("hyperjob ") else f"kubectl {flags} {rest}"
+_COMMAND: Final = re.compile(
+    r"(^|[^\w/-])"
+    # kubectl accepts no flags before the name of a plugin.
+    r"(kubectl hyperjob (queue )?[\w-]+|kubectl|hyperjob (install|preflight|after-restore)"
+    r"|hyperjob-certs inject)"
+    r"(?![\w-])"
+)
+
+
+def aimed(text: str, flags: str) -> str:
+    """Return a text whose commands for the Karmada API server have these flags.
+
+    A text with a command that names its API server, such as the host cluster's, stays unchanged.
+    """
+    if not flags or "--kubeconfig" in text or " --context " in text:
+        return text
+    certs_flags = flags.replace("--context", "--karmada-context")
+    return _COMMAND.sub(
+        lambda found: f"{found[0]} {certs_flags if 'certs' in found[2] else flags}", text
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +189,8 @@ def hyperjobs_argument(*, trainjobs: bool = False) -> Callable[[_F], _F]:
                 raise click.UsageError("give names, or -A and -l, not both")
             return function(choice=choice, **given)
 
-        command: Any = _selector(wrapped)
-        command = access(everywhere=True)(command)
-        return names_argument(required=False, trainjobs=trainjobs)(command)  # type: ignore[no-any-return]
+        names = names_argument(required=False, trainjobs=trainjobs)
+        return options(names, access(everywhere=True), _selector)(cast("_F", wrapped))
 
     return decorate
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hyperjob.cli.files import options
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import DURATION, Access
 from hyperjob.cli.kubectl.exits import Code, failure
@@ -21,23 +22,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def wait_options(default: str) -> Callable[[_F], _F]:
     """Return a decorator that adds `--wait` and `--timeout` to a command."""
-
-    def decorate(function: _F) -> _F:
-        for option in (
-            click.option(
-                "--timeout",
-                type=DURATION,
-                default=300.0,
-                show_default="5m",
-                metavar="DURATION",
-                help="Time limit of --wait; 0 is no limit.",
-            ),
-            click.option("--wait/--no-wait", default=None, help=default),
-        ):
-            function = option(function)
-        return function
-
-    return decorate
+    return options(
+        click.option("--wait/--no-wait", default=None, help=default),
+        click.option(
+            "--timeout",
+            type=DURATION,
+            default=300.0,
+            show_default="5m",
+            metavar="DURATION",
+            help="Time limit of --wait; 0 is no limit.",
+        ),
+    )
 
 
 Done = tuple[Object, str]

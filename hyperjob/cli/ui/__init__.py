@@ -87,8 +87,9 @@ def ui(
     Example: hyperjob ui --no-open
     """
     from hyperjob.cli.ui.visitors import VisitorOptions, entrance
+    from hyperjob_core.serving.listener import listening
     from hyperjob_page.pages.answers import Context
-    from hyperjob_page.serve import metrics_served, serving
+    from hyperjob_page.serve import make_app, metrics_served
     from hyperjob_page.world import LiveState
 
     host, port = listen or _address(_ADDRESS)
@@ -111,7 +112,7 @@ def ui(
             try:
                 async with (
                     metrics_served(metrics_bind_address, metrics_cert_dir),
-                    serving(context, host, port, other=listen is None) as found,
+                    listening(make_app(context), host, port, other=listen is None) as (_, found),
                 ):
                     address = door.listens_on(host, found)
                     _announce(address)

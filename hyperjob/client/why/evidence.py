@@ -59,8 +59,7 @@ class Evidence:
     @property
     def leader(self) -> Leader | None:
         """The content of the controller's Lease; None where the Lease cannot be read."""
-        found = items(self.lease)
-        return leader_of(found[0], now=self.now) if found else None
+        return leader_of(items(self.lease), now=self.now)
 
     def is_old(self, time: str) -> bool:
         """Return whether a change is so old that a controller would have acted on it."""

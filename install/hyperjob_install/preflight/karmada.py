@@ -37,7 +37,8 @@ from hyperjob_install.preflight.finding import (
 )
 from hyperjob_install.preflight.observed import ObservedPlane, named, need, sees
 from hyperjob_install.preflight.volcano import has_volcano_global
-from hyperjob_install.settings import PREFIX, account_user
+from hyperjob_install.settings import PREFIX, TENANCY, account_user
+from hyperjob_install.settings import TRAINJOBS as TRAINJOB_PART
 from hyperjob_install.tenancy import POLICIES
 from hyperjob_rules.configuration import VALIDATING_NAME
 
@@ -152,6 +153,7 @@ def others(observed: ObservedPlane) -> CheckResult:
 
 def tenancy(observed: ObservedPlane) -> CheckResult:
     """Return a finding on tenancy; a warning where some of its policies are missing."""
+    known = observed.settings
     missing = [name for name in POLICIES if named(observed.tenancy, name) is None]
     if not missing:
         return ok("tenancy is on: users need the verb use on queues, PriorityClasses and clusters")
@@ -159,7 +161,7 @@ def tenancy(observed: ObservedPlane) -> CheckResult:
         return ok("tenancy is off: every user may name all queues, PriorityClasses and clusters")
     return warning(
         f"tenancy is on in part: there is no ValidatingAdmissionPolicyBinding {', '.join(missing)}",
-        remedy=observed.install(settings=replace(observed.settings, tenancy=True)),
+        remedy=observed.install(settings=replace(known, parts=known.parts | {TENANCY})),
     )
 
 
@@ -176,10 +178,11 @@ def trainjobs(observed: ObservedPlane) -> CheckResult:
         if each["metadata"]["name"] != VALIDATING_NAME
         and any(sees(hook, TRAINJOBS) for hook in objects(each.get("webhooks")))
     ]
-    if not observed.settings.trainjobs:
+    known = observed.settings
+    if TRAINJOB_PART not in known.parts:
         return ok(
             "HyperJob leaves TrainJobs to Kubeflow Trainer; to run them as HyperJobs: "
-            + observed.install(settings=replace(observed.settings, trainjobs=True))
+            + observed.install(settings=replace(known, parts=known.parts | {TRAINJOB_PART}))
         )
     if others:
         return warning(
@@ -271,5 +274,4 @@ def _installation_of(observed: ObservedPlane, user: str) -> str:
 
 
 def _leader(observed: ObservedPlane) -> Leader | None:
-    found = need(observed.leases)
-    return leader_of(found[0], now=observed.now) if found else None
+    return leader_of(need(observed.leases), now=observed.now)

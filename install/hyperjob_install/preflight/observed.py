@@ -38,7 +38,7 @@ from hyperjob_install.interpreters import VOLCANO_GLOBAL, clashes
 from hyperjob_install.objects import is_ours
 from hyperjob_install.rbac import controller_rules, lease_rules, member_rules
 from hyperjob_install.reach import trial_hyperjob, trial_vcjob
-from hyperjob_install.settings import UNKNOWN, Settings, command, recorded
+from hyperjob_install.settings import TRAINJOBS, UNKNOWN, Settings, command, recorded
 from hyperjob_rules.configuration import MUTATING_NAME
 
 _T = TypeVar("_T")
@@ -58,7 +58,7 @@ class ControllerRights:
 
 def user_of(leases: Sequence[Object], settings: Settings | None, *, now: datetime) -> User | None:
     """Return the user that the controller wrote to its Lease, or that of the installation."""
-    leader = leader_of(leases[0], now=now) if leases else None
+    leader = leader_of(leases, now=now)
     if leader is not None and leader.user:
         return User(leader.user, groups=leader.groups)
     return None if settings is None else _installed(settings, "controller")
@@ -114,7 +114,7 @@ async def _reviewed(
 def _questions(user: User, settings: Settings) -> Iterator[AccessQuestion]:
     """Yield one access review for each verb, resource and name of the controller's roles."""
     for rules, namespace in (
-        (controller_rules(trainjobs=settings.trainjobs), ""),
+        (controller_rules(trainjobs=TRAINJOBS in settings.parts), ""),
         (lease_rules(LEASE_NAMESPACE), LEASE_NAMESPACE),
     ):
         for rule in rules:

@@ -86,7 +86,7 @@ def _rotation(observed: ObservedPlane) -> str:
 def _admitted(observed: ObservedPlane, release: str) -> CheckResult:
     """Compare the webhook's release with those of this command and of the controller."""
     leases = [] if isinstance(observed.leases, KubeError) else observed.leases
-    leader = leader_of(leases[0], now=observed.now) if leases else None
+    leader = leader_of(leases, now=observed.now)
     others = {"this command line": __version__}
     if leader is not None and leader.leads and leader.version:
         others["the controller"] = leader.version

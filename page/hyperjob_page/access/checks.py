@@ -124,7 +124,7 @@ def refusal(status: int, why: str) -> web.HTTPException:
 
 def reload(request: web.BaseRequest) -> web.HTTPException:
     """Return a page that opens the same address again: the browser then sends the cookie."""
-    text = str(render("reload.html", address=local_path(request.path_qs)))
+    text = render("reload.html", address=local_path(request.path_qs))
     return web.HTTPOk(text=text, content_type="text/html")
 
 

@@ -147,7 +147,7 @@ class Login:
             following=following,
             why=why,
         )
-        answer = web.Response(text=str(text), content_type="text/html", status=status)
+        answer = web.Response(text=text, content_type="text/html", status=status)
         _set(answer, FORM_COOKIE, browser, max_age=_FORM_SECONDS)
         return answer
 

@@ -187,14 +187,12 @@ async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
     evidence = await gather(kube, namespace, name)
     found = explain(evidence)
     commands = dict.fromkeys(cause.next for cause in found.causes if cause.next)
-    return str(
-        render(
-            "parts/why.html",
-            found=found,
-            commands=[context.command(words) for words in commands],
-            next_of={cause.reason: context.command(cause.next) for cause in found.causes},
-            warnings=[each for each in _event_rows(items(evidence.events)) if each["warning"]][:5],
-        )
+    return render(
+        "parts/why.html",
+        found=found,
+        commands=[context.command(words) for words in commands],
+        next_of={cause.reason: context.command(cause.next) for cause in found.causes},
+        warnings=[each for each in _event_rows(items(evidence.events)) if each["warning"]][:5],
     )
 
 
@@ -204,7 +202,7 @@ async def events(_: Context, kube: Kube, namespace: str, name: str) -> str:
     if isinstance(reading, KubeError):
         raise reading
     found = _event_rows(reading)
-    return str(render("parts/events.html", events=found[:_EVENTS], total=len(found)))
+    return render("parts/events.html", events=found[:_EVENTS], total=len(found))
 
 
 async def manifest(_: Context, kube: Kube, namespace: str, name: str) -> str:
@@ -212,9 +210,7 @@ async def manifest(_: Context, kube: Kube, namespace: str, name: str) -> str:
     found = await kube.get(HYPERJOBS, name, namespace=namespace)
     found["metadata"].pop("managedFields", None)
     text: str = await asyncio.to_thread(to_yaml, found, sort_keys=False)
-    return str(
-        render("parts/yaml.html", text=shortened(text, _YAML), cut=len(text) > _YAML, name=name)
-    )
+    return render("parts/yaml.html", text=shortened(text, _YAML), cut=len(text) > _YAML, name=name)
 
 
 async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
@@ -226,15 +222,13 @@ async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
     )
     async with context.planning:  # one plan at a time, since planning needs much CPU time
         judgement = await asyncio.to_thread(judge, hyperjob, snapshot)
-    return str(
-        render(
-            "parts/plan.html",
-            plan=judgement,
-            passed=unsuitable(judgement.pieces),
-            shares={queue: share_text(share) for queue, share in judgement.shares.items()},
-            remarks=remarks,
-            now=datetime.now(UTC),
-        )
+    return render(
+        "parts/plan.html",
+        plan=judgement,
+        passed=unsuitable(judgement.pieces),
+        shares={queue: share_text(share) for queue, share in judgement.shares.items()},
+        remarks=remarks,
+        now=datetime.now(UTC),
     )
 
 

@@ -165,7 +165,7 @@ async def whole(
             visitor=visitor,
             **more,
         )
-        answer = html(str(text))
+        answer = html(text)
     answer.etag = etag
     return answer
 
@@ -182,7 +182,7 @@ async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> we
     try:
         text = await body
     except KubeError as error:
-        text = str(render("parts/refused.html", text=words(error)))
+        text = render("parts/refused.html", text=words(error))
     await response.write(text.encode())
     await response.write(tail.encode())
     await response.write_eof()
@@ -197,4 +197,4 @@ def html(text: str, *, status: int = 200) -> web.Response:
 def problem(status: int, text: str) -> web.Response:
     """Return a page with an error text."""
     title = HTTPStatus(status).phrase
-    return html(str(render("problem.html", title=title, status=status, text=text)), status=status)
+    return html(render("problem.html", title=title, status=status, text=text), status=status)

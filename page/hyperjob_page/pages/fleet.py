@@ -102,7 +102,7 @@ class CardCache:
         if known is None or known.version != version:
             card = make()
             if known is None or known.card != card:
-                html = str(render("parts/cluster.html", card=card))
+                html = render("parts/cluster.html", card=card)
             else:
                 html = known.html
             known = Card(version, card, html)
@@ -147,14 +147,12 @@ class FleetPage:
             found[f"cluster-{name}"] = made.html
             if len(cards) % _BETWEEN == 0:
                 await asyncio.sleep(0)
-        found["fleet-totals"] = str(
-            render(
-                "parts/fleet_totals.html",
-                bars=totals(cards),
-                ready=sum(card.ready for card in cards),
-                clusters=len(cards),
-                phases=world.phases(scope),
-            )
+        found["fleet-totals"] = render(
+            "parts/fleet_totals.html",
+            bars=totals(cards),
+            ready=sum(card.ready for card in cards),
+            clusters=len(cards),
+            phases=world.phases(scope),
         )
         return found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from hyperjob.client.summary import pods_text
+from hyperjob.client.summary import Group
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_page.listing import COLUMNS, SIZES, SORTS, Query
@@ -41,27 +41,23 @@ class JobsPage:
         pages = listing.pages(query.size)
         page = min(query.page, pages)
         return {
-            "jobs-phases": str(
-                render(
-                    "parts/jobs_phases.html",
-                    query=query,
-                    phases=[(str(phase), listing.phases[phase]) for phase in Phase],
-                )
+            "jobs-phases": render(
+                "parts/jobs_phases.html",
+                query=query,
+                phases=[(str(phase), listing.phases[phase]) for phase in Phase],
             ),
-            "jobs-table": str(
-                render(
-                    "parts/jobs_table.html",
-                    query=query,
-                    columns=COLUMNS,
-                    sorts=SORTS,
-                    rows=rows,
-                    lines=world.lines,
-                    colour=world.colour,
-                    total=len(listing),
-                    first=(page - 1) * query.size + 1 if rows else 0,
-                    page=page,
-                    pages=pages,
-                )
+            "jobs-table": render(
+                "parts/jobs_table.html",
+                query=query,
+                columns=COLUMNS,
+                sorts=SORTS,
+                rows=rows,
+                lines=world.lines,
+                colour=world.colour,
+                total=len(listing),
+                first=(page - 1) * query.size + 1 if rows else 0,
+                page=page,
+                pages=pages,
             ),
         }
 
@@ -141,44 +137,29 @@ class JobPage:
         now = datetime.now(UTC)
         drawn = timeline(row.summary, spans_of(row.summary, now, admitted=row.started), now)
         return {
-            "job-head": str(
-                render(
-                    "parts/job_head.html",
-                    row=row,
-                    summary=row.summary,
-                    place=self.world.lines.place(self.name),
-                    length=self.world.lines.length(row.waits_in),
-                    colour=self.world.colour,
-                    path=self.path,
-                )
+            "job-head": render(
+                "parts/job_head.html",
+                row=row,
+                summary=row.summary,
+                place=self.world.lines.place(self.name),
+                length=self.world.lines.length(row.waits_in),
+                colour=self.world.colour,
+                path=self.path,
             ),
-            "job-timeline": str(
-                render(
-                    "parts/timeline.html",
-                    line=drawn,
-                    name=row.summary.name,
-                    failures=failures(row.summary),
-                )
+            "job-timeline": render(
+                "parts/timeline.html",
+                line=drawn,
+                name=row.summary.name,
+                failures=failures(row.summary),
             ),
-            "job-tree": str(
-                render("parts/job_tree.html", groups=tree(row), row=row, colour=self.world.colour)
+            "job-tree": render(
+                "parts/job_tree.html", groups=tree(row), row=row, colour=self.world.colour
             ),
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupNode:
-    """A replicated job with its sub-jobs; `hidden` of them are not shown.
-
-    `choice` is its alternative with the reason of the choice, empty without one.
-    """
-
-    name: str
-    queue: str
-    pods: str
-    choice: str
-    jobs: Sequence[JobStatus]
-    hidden: int
+GroupNode = tuple[str, Group | None, Sequence[JobStatus], int]
+"""The name of a replicated job, itself, its sub-jobs, and how many of them are not shown."""
 
 
 def tree(row: Row) -> list[GroupNode]:
@@ -188,19 +169,9 @@ def tree(row: Row) -> list[GroupNode]:
     """
     summary = row.summary
     shown = {job.name for job in sorted(summary.jobs, key=lambda job: not job.has_failed)[:_SHOWN]}
-    found = []
+    found: list[GroupNode] = []
     for name in summary.group_names:
-        group = summary.group(name)
         jobs = [job for job in summary.jobs if job.replicated_job == name]
         visible = [job for job in jobs if job.name in shown]
-        found.append(
-            GroupNode(
-                name=name,
-                queue=group.queue if group is not None else "",
-                pods=pods_text(group.pods) if group is not None else "",
-                choice=group.choice if group is not None else "",
-                jobs=visible,
-                hidden=len(jobs) - len(visible),
-            )
-        )
+        found.append((name, summary.group(name), visible, len(jobs) - len(visible)))
     return found

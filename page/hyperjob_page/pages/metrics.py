@@ -207,16 +207,14 @@ async def curves(kube: Kube, namespace: str, name: str, choice: MetricsChoice) -
     """Return the curves of a HyperJob as HTML; raises KubeError where it cannot be read."""
     summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
     lines, remarks = await progress_of(kube, summary, choice.ranks)
-    text = str(
-        render(
-            "parts/curves.html",
-            charts=charts(lines, choice.axis),
-            lines=lines,
-            axis=choice.axis,
-            remarks=remarks,
-        )
+    text = render(
+        "parts/curves.html",
+        charts=charts(lines, choice.axis),
+        lines=lines,
+        axis=choice.axis,
+        remarks=remarks,
     )
-    return str(render("parts/metrics.html", html=text, mark=mark(text)))
+    return render("parts/metrics.html", html=text, mark=mark(text))
 
 
 async def progress_of(

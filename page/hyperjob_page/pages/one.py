@@ -74,16 +74,14 @@ class _One:
     ) -> str:
         """Return the frame of a page about the HyperJob; `more` is what the template shows."""
         visitor = request[VISITOR]
-        return str(
-            render(
-                template,
-                page=page,
-                world=self._context.world,
-                visitor=visitor,
-                tabs=TABS,
-                actions=await self._actions(page, visitor),
-                **more,
-            )
+        return render(
+            template,
+            page=page,
+            world=self._context.world,
+            visitor=visitor,
+            tabs=TABS,
+            actions=await self._actions(page, visitor),
+            **more,
         )
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
@@ -122,7 +120,7 @@ class _One:
         async def body(kube: Kube, namespace: str, name: str) -> str:
             async with self._context.reading[request[VISITOR].name]:
                 found, remarks = await logs.last_lines(kube, namespace, name, choice)
-            return str(render("parts/log_lines.html", lines=found, remarks=remarks))
+            return render("parts/log_lines.html", lines=found, remarks=remarks)
 
         more = {"sizes": logs.SIZES, "times": list(logs.SINCE)}
         return await self._streamed(request, "job_logs.html", "logs", body, choice=choice, **more)

@@ -86,13 +86,11 @@ class QueuesPage:
             found = nodes(tree, uses, world.rows, world.lines, phases, scope, world.colour)
         leader = world.leader
         return {
-            "queues": str(
-                render(
-                    "parts/queues.html",
-                    nodes=found,
-                    admission=leader.admission if leader is not None else "",
-                    readable=scope.queues and world.queues_readable,
-                )
+            "queues": render(
+                "parts/queues.html",
+                nodes=found,
+                admission=leader.admission if leader is not None else "",
+                readable=scope.queues and world.queues_readable,
             )
         }
 

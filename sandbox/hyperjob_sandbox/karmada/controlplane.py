@@ -32,7 +32,7 @@ _QUEUE_POLICY: Final = new_object(
     CLUSTER_PROPAGATION_POLICIES,
     "volcano-global-all-queue-propagation",
     spec={
-        "resourceSelectors": [{"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}],
+        "resourceSelectors": [QUEUES.head],
         "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
         # without it the default queue, which Volcano makes in every member, is never Karmada's
         "conflictResolution": "Overwrite",

@@ -129,12 +129,10 @@ def _failed_create(job: Object, error: Forbidden) -> Object:
     meta, now = job["metadata"], wire_now()
     status = f'v1.Status{{Status:"Failure", Message:{json.dumps(error.message)}, Code:403}}'
     return {
-        "apiVersion": CORE_EVENTS.api_version,
-        "kind": CORE_EVENTS.kind,
+        **CORE_EVENTS.head,
         "metadata": {"generateName": f"{meta['name']}-", "namespace": meta["namespace"]},
         "involvedObject": {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "name": meta["name"],
             "namespace": meta["namespace"],
             "uid": meta["uid"],

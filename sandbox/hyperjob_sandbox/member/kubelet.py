@@ -146,7 +146,7 @@ class SimulatedKubelet(Kubelet):
                 contents(pod, volume, sources, claims)
             except MissingSourceError as error:
                 note = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}'
-                regarding = {"apiVersion": PODS.api_version, "kind": PODS.kind, **pod}
+                regarding = {**PODS.head, **pod}
                 self._recorder.event(regarding, "Warning", "FailedMount", "Sync", note)
                 return {"waiting": {"reason": "ContainerCreating"}}
         try:

@@ -180,7 +180,7 @@ class ProcessKubelet:
         return pod
 
     def _record(self, pod: Object, kind: EventKind, reason: str, note: str) -> None:
-        regarding = {"apiVersion": PODS.api_version, "kind": PODS.kind, **pod}
+        regarding = {**PODS.head, **pod}
         self._recorder.event(regarding, kind, reason, "Sync", note)
 
 

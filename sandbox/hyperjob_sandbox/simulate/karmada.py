@@ -155,8 +155,7 @@ class Karmada:
         if at(spec, "suspension", "dispatching"):
             wanted["suspension"] = {"dispatching": True}
         binding: Object = {
-            "apiVersion": RESOURCE_BINDINGS.api_version,
-            "kind": RESOURCE_BINDINGS.kind,
+            **RESOURCE_BINDINGS.head,
             "metadata": {
                 "name": binding_name(metadata["name"]),
                 "namespace": metadata["namespace"],

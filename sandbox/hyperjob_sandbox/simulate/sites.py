@@ -43,8 +43,7 @@ def site(name: str, nodes: Sequence[NodeGroup] | Groups, *, spec: Object | None 
     since = rfc3339(START)
     kept = {key: value for key, value in (spec or {}).items() if key != "resourceModels"}
     cluster: Object = {
-        "apiVersion": CLUSTERS.api_version,
-        "kind": CLUSTERS.kind,
+        **CLUSTERS.head,
         "metadata": {"name": name},
         "spec": kept,
         "status": {
@@ -65,8 +64,7 @@ def site(name: str, nodes: Sequence[NodeGroup] | Groups, *, spec: Object | None 
 def queue(name: str, spec: Object | None = None) -> Object:
     """Return an Open Queue; without a spec the Queue lends its unused share."""
     return {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
+        **QUEUES.head,
         "metadata": {"name": name},
         "spec": {"weight": 1, "reclaimable": True} if spec is None else spec,
         "status": {"state": "Open"},
@@ -76,8 +74,7 @@ def queue(name: str, spec: Object | None = None) -> Object:
 def urgent_class() -> Object:
     """Return the PriorityClass of the generator's urgent jobs."""
     return {
-        "apiVersion": PRIORITY_CLASSES.api_version,
-        "kind": PRIORITY_CLASSES.kind,
+        **PRIORITY_CLASSES.head,
         "metadata": {"name": URGENT},
         "value": 1000,
     }

@@ -32,11 +32,11 @@ def lease(**spec: Any) -> dict[str, Any]:
 def test_the_holder_leads_for_two_durations_after_its_renewal(
     spec: dict[str, Any], leads: bool
 ) -> None:
-    assert leader_of(lease(**spec), now=NOW).leads is leads
+    assert leader_of([lease(**spec)], now=NOW).leads is leads
 
 
 def test_a_lease_names_the_release_and_the_user_of_its_holder() -> None:
-    found = leader_of(lease(holderIdentity="pod", renewTime=RENEWED), now=NOW)
+    found = leader_of([lease(holderIdentity="pod", renewTime=RENEWED)], now=NOW)
     assert (found.holder, found.version, found.user) == ("pod", "0.3", "u")
     assert (found.groups, found.renewed) == (("a", "b"), NOW - timedelta(seconds=5))
-    assert leader_of({}, now=NOW).holder == ""
+    assert leader_of([{}], now=NOW).holder == ""

@@ -11,8 +11,9 @@ import pytest
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.summary import read
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.memory import Call, MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.virtualtime import run

@@ -2,7 +2,8 @@
 
 from hyperjob.cli.preflight import agreement
 from hyperjob.client.restored import Difference, Kind, Report
-from hyperjob_core.kube.errors import Forbidden, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import Forbidden
 from hyperjob_install.preflight import Finding, Status
 
 

@@ -49,9 +49,9 @@ def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() 
         ("kubectl hyperjob top", "kubectl hyperjob top --kubeconfig '/a b' --context k"),
         ("kubectl --context host logs x", "kubectl --context host logs x"),
         (
-            "kubectl hyperjob suspend x && kubectl edit hj x",
+            "kubectl hyperjob queue open q && kubectl edit hj x",
             (
-                "kubectl hyperjob suspend x --kubeconfig '/a b' --context k"
+                "kubectl hyperjob queue open --kubeconfig '/a b' --context k q"
                 " && kubectl --kubeconfig '/a b' --context k edit hj x"
             ),
         ),

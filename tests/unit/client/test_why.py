@@ -9,7 +9,8 @@ import pytest
 from hyperjob.client.summary import read
 from hyperjob.client.why.evidence import Evidence, Outcome
 from hyperjob.client.why.explain import explain
-from hyperjob_core.kube.errors import Forbidden, from_status, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import Forbidden, from_status
 from hyperjob_engine.reasons.pods import PodsRefused
 from hyperjob_engine.reasons.reason import NEVER_RUNS
 from tests.unit.cli.objects import CREATED, NOW, Object, binding, hyperjob, pod, sub_job

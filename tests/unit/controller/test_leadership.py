@@ -11,6 +11,7 @@ from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.duration import utc_now
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     CONTROLLER_USER,
@@ -20,7 +21,7 @@ from hyperjob_core.api.names import (
     LEASE_NAME,
 )
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, from_status, make_status
+from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.leaderelection import new_lease
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import LEASES

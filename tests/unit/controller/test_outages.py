@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.options import Tuning
-from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission

@@ -243,7 +243,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
     manager.leadership._elector()
     assert made["names"] == ("karmada-system", "hyperjob-controller", manager.identity)
     assert (made["lease_seconds"], made["renew_seconds"]) == (60, 40)
-    assert made["annotations"]() == {
+    assert made["noted"]() == {
         "training.volcano.sh/controller-version": __version__,
         "training.volcano.sh/queue-admission": "builtin",
         "training.volcano.sh/controller-settings": (
@@ -252,7 +252,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
             '"tenant_messages":"names","members":"nodes","devices":""}'
         ),
     }
-    assert published(made["annotations"]()) == Options(queue_admission=QueueAdmission.BUILTIN)
+    assert published(made["noted"]()) == Options(queue_admission=QueueAdmission.BUILTIN)
     made["overdue"]()
     assert left == [1]
 

@@ -18,7 +18,7 @@ from hyperjob_install.preflight.observed import (
     DryRun,
     ObservedPlane,
 )
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import TRAINJOBS, Settings
 from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds
 from tests.support.trainjobs import crds as trainer_crds
@@ -178,5 +178,5 @@ def with_trainjobs(*, trainjobs: bool, webhook: str = "") -> ObservedPlane:
         plane,
         definitions=[*plane.definitions, *trainer_crds()],
         validating=[*plane.validating, *([other] if webhook else [])],
-        installation=replace(plane.settings, trainjobs=trainjobs),
+        installation=replace(plane.settings, parts=frozenset({TRAINJOBS} if trainjobs else ())),
     )

@@ -35,8 +35,8 @@ from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from tests.unit.install.servers import InstallServer
 
 Object = dict[str, Any]
-ALL = Settings(url="https://hook", service_accounts=True, members=MemberAccess.LOGS).with_parts(
-    list(PARTS)
+ALL = Settings(
+    url="https://hook", service_accounts=True, members=MemberAccess.LOGS, parts=frozenset(PARTS)
 )
 INSTALLED = {
     f"{item.title}{f' in {item.namespace}' if item.namespace else ''}": item

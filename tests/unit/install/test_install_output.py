@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli.install import common
-from hyperjob_core.kube.errors import Conflict, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
 from hyperjob_install.objects import Component, new_item
 from hyperjob_install.plan import Action, Change

@@ -14,7 +14,7 @@ from hyperjob_install.objects import Item
 from hyperjob_install.plan import plan
 from hyperjob_install.preflight.observed import read_rights
 from hyperjob_install.problems import Problem
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import TRAINJOBS, Settings
 
 Object = dict[str, Any]
 DENIED = Forbidden({"message": "denied", "reason": "Forbidden", "code": 403})
@@ -84,7 +84,7 @@ async def test_a_refused_read_is_a_problem_of_its_object(
     ("settings", "refused"),
     [
         (
-            Settings(trainjobs=True),
+            Settings(parts=frozenset({TRAINJOBS})),
             (
                 "list trainjobs.trainer.kubeflow.org",
                 "watch trainjobs.trainer.kubeflow.org",

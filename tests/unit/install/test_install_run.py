@@ -37,7 +37,10 @@ from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
 from hyperjob_install.reach import require_webhook
 from hyperjob_install.settings import (
+    PARTS,
     RECORD,
+    TENANCY,
+    UI,
     Settings,
     differences,
     record_item,
@@ -441,10 +444,7 @@ SETTINGS = st.builds(
     url=st.just("https://hook:8443"),
     user_prefix=st.sampled_from(["hyperjob-", "karmada:"]),
     members=st.sampled_from(list(MemberAccess)),
-    tenancy=st.booleans(),
-    ui=st.booleans(),
-    secret_warnings=st.booleans(),
-    trainjobs=st.booleans(),
+    parts=st.frozensets(st.sampled_from(PARTS)),
     release=st.sampled_from(["", "hj/hyperjob"]),
 ).flatmap(
     lambda one: st.sampled_from([
@@ -474,10 +474,10 @@ async def test_a_record_of_others_is_none_and_nothing_is_no_installation() -> No
 
 
 def test_each_changed_setting_has_a_line() -> None:
-    before = Settings(url="https://a", tenancy=True, skip=frozenset({Component.RBAC}))
+    before = Settings(url="https://a", parts=frozenset({TENANCY}), skip=frozenset({Component.RBAC}))
     after = Settings(
         service=ServiceReference("n", "s", 443),
-        ui=True,
+        parts=frozenset({UI}),
         service_accounts=True,
         members=MemberAccess.PODS,
         skip=frozenset({Component.TENANCY, Component.CRDS, Component.WEBHOOKS}),

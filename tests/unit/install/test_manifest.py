@@ -11,7 +11,7 @@ from hyperjob_install.execute import targets
 from hyperjob_install.interpreters import Clash, clashes, interpreters
 from hyperjob_install.manifest import certs_guard, manifest
 from hyperjob_install.objects import Component, Item, is_ours
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import SECRET_WARNINGS, UI, Settings
 from hyperjob_rules.configuration import ServiceReference
 from tests.unit.install.observations import interpreter
 
@@ -31,7 +31,7 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
     forward = [
-        item.title for item in items(service_accounts=True, ui=True, members=MemberAccess.LOGS)
+        item.title for item in items(service_accounts=True, parts={UI}, members=MemberAccess.LOGS)
     ]
     away = [item.title for item in targets(delete_crds=True)]
     lease = away.pop(away.index("namespace/karmada-system") - 1)
@@ -41,12 +41,12 @@ def test_everything_is_taken_away_in_the_reverse_order() -> None:
 
 def test_a_web_page_has_rights_where_there_is_one() -> None:
     known = {item.title for item in items(service_accounts=True)}
-    more = [each for each in items(service_accounts=True, ui=True) if each.title not in known]
+    more = [each for each in items(service_accounts=True, parts={UI}) if each.title not in known]
     assert {item.name for item in more} == {"hyperjob-ui"}
     assert {item.resource.kind for item in more} == {
         *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     }
-    by_name = items(ui=True, user_prefix="hj:")
+    by_name = items(parts={UI}, user_prefix="hj:")
     assert {
         subject["name"]
         for item in by_name
@@ -79,7 +79,7 @@ def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
 def test_the_webhook_may_get_secrets_only_where_it_is_asked_to_warn_of_them(secrets: bool) -> None:
     (role,) = (
         item
-        for item in items(secret_warnings=secrets)
+        for item in items(parts={SECRET_WARNINGS} if secrets else set())
         if item.name == "hyperjob-webhook" and item.resource.kind == "ClusterRole"
     )
     gets = {

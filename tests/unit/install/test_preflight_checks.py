@@ -7,7 +7,8 @@ import pytest
 
 from hyperjob import __version__
 from hyperjob_core.api.choices import MemberAccess
-from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid
 from hyperjob_install.preflight import CHECKS, Status, examine
 from hyperjob_install.preflight.observed import (
     ControllerRights,

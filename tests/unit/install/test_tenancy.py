@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hyperjob_install.manifest import manifest
 from hyperjob_install.objects import Component
-from hyperjob_install.settings import Settings
+from hyperjob_install.settings import TENANCY, Settings
 from hyperjob_install.tenancy import NAMES, POLICIES, tenancy
 from hyperjob_sandbox.apiserver.cel import Expression
 
@@ -90,7 +90,7 @@ def test_each_name_has_a_check_and_a_validation_makes_at_most_one():
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_policies_are_there_or_taken_away(enabled):
-    items = manifest(Settings(url="https://x", tenancy=enabled))
+    items = manifest(Settings(url="https://x", parts=frozenset({TENANCY} if enabled else ())))
     found = [item for item in items if item.part is Component.TENANCY]
     assert {item.name for item in found} == {*POLICIES, "hyperjob-use-all"}
     assert {item.absent for item in found} == {not enabled}

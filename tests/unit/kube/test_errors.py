@@ -2,7 +2,8 @@
 
 import pytest
 
-from hyperjob_core.kube.errors import from_response, make_status
+from hyperjob_core.api.field import make_status
+from hyperjob_core.kube.errors import from_response
 
 REASONS = {
     400: "BadRequest",

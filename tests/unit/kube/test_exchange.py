@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube import errors, http
 from hyperjob_core.kube.config import Connection
-from hyperjob_core.kube.errors import (
-    ConfigError,
-    KubeError,
-    Unavailable,
-    from_response,
-    make_status,
-)
+from hyperjob_core.kube.errors import ConfigError, KubeError, Unavailable, from_response
 from hyperjob_core.kube.http import HttpTransport, _wait_before_retry
 from hyperjob_core.kube.transport import REQUESTS, Response, log_warning
 from hyperjob_core.virtualtime import run

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube import existing as module
-from hyperjob_core.kube.errors import Forbidden, KubeError, Unavailable, from_status, make_status
+from hyperjob_core.kube.errors import Forbidden, KubeError, Unavailable, from_status
 from hyperjob_core.kube.existing import existing
 from hyperjob_core.kube.resources import CONFIG_MAPS, SECRETS, Resource
 

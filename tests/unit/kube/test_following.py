@@ -138,12 +138,6 @@ def test_it_gives_up(case):
     assert len(server.asked) == asked
 
 
-def test_a_persistent_one_does_not_give_up():
-    server = Server([BROKEN] * 20 + [ObjectList([node("a", "1")], "5")], [[None, 1e6]])
-    (found,) = run(told(states(server, NODES, "a", persistent=True), 1))
-    assert found == node("a", "1")
-
-
 def test_the_states_of_one_object_begin_with_the_present_one():
     server = Server(
         [EMPTY],

@@ -213,7 +213,7 @@ async def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_r
     def of(identity):
         return lambda: {"seen": left[identity]} if left[identity] else {}
 
-    first, line = stage.candidate("a", annotations=of("a"))
+    first, line = stage.candidate("a", noted=of("a"))
     task = asyncio.create_task(first.run(stage.body("a")))
     await asyncio.sleep(5)
     left["a"] = "by a"
@@ -221,7 +221,7 @@ async def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_r
         await asyncio.sleep(3)
         line.down_until = 1e9
     await cancelled(task)
-    second, _ = stage.candidate("b", annotations=of("b"))
+    second, _ = stage.candidate("b", noted=of("b"))
 
     async def body():
         assert second.annotations == {"seen": "by a"}
@@ -237,10 +237,10 @@ async def test_the_next_leader_reads_the_annotations_of_the_last_one_before_it_r
 @virtually
 async def test_large_annotations_of_others_leave_a_lease_that_the_server_takes(size, stays):
     stage = Stage()
-    first, _ = stage.candidate("a", annotations=lambda: {"seen": "by a"})
+    first, _ = stage.candidate("a", noted=lambda: {"seen": "by a"})
     await first.run(stage.body("a", lasts=5))
     stage.server.lease["metadata"]["annotations"]["other"] = "x" * size
-    second, _ = stage.candidate("b", annotations=lambda: {"seen": "by b"})
+    second, _ = stage.candidate("b", noted=lambda: {"seen": "by b"})
     await second.run(stage.body("b", lasts=5))
     found = stage.server.lease["metadata"]["annotations"]
     assert found["seen"] == "by b"

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.lines import SECOND, LogLine, Position
-from hyperjob_core.kube.errors import KubeError, from_status, make_status, unreachable
+from hyperjob_core.kube.errors import KubeError, from_status, unreachable
 from hyperjob_core.kube.logs import Log
 from tests.support.virtually import virtually
 

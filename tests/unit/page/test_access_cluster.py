@@ -10,8 +10,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.accessreviews import SECONDS
-from hyperjob_core.kube.errors import Unauthorized, make_status, unreachable
+from hyperjob_core.kube.errors import Unauthorized, unreachable
 from hyperjob_page.access.cluster import ClusterAccess
 from tests.support.counts import Counts
 from tests.support.uisite import DONE, site

@@ -169,7 +169,7 @@ def test_only_what_can_be_done_is_offered(phase: str, offered: list[str]) -> Non
 
 
 def test_control_characters_are_shown_and_html_is_escaped() -> None:
-    text = str(render("parts/refused.html", text="<b>\x1b[31m\u202eabc</b>"))
+    text = render("parts/refused.html", text="<b>\x1b[31m\u202eabc</b>")
     assert "&lt;b&gt;\\u001b[31m\\u202eabc&lt;/b&gt;" in text
 
 
@@ -198,7 +198,7 @@ def test_the_page_shows_what_a_program_does_instead_of_steps_and_for_which_pod_o
     }
     row = row_of(raw)
     parts = {"row": row, "summary": row.summary, "place": None, "length": 0, "path": ""}
-    shown = str(render("parts/job_head.html", colour=lambda queue: 0, **parts))
+    shown = render("parts/job_head.html", colour=lambda queue: 0, **parts)
     assert "<dd>evaluate</dd>" in shown
     assert "the others wait for pod j-0-worker-0 in west 45% of the time, 0.9 s of" in shown
 

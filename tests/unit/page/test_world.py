@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import QUEUES
 from hyperjob_core.kube.transport import Response

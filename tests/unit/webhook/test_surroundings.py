@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.field import make_status
 from hyperjob_core.api.names import LABEL_CLAIMED_WIDELY
 from hyperjob_core.api.trainer import RUNS_AS
-from hyperjob_core.kube.errors import from_status, make_status
+from hyperjob_core.kube.errors import from_status
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import CLUSTERS, NAMESPACES, PRIORITY_CLASSES, QUEUES, Resource
 from hyperjob_core.tasks import cancel
