@@ -19,7 +19,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_install.definitions import definitions
 from hyperjob_install.interpreters import interpreters
-from hyperjob_install.objects import Component, Item, labelled, new_item
+from hyperjob_install.objects import EVERYWHERE, Component, Item, labelled, new_item
 from hyperjob_install.rbac import members, rbac
 from hyperjob_install.settings import TENANCY, TRAINJOBS, Settings, record_item
 from hyperjob_install.tenancy import tenancy
@@ -135,7 +135,6 @@ PRIORITY_CLASS_POLICY: Final = "hyperjob-priority-classes"
 SYSTEM_CLASS_POLICY: Final = "hyperjob-system-priority-classes"
 SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 DEFAULT_QUEUE: Final = "default"
-_EVERYWHERE: Final = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
 
 
 def queue_policy() -> Item:
@@ -147,7 +146,7 @@ def queue_policy() -> Item:
     """
     spec = {
         "resourceSelectors": [QUEUES.head],
-        "placement": _EVERYWHERE,
+        "placement": EVERYWHERE,
         "conflictResolution": "Overwrite",
     }
     return _policy(Component.QUEUE_POLICY, QUEUE_POLICY, spec, component="queues")
@@ -164,7 +163,7 @@ def priority_class_policies() -> list[Item]:
     kind = PRIORITY_CLASSES.head
     copied: Object = {
         "resourceSelectors": [kind],
-        "placement": _EVERYWHERE,
+        "placement": EVERYWHERE,
     }
     system = [{**kind, "name": name} for name in SYSTEM_CLASSES]
     kept = copied | {"resourceSelectors": system, "suspension": {"dispatching": True}}

@@ -20,6 +20,11 @@ _LABELS: Final[Mapping[str, str]] = {
     "app.kubernetes.io/part-of": "hyperjob",
     MANAGED_BY: INSTALLER,
 }
+EVERYWHERE: Final[Object] = {
+    "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+    "clusterTolerations": [{"operator": "Exists"}],
+}
+"""The placement in every cluster; without the toleration NoExecute would delete what pods need."""
 
 
 class Component(enum.StrEnum):

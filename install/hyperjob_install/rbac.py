@@ -12,7 +12,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE
 from hyperjob_core.kube import resources as kinds
 from hyperjob_core.kube.resources import Resource
-from hyperjob_install.objects import Component, Item, new_item
+from hyperjob_install.objects import EVERYWHERE, Component, Item, new_item
 from hyperjob_install.settings import SECRET_WARNINGS, SERVICE_ACCOUNT_USER, TRAINJOBS, Settings
 from hyperjob_install.settings import UI as PAGE
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
@@ -253,7 +253,7 @@ def members(user: str, step: MemberAccess) -> list[Item]:
             {**resource.head, "name": MEMBER_ROLE}
             for resource in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS)
         ],
-        "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
+        "placement": EVERYWHERE,
     }
     return [
         *_granted(MEMBERS, proxy_rules(), user, item=item),

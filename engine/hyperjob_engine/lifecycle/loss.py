@@ -28,6 +28,8 @@ class Missing(enum.StrEnum):
     CLUSTER = "Cluster"
     BINDING = "ResourceBinding"
     WORK = "Work"
+    PLACE = "place"
+    """Its ResourceBinding names no cluster any more: Karmada evicts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ def loss_text(loss: Loss) -> str:
     if loss.missing in (Missing.BINDING, Missing.WORK):
         kind = loss.missing
         return f"its {kind} was deleted, and Karmada deleted its pods on {loss.cluster}"
+    if loss.missing is Missing.PLACE:
+        return f"Karmada evicts it from cluster {loss.cluster}"
     if loss.since is None:
         return f"cluster {loss.cluster} is gone"
     text = f"cluster {loss.cluster} is not Ready since {rfc3339(loss.since)}"
@@ -73,6 +77,9 @@ def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Los
             found[child.name] = _gone(observed, where, Missing.BINDING, observed.now)
             continue
         if not where or (where in since and since[where] is None):
+            if _is_evicted(child):
+                found[child.name] = _gone(observed, where, Missing.PLACE, observed.now)
+                continue
             workless = _workless_since(child)
             # Pods that its member shows run on: Karmada has not yet made the Work again.
             if workless is not None and not observed.pods_left.get(child.name):
@@ -117,14 +124,32 @@ def _workless_since(child: Child) -> datetime | None:
     empties the status of the vcjob: only the entry in `status.jobs` says that its cluster has
     reported it. A vcjob that is created again has no phase there until its cluster reports it.
     """
-    job, binding, record = child.job, child.binding, child.record
-    if not child.exists or child.is_terminal or job is None or binding is None or record is None:
-        return None
-    if child.phase is JobPhase.UNKNOWN or record.attempt != job.attempt:
+    binding, record = child.binding, child.record
+    if binding is None or record is None or not _was_reported(child):
         return None
     if binding.dispatching_suspended or binding.cluster != record.cluster:
         return None
     return binding.workless_since
+
+
+def _is_evicted(child: Child) -> bool:
+    """Return whether Karmada has taken a started sub-job from its cluster, and found no other.
+
+    A taint with the effect NoExecute does that: the member's pods are deleted at once, or after
+    Karmada's `--graceful-eviction-timeout`. The vcjob keeps its last status.
+    """
+    binding = child.binding
+    if binding is None or binding.cluster or not binding.unscheduled_reason:
+        return False
+    return not binding.scheduling_suspended and _was_reported(child)
+
+
+def _was_reported(child: Child) -> bool:
+    """Return whether a cluster has reported the present attempt, and it has not ended."""
+    job, record = child.job, child.record
+    if not child.exists or child.is_terminal or job is None or record is None:
+        return False
+    return child.phase is not JobPhase.UNKNOWN and record.attempt == job.attempt
 
 
 def _was_started(child: Child) -> bool:

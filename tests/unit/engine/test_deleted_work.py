@@ -1,4 +1,4 @@
-"""A Work that another client deletes: its sub-job is lost once Karmada has had time to move it."""
+"""Sub-jobs whose Work another client deletes, or that Karmada evicts, are lost; others are not."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -106,6 +106,33 @@ def test_other_sub_jobs_stay(case: str) -> None:
     decided = entry(planned(known, **fields))
     assert "attempt" not in decided
     assert decided.get("reason") != "ObjectDeleted"
+
+
+def evicted(**fields: Any) -> Object:
+    """Build a ResourceBinding as Karmada leaves it when a cluster gets a taint NoExecute."""
+    return binding(NAME, unscheduled=("NoClusterFit", "0/1 clusters"), **fields)
+
+
+@pytest.mark.parametrize("phase", ["Running", "Pending"])
+def test_a_sub_job_that_karmada_evicts_starts_again(phase: str) -> None:
+    decided = entry(planned(evicted(), phase=phase))
+    assert (decided["attempt"], decided["reason"]) == (1, "Restarting")
+    assert decided["message"].endswith("is lost: Karmada evicts it from cluster a")
+
+
+NOT_EVICTED = {
+    "before a cluster has reported it": (evicted(), {"phase": "Placed"}),
+    "while its queue holds it": (evicted(suspension={"scheduling": True}), {}),
+    "when it has ended": (evicted(), {"phase": "Completed"}),
+    "from a cluster that may be disconnected": (evicted(), {"where": NOT_READY}),
+    "while Karmada has not looked for another cluster": (binding(NAME), {}),
+}
+
+
+@pytest.mark.parametrize("case", NOT_EVICTED)
+def test_no_sub_job_is_evicted(case: str) -> None:
+    known, fields = NOT_EVICTED[case]
+    assert "attempt" not in entry(planned(known, **fields))
 
 
 def test_a_vcjob_of_an_earlier_attempt_is_deleted_and_not_lost() -> None:

@@ -155,6 +155,14 @@ def test_queues_replace_those_that_members_made() -> None:
     ]
 
 
+def test_no_taint_of_a_cluster_takes_away_what_its_pods_and_the_controller_need() -> None:
+    policies = [item.object for item in items() if item.resource.kind == "ClusterPropagationPolicy"]
+    assert len(policies) == 4
+    for policy in policies:
+        tolerated = policy["spec"]["placement"]["clusterTolerations"]
+        assert tolerated == [{"operator": "Exists"}], policy["metadata"]["name"]
+
+
 def test_priority_classes_are_copied_and_those_of_the_system_are_not_sent() -> None:
     found = [item.object for item in items() if item.part is Component.PRIORITY_CLASSES]
     copied, kept = (policy["spec"] for policy in found)
