@@ -24,8 +24,7 @@ from hyperjob_core.api.names import (
     domain_of,
     may_be_given,
 )
-from hyperjob_core.api.wire import string_map
-from hyperjob_core.kube.resources import PROPAGATION_POLICIES, VCJOBS
+from hyperjob_core.api.wire import natural, string_map
 from hyperjob_engine.expansion.order import in_order
 from hyperjob_engine.expansion.templates import distinct, with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
@@ -112,20 +111,27 @@ def taken_over(hyperjob: HyperJob, found: Object, cluster: str) -> tuple[Object,
 
     The vcjob has the spec of the member's vcjob, which Volcano has defaulted and does not let
     Karmada change. It gets no gate, also beside Volcano Global: a held sub-job moves to another
-    cluster where its own has no room, and there its own pods take the room.
+    cluster where its own has no room, and there its own pods take the room. If the HyperJob has
+    begun a later attempt, it becomes that: the controller deletes the vcjobs of earlier ones.
     """
     given = found["metadata"]
+    kept = {kind: _without_karmadas(given.get(kind)) for kind in ("labels", "annotations")}
+    record = hyperjob.records.get(given["name"])
+    before = natural(kept["labels"].get(LABEL_ATTEMPT, "")) or 0
+    if record is not None and record.attempt > before:
+        for marks in kept.values():
+            marks[LABEL_ATTEMPT] = str(record.attempt)
     metadata: Object = {
         "name": given["name"],
         "namespace": hyperjob.namespace,
-        "labels": _without_karmadas(given.get("labels")),
+        "labels": kept["labels"],
         "ownerReferences": [owner_reference(hyperjob)],
     }
     own = {key: metadata["labels"][key] for key in _OWN if key in metadata["labels"]}
     wanted = placement(cluster, QueueAdmission.NONE, gated=False)
     policy = _policy(metadata | {"labels": own}, wanted)
-    if annotations := _without_karmadas(given.get("annotations")):
-        metadata["annotations"] = annotations
+    if kept["annotations"]:
+        metadata["annotations"] = kept["annotations"]
     job = {**VCJOBS.head, "metadata": metadata}
     return policy, job | {"spec": found["spec"]}
 

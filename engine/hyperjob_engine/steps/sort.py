@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from hyperjob_core.api.wire import rfc3339, timestamp
+from hyperjob_core.text import listed
 from hyperjob_engine.expansion.auto import is_admitted
 from hyperjob_engine.expansion.members import adoptions, conflict, grown_name, growth, resize
 from hyperjob_engine.gang.gang import check_rejection, pinned_place_of
@@ -105,12 +106,17 @@ def _forgotten(draft: Draft, child: Child) -> list[DeleteWork]:
     Seen with Karmada 1.19: where a vcjob is deleted within a second after its creation, Karmada's
     binding controller writes the Work again after it has deleted it with the ResourceBinding.
     """
-    clusters = draft.observed.pods_staying.get(child.name, ())
+    clusters = _keeping(draft, child, draft.observed.silence_timeout)
+    return [DeleteWork(name=child.name, clusters=clusters)] if clusters else []
+
+
+def _keeping(draft: Draft, child: Child, time: timedelta) -> tuple[str, ...]:
+    """Return the members that have not deleted the pods of a sub-job without a vcjob for `time`."""
     since = timestamp(child.record.last_transition_time) if child.record is not None else None
     if child.exists or child.policy is not None or child.left_behind or since is None:
-        return []
-    is_due = clusters and draft.observed.now - since >= draft.observed.silence_timeout
-    return [DeleteWork(name=child.name, clusters=clusters)] if is_due else []
+        return ()
+    is_due = draft.observed.now - since >= time
+    return draft.observed.pods_staying.get(child.name, ()) if is_due else ()
 
 
 def _held_back(draft: Draft, child: Child) -> Blocked | None:
@@ -127,6 +133,12 @@ def _held_back(draft: Draft, child: Child) -> Blocked | None:
     left = draft.observed.pods_left.get(child.name)
     if left and child.job is None:
         text = f"waits until the pods of its earlier attempt have ended: {left} left"
+        # Also without a Work: its Cluster was deleted while it did not answer, and joined again.
+        if where := _keeping(draft, child, 2 * draft.observed.silence_timeout):
+            text += (
+                f", and {listed(where)} has a vcjob that Karmada does not know: hyperjob"
+                " after-restore --apply lets Karmada have it and its pods again"
+            )
         return Blocked(Reason.BEING_DELETED, text)
     if child.name in draft.waiting.for_what:
         return Blocked(Reason.WAITING_FOR_DEPENDENCY, draft.waiting.for_what[child.name])

@@ -107,6 +107,16 @@ def test_a_vcjob_that_only_a_member_has_is_taken_over_with_its_spec_and_no_gate(
     assert "annotations" not in taken_over(parse_hyperjob(hyperjob()), found, "b")[1]["metadata"]
 
 
+@pytest.mark.parametrize(("recorded", "attempt"), [(1, "2"), (3, "3")])
+def test_a_vcjob_that_is_taken_over_is_of_the_present_attempt(recorded: int, attempt: str) -> None:
+    """The controller gave up attempt 2 with its cluster, which came back with the pods."""
+    known = {"name": "hj-trainer-0", "replicatedJob": "trainer", "attempt": recorded}
+    given = {"name": "hj-trainer-0", "labels": {"training.volcano.sh/attempt": "2"}}
+    seen = parse_hyperjob(hyperjob(status={"jobs": [known]}))
+    for made in taken_over(seen, {"metadata": given, "spec": {}}, "b"):
+        assert made["metadata"]["labels"]["training.volcano.sh/attempt"] == attempt
+
+
 @pytest.mark.parametrize(
     ("holder", "reason", "words"),
     [

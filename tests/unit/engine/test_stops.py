@@ -512,5 +512,18 @@ def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> N
     assert shown[NAMES[0]]["message"] == (
         "waits until the pods of its earlier attempt have ended: 2 left"
     )
+    since = rfc3339(NOW - 2 * seen.silence_timeout)
+    known = {n: replace(r, last_transition_time=since) for n, r in seen.hyperjob.records.items()}
+    kept = replace(
+        seen,
+        hyperjob=replace(seen.hyperjob, records=known),
+        pods_left={NAMES[0]: 2, NAMES[1]: 0},
+        pods_staying={NAMES[0]: ("east",)},
+    )
+    told = {each["name"]: each["message"] for each in status_of(plan(kept))["jobs"]}
+    assert told[NAMES[0]].endswith(
+        "2 left, and east has a vcjob that Karmada does not know: hyperjob after-restore --apply"
+        " lets Karmada have it and its pods again"
+    )
     free = plan(replace(seen, pods_left=dict.fromkeys(NAMES, 0)))
     assert {each.name for each in free.actions if isinstance(each, CreateChild)} == set(NAMES)
