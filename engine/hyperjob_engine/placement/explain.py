@@ -58,7 +58,7 @@ class Shortage:
 
     `in_gang`: it has room, and the rest of its gang has none. `absent`: the text explains the whole
     HyperJob. `closed`: every cluster that it may use has closed its queue. `mismatch`: no cluster
-    has a node for it by labels and taints, or exists.
+    has a node for it by labels and taints, can be used, or exists.
     """
 
     text: str
@@ -162,7 +162,8 @@ def obstacle(
     """Return why a cluster cannot take a sub-job; None if it can."""
     name = cluster.name
     if not cluster.usable:
-        return Hindrance(cluster=name, text=trouble_text(cluster.trouble))
+        text = trouble_text(cluster.trouble)
+        return Hindrance(cluster=name, text=text, cause=f"{_CLUSTER}{name} {text}")
     if request.closed is not None and name in request.closed.clusters:
         return Hindrance(cluster=name, text=closed_text(request.closed.name), closed=True)
     if name in request.excluded:

@@ -135,6 +135,8 @@ class Draft:
         if name in self.placement.unplaced:
             shortage = self.placement.unplaced[name]
             waits = Reason.WAITING_FOR_GANG if shortage.in_gang else Reason.INSUFFICIENT_CAPACITY
+            if shortage.mismatch and self.never:
+                waits = Reason.NO_MATCHING_NODE
             blocked = Blocked(waits, shortage.text)
         loss = self.losses.get(name)
         rejection_check = self.rejection_checks.get(name, RejectionCheck())

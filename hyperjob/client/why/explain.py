@@ -335,9 +335,10 @@ _NEXT: Final[Mapping[str, str]] = {
     "NoController": f"kubectl get lease -n {LEASE_NAMESPACE} {LEASE_NAME} -o yaml",
     "ControllerBusy": _PREFLIGHT,
     "NoBinding": _PREFLIGHT,
-    # Karmada's scheduler says these two.
+    # Karmada's scheduler says these three.
     "NoClusterFit": _BINDING,
     "SchedulerError": _BINDING,
+    "QuotaExceeded": "kubectl get federatedresourcequotas -n {namespace} -o yaml",
     Reason.BEING_DELETED: "kubectl get hj {name} -n {namespace} -o yaml",
     Reason.INSUFFICIENT_CAPACITY: _ROOM,
     Reason.EXCEEDS_CLUSTERS: _CHANGE,

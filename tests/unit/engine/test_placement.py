@@ -87,9 +87,7 @@ def test_a_device_that_no_cluster_has_is_said_in_a_few_words(
 def test_unknown_and_unusable_clusters_are_named() -> None:
     wanted = [request("j-0", 8, preferred=["typo", "down"], required=True)]
     found = place(wanted, [cluster("down", unusable="is not Ready")])
-    assert found.unplaced["j-0"].text == (
-        "needs 8 nvidia.com/gpu (clusterPolicy Required): typo does not exist; down is not Ready"
-    )
+    assert found.unplaced["j-0"].text == "cluster typo does not exist; cluster down is not Ready"
 
 
 def test_without_a_preference_like_sub_jobs_stand_apart() -> None:

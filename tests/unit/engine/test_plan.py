@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from hyperjob_engine.model.planned import (
     Resize,
 )
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.status.transitions import action_events
 from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.engine.builders import (
@@ -155,6 +157,22 @@ def test_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
         "2 sub-jobs must be placed together, there is room for 1 and too little even on empty"
         " clusters: hj-trainer-1 needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free);"
         " b lacks 1 nvidia.com/gpu (has 7)"
+    )
+
+
+@pytest.mark.parametrize("admission", [QueueAdmission.NONE, GLOBAL])
+def test_a_cluster_that_does_not_exist_is_the_reason_whoever_admits(
+    admission: QueueAdmission,
+) -> None:
+    """As after `kubectl delete cluster`: it is no lack of room."""
+    named = group(replicas=1, clusterNames=["gone", "c"], clusterPolicy="Required")
+    why = Trouble(ClusterTrouble.TAINTED, "ops:NoExecute")
+    tainted = replace(cluster("c", unusable="Tainted"), trouble=why)
+    decided = plan(observed(hyperjob(named), clusters=(A, tainted), admission=admission))
+    assert phase(decided) == ("Pending", "NoMatchingNode")
+    assert (
+        message(decided)
+        == "hj-trainer-0 cluster gone does not exist; cluster c has taint ops:NoExecute"
     )
 
 
