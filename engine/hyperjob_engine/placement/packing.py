@@ -21,6 +21,7 @@ from hyperjob_engine.model.request import (
     HOSTNAME,
     Bundle,
     Item,
+    Items,
     Kind,
     counted,
     kinds_in,
@@ -81,35 +82,30 @@ def _comparable(
     Labels of pods matter only as far as some pod selects by their keys those from which it keeps
     away, blocks only if there are HyperNodes.
     """
-    if not ground.view.hypernodes:
-        wanted, held = _loose(wanted), _loose(held)
     terms = (each.wants.apart for each in (*kinds_of(wanted.items()), *kinds_of(held.items())))
     keys = ground.selected | keys_of(chain.from_iterable(terms))
-    return _labelled(wanted, keys), _labelled(held, keys), keys
+    loose = not ground.view.hypernodes
+    return _told(wanted.items(), keys, loose=loose), _told(held.items(), keys, loose=loose), keys
 
 
-def _loose(items: Mapping[Item, int]) -> Counter[Item]:
-    """Return the items without blocks, except those that want a HyperNode of a name."""
-    found: Counter[Item] = Counter()
-    for item, number in items.items():
-        if isinstance(item, Kind) or item.tier.name or item.tier.number < 1:
-            found[item] += number
-        else:
-            found.update({kind: each * number for kind, each in kinds_in(item).items()})
-    return found
+def _told(
+    items: Iterable[tuple[Item, int]], keys: frozenset[str], *, loose: bool = False
+) -> Counter[Item]:
+    """Return the items with those labels of their pods alone that have one of these keys.
 
-
-def _labelled(items: Mapping[Item, int], keys: frozenset[str]) -> Counter[Item]:
-    """Return the items with those labels of their pods alone that have one of these keys."""
-    return counted((_told(item, keys), number) for item, number in items.items())
+    `loose`: without blocks, except those that want a HyperNode of a name.
+    """
+    pairs = ((_item_told(item, keys, loose=loose), number) for item, number in items)
+    return counted((each, number * most) for told, number in pairs for each, most in told)
 
 
 @lru_cache(maxsize=4096)
-def _told(item: Item, keys: frozenset[str]) -> Item:
+def _item_told(item: Item, keys: frozenset[str], *, loose: bool) -> Items:
     if isinstance(item, Kind):
-        return labelled(item, keys)
-    told = counted((_told(each, keys), number) for each, number in item.items)
-    return Bundle(item.tier, tuple(told.items()))
+        return ((labelled(item, keys), 1),)
+    if loose and not item.tier.name and item.tier.number > 0:
+        return tuple(_told(kinds_in(item).items(), keys).items())
+    return ((Bundle(item.tier, tuple(_told(item.items, keys).items())), 1),)
 
 
 def _overfull(ground: Ground, numbers: Counter[Kind], others: Counter[Kind]) -> Unfit | None:
