@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job, parse_policy
-from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.model.request import PlacementRequest, kind_of
 from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
@@ -145,12 +145,12 @@ def main() -> None:
     free = sum(cluster.free[GPU] for cluster in where) // whole(1)
     for share_of in (1, 2, 10, 50, 90):
         wish = Wish(
-            group="g",
+            like=PlacementRequest(name="", group="g", demand={}),
             accelerators=max(1, free * share_of // 100),
             kind=GPU,
             fixed=0,
             per_pod=1,
-            pod=_resources(1),
+            pod=kind_of(_resources(1)),
         )
         bare, _ = timed(lambda wish=wish: fill(wish, where))
         room = Room(where)

@@ -47,18 +47,18 @@ def question(
         "apiVersion": VERSION,
         "kind": "SplitRequest",
         "hyperJob": {"namespace": hyperjob.namespace, "name": hyperjob.name, "uid": hyperjob.uid},
-        "replicatedJob": wish.group,
+        "replicatedJob": wish.like.group,
         "accelerators": wish.accelerators,
         "acceleratorType": wish.kind,
         "fixedAccelerators": wish.fixed,
         "acceleratorsPerPod": wish.per_pod,
-        "pod": quantities(wish.pod),
+        "pod": quantities(dict(wish.pod.request)),
         "otherPods": [
             {"number": number, "requests": quantities(dict(kind.request))}
-            for kind, number in kinds_of(wish.others).items()
+            for kind, number in kinds_of(wish.like.pods).items()
         ],
-        "clusterNames": list(wish.preferred),
-        "clusterPolicy": "Required" if wish.required else "Preferred",
+        "clusterNames": list(wish.like.preferred),
+        "clusterPolicy": "Required" if wish.like.required else "Preferred",
         "clustersInUse": sorted(room.domains),
         "clusters": [_cluster(room, name, most[name]) for name in sorted(most)],
     }
@@ -67,7 +67,7 @@ def question(
     body = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
     attempts = [record.attempt for record in hyperjob.records.values()]
     return SplitQuestion(
-        group=wish.group,
+        group=wish.like.group,
         occasion=f"{hyperjob.uid}/{hyperjob.generation}/{max(attempts, default=0)}",
         digest=hashlib.sha256(body).hexdigest(),
         body=body,
@@ -156,7 +156,7 @@ def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
     """Return the shares of the last answer if they fit now, else the next question."""
     limit = observed.hyperjob.max_domains
     asked = question(observed.hyperjob, wish, room, max_domains=limit)
-    answered = (observed.split_answers or {}).get(wish.group)
+    answered = (observed.split_answers or {}).get(wish.like.group)
     if answered is None or answered.occasion != asked.occasion:
         return Outside(ask=asked)
     trouble = answered.trouble

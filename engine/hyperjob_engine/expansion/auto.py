@@ -38,7 +38,7 @@ from hyperjob_engine.model.observed import (
     ReplicatedJob,
 )
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import PlacementRequest, kind_of, tier_of
+from hyperjob_engine.model.request import PlacementRequest, request_of_all, tier_of
 from hyperjob_engine.model.split import Scale
 from hyperjob_engine.model.subjobs import Child, Group, SubJob, child_of, closed_queue_of
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
@@ -132,7 +132,7 @@ def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Placem
     like: dict[tuple[int, bool], PlacementRequest] = {}
     index = 0
     for position in range(number):
-        while (name := child_name(hyperjob, wish.group, index)) in taken:
+        while (name := child_name(hyperjob, wish.like.group, index)) in taken:
             index += 1
         index += 1
         share = pods // number + (position < pods % number)
@@ -147,8 +147,7 @@ def _piece(wish: Wish, share: int, *, first: bool) -> PlacementRequest:
     piece = wish.request(share)
     if first:
         return piece
-    pods = ((kind_of(wish.pod, wish.wants), share),)
-    return replace(piece, demand=multiply(wish.pod, share), pods=pods)
+    return replace(piece, demand=multiply(dict(wish.pod.request), share), pods=((wish.pod, share),))
 
 
 def _is_leaving(child: Child) -> bool:
@@ -169,23 +168,26 @@ def wish_of(
     split, scale = scale_of_group(group)
     closed = closed_queue_of(observed, group.template)
     tasks = objects(group.template.get("tasks"))
-    scaled = kind_of_task(tasks[scale.task])
     pairs = enumerate(zip(tasks, fewest_of(group.template), strict=True))
     others = (items_of_task(*each) for index, each in pairs if index != scale.task)
+    pods = tuple(chain.from_iterable(others))
     return Wish(
-        group=group.name,
+        like=PlacementRequest(
+            name="",
+            group=group.name,
+            demand=request_of_all(pods),
+            preferred=group.cluster_names,
+            required=group.required,
+            excluded=excluded,
+            closed=closed,
+            pods=pods,
+        ),
         accelerators=split.accelerators or 0,
         kind=split.accelerator_type or "",
         fixed=scale.fixed,
         per_pod=scale.per_pod,
-        others=tuple(chain.from_iterable(others)),
-        pod=dict(scaled.request),
-        wants=scaled.wants,
+        pod=kind_of_task(tasks[scale.task]),
         tier=tier_of(group.template),
-        preferred=group.cluster_names,
-        required=group.required,
-        excluded=excluded if closed is None else excluded | closed.clusters,
-        closed=closed,
     )
 
 
@@ -320,12 +322,12 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outco
             found = share(wish, room, max_domains=limit)
             if not found:
                 text = explain_shortfall(wish, room, max_domains=limit)
-                outcome.short[wish.group] = Blocked(Reason.INSUFFICIENT_CAPACITY, text)
+                outcome.short[wish.like.group] = Blocked(Reason.INSUFFICIENT_CAPACITY, text)
         if not found:
             continue
-        outcome.shares[wish.group] = found
+        outcome.shares[wish.like.group] = found
         for position, item in enumerate(found):
-            room.put(wish.request(item.pods, f"{wish.group}/{position}"), item.cluster)
+            room.put(wish.request(item.pods, f"{wish.like.group}/{position}"), item.cluster)
     return outcome
 
 
@@ -333,7 +335,7 @@ def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple
     """Return an external splitter's shares; without them, record the reason and the question."""
     consulted = consult(observed, wish, room)
     if not consulted.shares:
-        outcome.short[wish.group] = Blocked(Reason.WAITING_FOR_SPLITTER, consulted.wait)
+        outcome.short[wish.like.group] = Blocked(Reason.WAITING_FOR_SPLITTER, consulted.wait)
         outcome.questions += [consulted.ask] if consulted.ask is not None else []
         outcome.again += [consulted.again] if consulted.again is not None else []
     return consulted.shares

@@ -250,9 +250,10 @@ def explain_shortfall(wish: Wish, room: Room, *, max_domains: int | None) -> str
     """Return the wanted accelerators, how many fit on how many clusters, and what each offers."""
     capacity = capacities(wish, room)
     together = largest_clusters(capacity, room, max_domains=max_domains)
-    others = () if wish.required else room.clusters
+    preferred, required = wish.like.preferred, wish.like.required
     names = sorted(
-        dict.fromkeys([*wish.preferred, *others]), key=lambda name: (-capacity.get(name, 0), name)
+        {*preferred, *(() if required else room.clusters)},
+        key=lambda name: (-capacity.get(name, 0), name),
     )
     offers: list[tuple[str, str]] = []
     for name in names[:_CLUSTERS_SHOWN]:
@@ -267,7 +268,7 @@ def explain_shortfall(wish: Wish, room: Room, *, max_domains: int | None) -> str
     if len(names) > len(offers):
         texts.append(f"and {len(names) - len(offers)} more clusters")
     limit = "" if max_domains is None else f" (maxDomains {max_domains})"
-    only = " (clusterPolicy Required)" if wish.required else ""
+    only = " (clusterPolicy Required)" if required else ""
     most = sum(wish.fixed + capacity[name] * wish.per_pod for name in together)
     fitting = (
         f"{most} fit on {_clusters_text(len(together))}{limit}" if together else "none fit now"
@@ -298,7 +299,7 @@ def explain_overflow_of(
     """Return how many of the accelerators each preferred cluster takes, or why none."""
     taken = {item.cluster: wish.fixed + item.pods * wish.per_pod for item in shares}
     texts = []
-    for name in wish.preferred[:_CLUSTERS_SHOWN]:
+    for name in wish.like.preferred[:_CLUSTERS_SHOWN]:
         if name in taken:
             text = f"has room for {taken[name]} of {wish.accelerators} {wish.kind}"
         elif name not in known:

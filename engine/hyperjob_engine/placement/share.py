@@ -9,24 +9,21 @@ are independent of each other.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Final, NamedTuple
 
-from hyperjob_engine.model.members import ANY_NODE, NodeWants
 from hyperjob_engine.model.request import (
-    ClosedQueue,
-    Items,
+    Kind,
     PlacementRequest,
     Tier,
     in_one_bundle,
-    kind_of,
     precedence,
     request_of_all,
 )
 from hyperjob_engine.placement.room import Room, whereabouts
-from hyperjob_engine.resources import Resources, subtract, times
+from hyperjob_engine.resources import subtract, times
 
 _COMBINATIONS: Final = 5000
 
@@ -51,39 +48,24 @@ class _Cost(NamedTuple):
 class Wish:
     """The accelerators of one kind to share out, and the requests of a sub-job's pods.
 
-    A sub-job has `fixed` accelerators in the pods of `others`, and `per_pod` in each pod of the
-    scaled task, which requests `pod` and has these `wants` of its node. All pods of a sub-job are
-    within one HyperNode of `tier`.
+    A sub-job has `fixed` accelerators in the pods of `like`, its request without the scaled task,
+    and `per_pod` in each `pod` of that task. All pods of a sub-job are within one HyperNode of
+    `tier`.
     """
 
-    group: str
+    like: PlacementRequest
     accelerators: int
     kind: str
     fixed: int
     per_pod: int
-    pod: Resources
-    wants: NodeWants = ANY_NODE
+    pod: Kind
     tier: Tier | None = None
-    others: Items = ()
-    preferred: tuple[str, ...] = ()
-    required: bool = False
-    excluded: frozenset[str] = frozenset()
-    closed: ClosedQueue | None = None
 
     def request(self, pods: int, name: str = "") -> PlacementRequest:
         """Return the request of a sub-job with so many pods in the scaled task."""
-        items = (*self.others, (kind_of(self.pod, self.wants), pods))
-        items = tuple(sorted(items, key=lambda pair: precedence(pair[0])))
-        return PlacementRequest(
-            name=name,
-            group=self.group,
-            demand=request_of_all(items),
-            preferred=self.preferred,
-            required=self.required,
-            excluded=self.excluded,
-            closed=self.closed,
-            pods=in_one_bundle(items, self.tier),
-        )
+        items = sorted((*self.like.pods, (self.pod, pods)), key=lambda pair: precedence(pair[0]))
+        demand, bundled = request_of_all(items), in_one_bundle(items, self.tier)
+        return replace(self.like, name=name, demand=demand, pods=bundled)
 
     def pods_of(self, parts: int) -> int | None:
         """Return the scaled pods of `parts` sub-jobs together; None if not a whole number."""
@@ -114,9 +96,9 @@ def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[SplitShar
 
     Clusters in use by `room` count as domains already.
     """
-    capacity = capacities(wish, room)
-    preferred = [name for name in wish.preferred if name in capacity]
-    pools = [preferred, list(capacity)] if preferred and not wish.required else [list(capacity)]
+    capacity, like = capacities(wish, room), wish.like
+    preferred = [name for name in like.preferred if name in capacity]
+    pools = [preferred, list(capacity)] if preferred and not like.required else [list(capacity)]
     for pool in pools:
         chooser = _Chooser(wish, room, {name: capacity[name] for name in pool}, max_domains)
         found = chooser.choose()
@@ -183,7 +165,7 @@ class _Chooser:
     def _compose(self, near: Sequence[str], parts: int, pods: int) -> list[str]:
         """Return as many preferred clusters as the number allows, and the best of the others."""
         chosen: list[str] = []
-        for name in self._wish.preferred:
+        for name in self._wish.like.preferred:
             if name not in self._capacity or len(chosen) == parts:
                 continue
             others = [other for other in self._largest if other not in (*chosen, name)]
@@ -214,7 +196,7 @@ class _Chooser:
         return sum(self._capacity[name] for name in names)
 
     def _cost(self, names: Sequence[str], pods: int) -> _Cost:
-        preferred = self._wish.preferred
+        preferred = self._wish.like.preferred
         tiers = [preferred.index(n) if n in preferred else len(preferred) for n in names]
         others = [s.pods for s in self._shares(names, pods) if s.cluster not in preferred]
         return _Cost(
@@ -237,7 +219,7 @@ class _Chooser:
 
         Each cluster gets at least one pod.
         """
-        first = [name for name in self._wish.preferred if name in names]
+        first = [name for name in self._wish.like.preferred if name in names]
         others = sorted(
             (name for name in names if name not in first),
             key=lambda name: (-self._capacity[name], name),
@@ -268,8 +250,8 @@ def _slots(room: Room, max_domains: int | None) -> int | None:
 
 def _most(wish: Wish, room: Room, name: str) -> int:
     """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
-    free = subtract(room.free[name], request_of_all(wish.others))
-    most = times(free, wish.pod, default=0)
+    free = subtract(room.free[name], wish.like.demand)
+    most = times(free, dict(wish.pod.request), default=0)
 
     def crowded(pods: int) -> bool:
         return not room.nodes_hold(name, wish.request(pods).pods)

@@ -120,7 +120,12 @@ def _of(observed: Observed, whole: ReplicatedJob, fresh: Sequence[int]) -> tuple
 def _pieces_of(observed: Observed, most: ReplicatedJob, size: int) -> tuple[QueuedSubJob, ...]:
     """Return the pieces that an automatic split has with its largest size beyond another one."""
     wish, queue = wish_of(observed, most), queue_of(most.template)
-    more = replace(wish, accelerators=wish.accelerators - size, fixed=0, others=())
+    more = replace(
+        wish,
+        like=replace(wish.like, demand={}, pods=()),
+        accelerators=wish.accelerators - size,
+        fixed=0,
+    )
     found = pieces(observed.hyperjob.name, more, observed.hyperjob.records)
     return tuple(QueuedSubJob(queue=queue, request=each, piece=True) for each in found)
 

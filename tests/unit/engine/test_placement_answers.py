@@ -8,7 +8,14 @@ import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import Bundle, ClosedQueue, Tier, kind_of, kinds_of
+from hyperjob_engine.model.request import (
+    Bundle,
+    ClosedQueue,
+    PlacementRequest,
+    Tier,
+    kind_of,
+    kinds_of,
+)
 from hyperjob_engine.placement.explain import (
     alternatives,
     explain,
@@ -249,15 +256,12 @@ def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_c
 
 def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str = "") -> Wish:
     return Wish(
-        group="trainer",
+        like=PlacementRequest(name="", group="trainer", demand={}, preferred=tuple(preferred)),
         accelerators=accelerators,
         kind=GPU,
         fixed=fixed,
         per_pod=per_pod,
-        pod={GPU: per_pod * NANO},
-        others=(),
-        preferred=tuple(preferred),
-        required=False,
+        pod=kind_of({GPU: per_pod * NANO}),
     )
 
 

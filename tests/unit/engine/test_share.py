@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import kind_of
+from hyperjob_engine.model.request import PlacementRequest, kind_of
 from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish, share
@@ -22,16 +22,21 @@ def wish(
     preferred: tuple[str, ...] = (),
     required: bool = False,
 ) -> Wish:
+    master = parse_resources({GPU: str(fixed), "pods": "1"} if fixed else {})
     return Wish(
-        group="trainer",
+        like=PlacementRequest(
+            name="",
+            group="trainer",
+            demand=master,
+            pods=((kind_of(master), 1),) if fixed else (),
+            preferred=preferred,
+            required=required,
+        ),
         accelerators=accelerators,
         kind=GPU,
         fixed=fixed,
         per_pod=per_pod,
-        pod=parse_resources({GPU: str(per_pod), "pods": "1"}),
-        others=((kind_of(parse_resources({GPU: str(fixed), "pods": "1"})), 1),) if fixed else (),
-        preferred=preferred,
-        required=required,
+        pod=kind_of(parse_resources({GPU: str(per_pod), "pods": "1"})),
     )
 
 
@@ -106,12 +111,13 @@ def test_near_clusters_are_taken_together() -> None:
 
 
 def test_excluded_and_unusable_clusters_get_nothing() -> None:
-    what = replace(wish(60), excluded=frozenset({"b"}))
+    what = wish(60)
+    what = replace(what, like=replace(what.like, excluded=frozenset({"b"})))
     assert shared(what, cluster("a", 100, unusable="is not Ready"), B, C) == {"c": 60}
 
 
 def test_other_resources_bound_a_share_too() -> None:
-    what = replace(wish(64), pod=parse_resources({GPU: "1", "cpu": "25", "pods": "1"}))
+    what = replace(wish(64), pod=kind_of(parse_resources({GPU: "1", "cpu": "25", "pods": "1"})))
     small = [replace(item, free={**item.free, "cpu": whole(1000)}) for item in (A, B, C)]
     assert shared(what, *small) == {"a": 32, "b": 32}
 
@@ -165,8 +171,8 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     room = Room(clusters)
     found = share(what, room, max_domains=max_domains)
     everywhere = tuple(item.name for item in clusters)
-    alone = fewest(what, clusters, max_domains, what.preferred)
-    allowed = what.preferred if what.required else everywhere
+    alone = fewest(what, clusters, max_domains, what.like.preferred)
+    allowed = what.like.preferred if what.like.required else everywhere
     assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
     assert share(what, Room(clusters[::-1]), max_domains=max_domains) == found
     if not found:
@@ -179,7 +185,7 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     assert len({item.cluster for item in found}) == len(found)
     assert min(item.pods for item in found) >= 1
     if alone:
-        assert {item.cluster for item in found} <= set(what.preferred)
+        assert {item.cluster for item in found} <= set(what.like.preferred)
 
 
 @settings(max_examples=200)
@@ -192,7 +198,7 @@ def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
     others = [
         item
         for item in share(what, room, max_domains=max_domains)
-        if item.cluster not in what.preferred
+        if item.cluster not in what.like.preferred
     ]
     free = {item.name: item.free for item in clusters}
     for less in others:
@@ -285,4 +291,5 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
 
 def test_a_resource_that_pods_request_none_of_limits_no_share() -> None:
     what = wish(8)
-    assert shared(replace(what, pod={**what.pod, "example.com/nic": 0}), A) == {"a": 8}
+    idle = kind_of({**dict(what.pod.request), "example.com/nic": 0})
+    assert shared(replace(what, pod=idle), A) == {"a": 8}

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from hyperjob_engine.model.observed import SplitAnswer
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import SplitQuestion
-from hyperjob_engine.model.request import kind_of
+from hyperjob_engine.model.request import PlacementRequest, kind_of
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.plan import plan
@@ -32,19 +33,18 @@ HJ = parse_hyperjob(hyperjob())
 A, B = cluster("a", 100), cluster("b", 60)
 
 
-def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **fields: object) -> Wish:
+def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **like: Any) -> Wish:
     pod = parse_resources({GPU: str(per_pod), "cpu": "1500m", "memory": "2Gi", "pods": "1"})
-    other = kind_of(parse_resources({GPU: str(fixed), "pods": "1"})), 1
-    made = Wish(
-        group="trainer",
+    other = parse_resources({GPU: str(fixed), "pods": "1"})
+    pods = ((kind_of(other), 1),)
+    return Wish(
+        like=PlacementRequest(name="", group="trainer", demand=other, pods=pods, **like),
         accelerators=accelerators,
         kind=GPU,
         fixed=fixed,
         per_pod=per_pod,
-        pod=pod,
-        others=(other,),
+        pod=kind_of(pod),
     )
-    return replace(made, **fields)
 
 
 def asked(what: Wish, *clusters, max_domains: int | None = None) -> SplitQuestion:
