@@ -249,12 +249,12 @@ class Reservations:
             return promised_on(
                 shown,
                 _sum(held.values()),
-                _items(each.pods for each in held.values()),
                 settling=_sum(settling),
                 ending={"": _sum(ended.values())},
             )
         ground = ground_of(name, view)
-        pods = _items(unshown(each.pods, ground.pods_of(key)) for key, each in held.items())
+        left = (unshown(each.pods, ground.pods_of(key)) for key, each in held.items())
+        pods = tuple(counted(itertools.chain.from_iterable(left)).items())
         demand = request_of_all(pods)
         return promised_on(seen_by_nodes(shown, view), demand, pods, ending=ground.leaving(ended))
 
@@ -442,7 +442,3 @@ class Reservations:
 
 def _sum(reservations: Iterable[Reservation]) -> Resources:
     return total(each.demand for each in reservations)
-
-
-def _items(pods: Iterable[Items]) -> Items:
-    return tuple(counted(itertools.chain.from_iterable(pods)).items())

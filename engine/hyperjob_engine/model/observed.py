@@ -375,7 +375,7 @@ class Cluster:
     region: str = ""
     zone: str = ""
     not_ready_since: datetime | None = None
-    reserved_pods: Items = ()  # pods that the summary or `view` may not count yet
+    reserved_pods: Items = ()  # pods that `view` may not count yet
     unscheduled: Resources | None = None
     view: MemberView | None = None
 

@@ -5,6 +5,7 @@ import pytest
 
 from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
+from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.request import kind_of, kinds_of
@@ -141,6 +142,9 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
 
 
 def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
+    empty = {name: MemberView(version=1, as_of=NOW, nodes=()) for name in "ab"}
+    books.reservations._views = lambda *_: empty
+
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
         found = {name: books.on(name, now).reserved_pods for name in "ab"}
         return {
