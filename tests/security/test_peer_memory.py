@@ -85,6 +85,7 @@ async def test_what_came_of_an_object_is_not_kept_while_the_next_one_is_awaited(
             step = await anext(steps)
             assert isinstance(step, WatchEvent)
             assert step.type is kind
+            del step
             more.set()
     assert held == [0, 0]
 

@@ -33,6 +33,7 @@ from hyperjob_core.kube.ratelimit import Backoff
 from hyperjob_core.kube.reflector import Reflector
 from hyperjob_core.kube.resources import (
     CORE_EVENTS,
+    DEVICE_CLASSES,
     DEVICES,
     HYPERNODES,
     PODGROUPS,
@@ -80,6 +81,36 @@ class Budget:
         return size
 
 
+class _Kept:
+    """Counts the bytes that are kept of a resource of a member, from the begin of its last list."""
+
+    def __init__(self, charge: Callable[[int], None]) -> None:
+        self.size = self.changes = 0  # `changes`: of the facts that came after the list
+        self.is_listed = False
+        self._charge = charge
+        self._weights = Weights()
+        self._line = 0  # of the watch, which has not ended yet
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._charge(-self.size)
+        self.size, self.changes, self.is_listed, self._weights = 0, 0, False, Weights()
+
+    def add(self, fact: object) -> None:
+        """Count a fact."""
+        size = self._weights.of_fact(fact)
+        self.size += size
+        if self.is_listed:
+            self.changes += size
+        self._charge(size)
+
+    def hold(self, size: int) -> None:
+        """Count the line that has not ended."""
+        if size != self._line:
+            self._charge(size - self._line)
+            self._line = size
+
+
 log = logging.getLogger(__name__)
 
 LONGEST_AGE: Final = timedelta(seconds=60)
@@ -96,8 +127,10 @@ _PAGE: Final = 250
 _RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
 _REFUSED_SECONDS: Final = (5.0, 300.0)
-_KEY, _FACT = "key", "fact"
+_FACT: Final = "fact"
 _OPTIONAL: Final = frozenset({HYPERNODES, CORE_EVENTS, PODGROUPS, *DEVICES})
+_OF_CLASSES: Final = frozenset(DEVICES) - {DEVICE_CLASSES}
+"""Without a DeviceClass nothing of these counts, and they are not read: most members have none."""
 
 
 class Member:
@@ -130,12 +163,7 @@ class Member:
         self._kube = kube
         self._pages = pages
         self._budget = budget
-        # Of the facts since the last list; `_changes`: of those that came after it.
-        self._weights: dict[Resource, Weights] = {}
-        self._sizes: Counter[Resource] = Counter()
-        self._changes: Counter[Resource] = Counter()
-        self._listed: set[Resource] = set()
-        self._lines: Counter[Resource] = Counter()  # of watches, which have not ended yet
+        self._kept: dict[Resource, _Kept] = {}
         self._now = now
         self._tell = heard
         self._in_turn = in_turn
@@ -143,6 +171,7 @@ class Member:
         # Of the resources that are not `_absent`, the last sign of life; `forget` empties it.
         self._signs: dict[Resource, datetime] = {}
         self._absent: set[Resource] = set()
+        self._has_classes = asyncio.Event()
         self._view: MemberView | None = None
         self._failed: asyncio.Future[None] | None = None
 
@@ -156,8 +185,7 @@ class Member:
                 await self._failed
         finally:
             self._budget.clear(self)
-            for each in (self._weights, self._sizes, self._changes, self._listed, self._lines):
-                each.clear()
+            self._kept.clear()
 
     def fail(self, error: Exception) -> None:
         """End `run` after an unexpected exception: its state of the member may be wrong."""
@@ -169,7 +197,8 @@ class Member:
 
         The changes of a watch replace what was kept before: other lists show what is kept now.
         """
-        if self._changes.total() > self._sizes.total() / 2:
+        kept = self._kept.values()
+        if sum(each.changes for each in kept) > sum(each.size for each in kept) / 2:
             self._end(Gone(make_status(410, "there were many changes"), self.name))
         else:
             self.fail(too_large(f"member {self.name}", why))
@@ -261,12 +290,17 @@ class Member:
     async def _follow(self, resource: Resource) -> None:
         """List and watch one resource until cancelled; each step is a sign of life.
 
+        What belongs to DeviceClasses waits for the first one.
+
         After a refusal the pauses are minutes, since only an administrator can change it.
         """
         words = f"{resource.group_resource} of member {self.name}:"
         seconds = _SELDOM if resource in _OPTIONAL else _OFTEN
         refused = Backoff(base=_REFUSED_SECONDS[0], cap=_REFUSED_SECONDS[1])
+        if resource in _OF_CLASSES:
+            await self._has_classes.wait()
         make = FACTS[resource]
+        kept = self._kept[resource] = _Kept(partial(self._budget.charge, self))
         reflector: Reflector
 
         async def pause(due: float) -> None:
@@ -274,11 +308,11 @@ class Member:
                 due = refused.next()
             await asyncio.sleep(due)
 
-        def kept(raw: Object) -> Object:
+        def fact_of(raw: Object) -> Object:
             with self._in_turn((words, raw)):
                 fact = make(raw)
-                self._charge(resource, fact)
-            return {_KEY: key_of(raw), _FACT: fact}  # the object itself does not stay in memory
+                kept.add(fact)
+            return {_FACT: fact}  # the object itself does not stay in memory
 
         def report(failure: KubeError | None) -> None:
             if failure is None:
@@ -289,56 +323,54 @@ class Member:
             self._kube,
             resource,
             field_selector=TOLD if resource is CORE_EVENTS else None,
-            transform=kept,
+            transform=fact_of,
             page_size=_PAGE,
             idle_limit=seconds[1] + _SILENCE,
             watch_seconds=seconds,
             report=report,
             opened=partial(self._alive, resource),
             sleep=pause,
-            begins=partial(self._begin, resource),
+            begins=kept.begin,
             pages=self._pages,
-            holds=partial(self._hold, resource),
+            holds=kept.hold,
         )
         async with aclosing(reflector.steps()) as steps:
             async for step in steps:
                 self._alive(resource)
                 with self._in_turn(f"member {self.name}"):
-                    self._take(resource, step)
+                    self._take(resource, step, fact_of)
                 del step
 
-    def _take(self, resource: Resource, step: ObjectList | WatchEvent) -> None:
+    def _take(
+        self,
+        resource: Resource,
+        step: ObjectList | WatchEvent,
+        fact_of: Callable[[Object], Object],
+    ) -> None:
         """Fold one list or event of a resource, and report what has happened with it."""
         if isinstance(step, ObjectList):
             self.fold.replace(resource, [item[_FACT] for item in step.items])
-            self._listed.add(resource)
+            self._kept[resource].is_listed = True
+            self._has_found(resource, some=bool(step.items))
         elif step.type is EventType.BOOKMARK:
             return
         elif step.type is EventType.DELETED:
-            self.fold.drop(resource, step.object[_KEY])
+            self.fold.drop(resource, key_of(step.object))
         else:
-            self.fold.put(resource, step.object[_FACT])
+            self.fold.put(resource, fact_of(step.object)[_FACT])
+            self._has_found(resource, some=True)
         self._tell(self.name, self.fold.news())
 
-    def _begin(self, resource: Resource) -> None:
-        """Count what is kept of a resource from the begin of its list."""
-        self._listed.discard(resource)
-        self._weights[resource] = Weights()
-        self._budget.charge(self, -self._sizes.pop(resource, 0))
-        self._changes.pop(resource, None)
-
-    def _charge(self, resource: Resource, fact: object) -> None:
-        """Count what is kept of an object."""
-        size = self._weights[resource].of_fact(fact)
-        self._sizes[resource] += size
-        if resource in self._listed:
-            self._changes[resource] += size
-        self._budget.charge(self, size)
-
-    def _hold(self, resource: Resource, size: int) -> None:
-        """Count the bytes of a line that has not ended."""
-        self._budget.charge(self, size - self._lines[resource])
-        self._lines[resource] = size
+    def _has_found(self, resource: Resource, *, some: bool) -> None:
+        """Let what belongs to DeviceClasses be read from the first one on."""
+        if resource != DEVICE_CLASSES or self._has_classes.is_set():
+            return
+        if some:
+            self._has_classes.set()
+            return
+        for each in _OF_CLASSES:
+            self._absent.add(each)
+            self.fold.replace(each, ())
 
     def _alive(self, resource: Resource) -> None:
         self._signs[resource] = self._now() + (_BEHIND if resource in _OPTIONAL else timedelta())
@@ -363,6 +395,7 @@ class Member:
             self._absent.add(resource)  # such as a member without Volcano's network topology
             self._signs.pop(resource, None)
             self.fold.replace(resource, None)
+            self._has_found(resource, some=False)
         elif type(before) is not type(failure):
             log.log(
                 logging.WARNING if isinstance(failure, _REFUSED) else logging.INFO,

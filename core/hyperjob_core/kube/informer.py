@@ -328,7 +328,7 @@ class Informer:
 
     def _take(self, event: WatchEvent) -> None:
         """Take the event of a watch over; a deletion of an absent object calls no handler."""
-        obj = event.object
+        obj = self.transformed(event.object)
         if event.type is not EventType.DELETED:
             self._notify_put(self._store.put(obj), obj)
         elif self._store.pop(key_of(obj)) is not None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import Gone, TooLarge, too_large, unreachable
-from hyperjob_core.kube.resources import Resource, key_of
+from hyperjob_core.kube.resources import Resource
 from hyperjob_core.kube.transport import Params, Response
 
 LONGEST_VERSION: Final = 128
@@ -196,7 +196,7 @@ def _page(response: Response, resource: Resource, request: str) -> tuple[list[Ob
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)  # items of built-in lists have neither
-            key_of(item)
+            item["metadata"]["name"]  # `key_of` needs it
         metadata = page.get("metadata") or {}
         version = short(metadata.get("resourceVersion") or "", LONGEST_VERSION)
         token = short(metadata.get("continue") or "", LONGEST_TOKEN)

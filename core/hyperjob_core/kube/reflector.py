@@ -50,8 +50,9 @@ class Reflector:
     `version` is the resourceVersion up to which the consumer of `steps` has all changes, empty when
     the next step is a list. `last_error` is the failure since the last watch that opened.
 
-    `opened` is called for each watch that the server accepts, and `begins` before each list;
-    `pages` and `holds` are those of `Kube.list` and `Kube.watch`. A watch ends after a random time
+    `transform` is applied to the objects of lists; those of events come as they are. `opened` is
+    called for each watch that the server accepts, and `begins` before each list; `pages` and
+    `holds` are those of `Kube.list` and `Kube.watch`. A watch ends after a random time
     within `watch_seconds`, of which the least is above `_HEALTHY_SECONDS`: otherwise a pause
     follows each normal end. `idle_limit` exceeds the longest silence of a healthy watch: the time
     between two bookmarks, about a minute, or the greatest of `watch_seconds` if that is shorter.
@@ -100,9 +101,10 @@ class Reflector:
                 async with aclosing(self._watch()) as events:
                     async for event in events:
                         version = str(event.object["metadata"]["resourceVersion"])
-                        taken = self._taken(event)
+                        self._flows(event)
+                        taken = [event]
                         del event  # the next one may take minutes to come
-                        yield taken
+                        yield taken.pop()
                         self.version = version
             except KubeError as error:
                 self._failed(error)
@@ -145,14 +147,11 @@ class Reflector:
             field_selector=self.field_selector,
         )
 
-    def _taken(self, event: WatchEvent) -> WatchEvent:
-        """Return an event with the transformed object; a bookmark as it is."""
+    def _flows(self, event: WatchEvent) -> None:
+        """Count an event of a watch, which works."""
         if self._broken:
             self._recovered()
-        if event.type is EventType.BOOKMARK:
-            return event
-        self._changes += 1
-        return WatchEvent(event.type, self.transform(event.object))
+        self._changes += event.type is not EventType.BOOKMARK
 
     def _flowing(self) -> None:
         """Record that the server has accepted the watch."""

@@ -101,7 +101,7 @@ _WORDS: Final = 1024
 
 _TERMS: Final = ("nodeSelector", "affinity", "tolerations")
 _PARTS: Final = ("overhead", "resources", "hostNetwork")
-_CONTAINERS: Final = frozenset({"containers", "initContainers"})
+_CONTAINERS: Final = ("containers", "initContainers")
 _CONTAINER_PARTS: Final = ("resources", "ports", "restartPolicy")
 
 T = TypeVar("T")
@@ -264,7 +264,7 @@ def pod_fact(raw: Object) -> PodFact:
     held = None
     if phase not in _ENDED:
         taken = _taken(parts) if text is None else _taken_by(text, parts)
-        held = _held(metadata, spec, labels, taken, job=intern(job))
+        held = _held(metadata, spec, labels, taken, namespace=namespace, name=name, job=intern(job))
     return PodFact(
         key=f"{namespace}/{name}",
         held=held,
@@ -282,21 +282,21 @@ def node_fact(raw: Object) -> NodeFact:
     labels, parts = at(raw, "metadata", "labels"), (spec.get("taints"), status.get("allocatable"))
     if _text(_NODE_BYTES, parts, labels) is None:
         labels, spec, status = {}, {}, {}
-    ready = condition(status, "Ready")
+    ready, name = condition(status, "Ready"), intern(_name(at(raw, "metadata", "name")))
     return NodeFact(
-        key=intern(_name(at(raw, "metadata", "name"))),
+        key=name,
         state=_state(spec, ready),
         allocatable=shared_resources(_amounts(parse_resources(status.get("allocatable")))),
-        labels=_pairs(tuple(sorted(string_map(labels).items()))),
-        taints=_shared(
-            tuple(
-                Taint(
-                    string(each.get("key")), string(each.get("value")), string(each.get("effect"))
-                )
-                for each in objects(spec.get("taints"))
-            )
-        ),
+        labels=_pairs(sorted(string_map(labels).items()), own=name),
+        taints=_shared(_taints(spec)) if spec.get("taints") else (),
         heard=timestamp(ready.get("lastHeartbeatTime")),
+    )
+
+
+def _taints(spec: Object) -> tuple[Taint, ...]:
+    return tuple(
+        Taint(string(each.get("key")), string(each.get("value")), string(each.get("effect")))
+        for each in objects(spec.get("taints"))
     )
 
 
@@ -356,11 +356,12 @@ FACTS: Final[Mapping[Resource, Callable[[Object], Fact | None]]] = {
 def _parts_of(spec: Object) -> Object:
     """Return the parts of a pod's spec that say what it takes of its node."""
     parts: Object = {name: spec[name] for name in _PARTS if name in spec}
-    for name in _CONTAINERS.intersection(spec):
-        parts[name] = [
-            {part: each[part] for part in _CONTAINER_PARTS if part in each}
-            for each in objects(spec[name])
-        ]
+    for name in _CONTAINERS:
+        if name in spec:
+            parts[name] = [
+                {part: each[part] for part in _CONTAINER_PARTS if part in each}
+                for each in objects(spec[name])
+            ]
     return parts
 
 
@@ -380,6 +381,8 @@ def _held(
     labels: Mapping[str, str],
     taken: tuple[Resources, HostPorts],
     *,
+    namespace: str,
+    name: str,
     job: str,
 ) -> PodHeld:
     """Return what a pod holds; only of a pod of a vcjob the annotation about its devices counts."""
@@ -387,14 +390,14 @@ def _held(
     if job and (devices := devices_of(metadata)):
         request = shared_resources({**request, **devices})
     return PodHeld(
-        namespace=intern(_name(metadata.get("namespace"))),
-        name=_name(metadata.get("name")),
+        namespace=namespace,
+        name=name,
         node=node,
         request=request,
         job=job,
         ending=metadata.get("deletionTimestamp") is not None,
         labels=_labels(labels),
-        apart=_shared(parse_apart(spec, labels)),
+        apart=_shared(parse_apart(spec, labels)) if spec.get("affinity") else (),
         ports=ports,
         wants=ANY_NODE if node else _shared(parse_wants({**spec, "affinity": _of_node(spec)}, {})),
     )
@@ -456,9 +459,21 @@ def _labels(labels: Mapping[str, str]) -> Labels:
     return _shared(tuple(sorted(labels.items())), _pairs)
 
 
-def _pairs(labels: Labels) -> Labels:
+def _pairs(labels: Iterable[tuple[str, str]], *, own: str = "") -> Labels:
+    """Return labels, of which equal pairs are one value; a pair with the value `own` has no equal.
+
+    Each node has its own name as a label.
+    """
     known = _OTHERS.known
-    return tuple(known.get(pair) or _shared((intern(pair[0]), intern(pair[1]))) for pair in labels)
+    return tuple(
+        known.get(pair)
+        or ((intern(pair[0]), own) if own and pair[1] == own else _shared(_interned(pair)))
+        for pair in labels
+    )
+
+
+def _interned(pair: tuple[str, str]) -> tuple[str, str]:
+    return intern(pair[0]), intern(pair[1])
 
 
 _AMOUNTS: Final = KnownValues(_SHARED)

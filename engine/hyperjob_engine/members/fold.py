@@ -184,7 +184,7 @@ class MemberFold:
         """
         was = None if before is None else before.held
         holds = None if pod is None else pod.held
-        if pod is not None:
+        if pod is not None and pod.job:
             self._troubled.put(pod, before)
             self._note(pod)
             self._begin(pod)

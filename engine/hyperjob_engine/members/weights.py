@@ -37,31 +37,25 @@ class Weights:
         while todo:
             each = todo.pop()
             total += getsizeof(each)
-            for part in _parts(each):
+            for part in _parts_by(type(each))(each):  # type: ignore[arg-type]
                 if type(part) in _PLAIN:
                     total += getsizeof(part)
-                elif part is None or part == () or id(part) in seen:
-                    continue
                 elif type(part) is PodHeld:
                     todo.append(part)
-                else:
+                elif part and id(part) not in seen:
                     seen[id(part)] = part
                     total += _ENTRY
                     todo.append(part)
         return total
 
 
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, tuple | frozenset):
-        return value
-    if isinstance(value, dict):
-        return chain(value, value.values())
-    return _fields(type(value))(value)  # type: ignore[arg-type]
-
-
 @lru_cache
-def _fields(kind: type) -> Callable[[object], Iterable[Any]]:
-    """Return what gives the values of the fields of a class."""
+def _parts_by(kind: type) -> Callable[[Any], Iterable[Any]]:
+    """Return what gives the items of a collection, or the values of the fields of a class."""
+    if issubclass(kind, tuple | frozenset):
+        return iter
+    if issubclass(kind, dict):
+        return lambda value: chain(value, value.values())
     names = tuple(getattr(kind, "__slots__", ()))
     if len(names) > 1:
         return attrgetter(*names)

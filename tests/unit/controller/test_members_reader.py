@@ -24,15 +24,20 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     CORE_EVENTS,
+    DEVICE_CLASSES,
+    DEVICES,
     HYPERNODES,
     NODES,
     PODGROUPS,
     PODS,
+    RESOURCE_SLICES,
     Resource,
 )
 from hyperjob_core.kube.transport import Params
 from hyperjob_core.tasks import cancel
+from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.members.fold import MemberFold
+from hyperjob_engine.members.weights import Weights
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.walls import Cpu
 from tests.unit.cli.fleet import Fleet
@@ -112,6 +117,29 @@ async def test_a_member_is_known_when_all_its_resources_are_listed() -> None:
         await until(lambda: one.state()["jobs"] == {})
     assert "default/hj-a-0" in one.heard[-1][1].jobs
     assert {name for name, _ in one.heard} == {"east"}
+
+
+async def test_slices_and_claims_are_read_from_the_first_device_class_on() -> None:
+    one = One(resources=(*ALL, *DEVICES))
+    of_classes = {each.plural for each in DEVICES} - {DEVICE_CLASSES.plural}
+    asked = set[str]()
+    one.server.fails = lambda _, resource, __: asked.add(resource.plural)
+    devices = [{"name": f"d{number}"} for number in range(2)]
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.x", "nodeName": "n1", "pool": pool, "devices": devices}
+    one.server.put(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    one.server.put(NODES, node("n1"))
+
+    def free(name: str) -> object:
+        return one.state()["nodes"]["n1"]["free"].get(f"{DEVICE_CLASS}{name}")
+
+    async with one.running():
+        await until(lambda: one.member.is_known(START))
+        assert (free(""), asked & of_classes) == ("0", set())
+        drivers = [{"cel": {"expression": 'device.driver == "gpu.x"'}}]
+        one.server.put(DEVICE_CLASSES, {"metadata": {"name": "x"}, "spec": {"selectors": drivers}})
+        await until(lambda: free("x") == "2")
+        assert asked >= of_classes
 
 
 async def test_a_member_whose_hypernodes_take_too_much_is_known_without_them(
@@ -420,7 +448,7 @@ async def test_one_call_renews_the_views_of_few_members_and_counts_pods_as_views
 
 
 SLOW: dict[str, tuple[Any, str]] = {
-    "facts": (members_member.Member, "_charge"),
+    "facts": (Weights, "of_fact"),
     "fold": (MemberFold, "news"),
     "view": (MemberFold, "_resolve"),
 }
