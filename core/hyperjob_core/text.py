@@ -21,7 +21,6 @@ _CONTROL: Final = re.compile(
 )
 
 _LONG: Final = 40
-_DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
@@ -101,12 +100,6 @@ def human_duration(seconds: float) -> str:
 
 def _two(first: int, unit: str, second: int, smaller: str) -> str:
     return f"{first}{unit}{second}{smaller}" if second else f"{first}{unit}"
-
-
-def in_order(name: str) -> list[tuple[int, str]]:
-    """Return the key that sorts names as people count: gpu-2 comes before gpu-10."""
-    parts = _DIGITS.split(name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 MAX_LENGTH: Final = 64

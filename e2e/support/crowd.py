@@ -13,7 +13,7 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, phase_of
 from e2e.support.world import World
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Handler, Informer
 from hyperjob_core.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Resource
@@ -237,4 +237,4 @@ async def watched(scenario: Scenario, hyperjobs: Sequence[Object]) -> AsyncItera
 def _accelerators(world: World, pod: Object) -> int:
     containers = pod["spec"]["containers"]
     limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
-    return sum(int(Quantity.parse(each.get(world.accelerator) or 0).value) for each in limits)
+    return sum(Quantity.parse(each.get(world.accelerator) or 0).nano for each in limits) // NANO

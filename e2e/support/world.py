@@ -13,7 +13,7 @@ import yaml
 
 from e2e.support.settings import Settings
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_core.api.wire import is_true
 from hyperjob_rules.configuration import MUTATING_NAME
 from tests.support.embedded import volcano_file
@@ -206,7 +206,7 @@ def _free(kubeconfig: Path, names: list[str], accelerator: str) -> dict[str, int
 
 
 def _amount(resources: Object | None, name: str) -> int:
-    return int(Quantity.parse((resources or {}).get(name) or 0).value)
+    return Quantity.parse((resources or {}).get(name) or 0).nano // NANO
 
 
 def _items(kubeconfig: Path, kind: str) -> list[Object]:

@@ -168,10 +168,6 @@ class Summary:
         group = self.group(job.replicated_job)
         return group.queue if group is not None else "default"
 
-    def job(self, name: str) -> JobStatus | None:
-        """Return a sub-job by name; None if there is none."""
-        return next((job for job in self.jobs if job.name == name), None)
-
     def accelerators(self, job: JobStatus) -> tuple[str, int]:
         """Return the accelerator of a sub-job and the number it requests; ("", 0) without any."""
         group = self.group(job.replicated_job)

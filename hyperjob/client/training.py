@@ -78,17 +78,6 @@ class Goodput:
     seconds: Mapping[TimeUse, float]
     unreported: float = 0.0
 
-    def words(self) -> str:
-        """Say it in one line."""
-        spent = ", ".join(
-            f"{use.name.lower().replace('_', ' ')} {human_duration(seconds)}"
-            for use, seconds in self.seconds.items()
-            if seconds >= 1
-        )
-        if self.unreported >= 1:
-            spent += f", not reported yet {human_duration(self.unreported)}"
-        return f"{self.percent} ({spent.removeprefix(', ')})" if spent else self.percent
-
     @property
     def percent(self) -> str:
         """Return the productive share as a percentage."""

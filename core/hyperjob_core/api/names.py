@@ -90,7 +90,6 @@ FIELD_MANAGER: Final = "hyperjob-controller"
 LEASE_NAME: Final = "hyperjob-controller"
 LEASE_NAMESPACE: Final = "karmada-system"
 """The namespace of the Karmada API server for the controller's Lease and the ServiceAccounts."""
-FINALIZER: Final = f"{GROUP}/hyperjob-controller"
 
 CONDITION_COMPLETED: Final = "Completed"
 CONDITION_FAILED: Final = "Failed"

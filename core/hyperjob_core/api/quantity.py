@@ -10,7 +10,6 @@ The source of the rules is Kubernetes' `pkg/apis/core/helper` and `validation`.
 
 import re
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import StrEnum
 from typing import Final, Self
 
@@ -121,14 +120,6 @@ class Quantity:
         return cls(sign * nano, form)
 
     @property
-    def value(self) -> Decimal:
-        """The exact amount."""
-        if self.is_integer:
-            return Decimal(self.nano // NANO)
-        digits = tuple(map(int, str(abs(self.nano))))
-        return Decimal((int(self.nano < 0), digits, -9))
-
-    @property
     def is_integer(self) -> bool:
         """Whether the amount is a whole number."""
         return self.nano % NANO == 0
@@ -138,17 +129,6 @@ class Quantity:
 
     def __add__(self, other: "Quantity") -> "Quantity":
         return Quantity(self.nano + other.nano, (self if self.nano else other).format)
-
-    def __sub__(self, other: "Quantity") -> "Quantity":
-        return Quantity(self.nano - other.nano, (self if self.nano else other).format)
-
-    def __mul__(self, factor: int) -> "Quantity":
-        return Quantity(self.nano * factor, self.format)
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> "Quantity":
-        return Quantity(-self.nano, self.format)
 
     def __str__(self) -> str:
         return self.text or self.canonical

@@ -68,10 +68,6 @@ class Cached(Generic[K, V]):
             task.add_done_callback(lambda done: self._answered(key, done))
         return await asyncio.shield(task)
 
-    def forget(self, key: K) -> None:
-        """Remove a key: the next `get` makes a new request."""
-        self._known.pop(key, None)
-
     async def close(self) -> None:
         """Cancel the requests in progress."""
         await cancel(self._asked.values())
@@ -151,10 +147,6 @@ class AccessReviews:
         Raises KubeError when the API server does not answer.
         """
         return await self._users.get(token)
-
-    def forget(self, token: str) -> None:
-        """Remove the user of a token from the cache."""
-        self._users.forget(token)
 
     async def allows(self, question: AccessQuestion) -> bool:
         """Return whether the API server allows it; raises KubeError without an answer."""

@@ -105,10 +105,6 @@ class ItemBackoff(Generic[K]):
         """Reset the failures of an item."""
         self._failures.pop(item, None)
 
-    def failures(self, item: K) -> int:
-        """Count the item's failures since it was forgotten last."""
-        return self._failures.get(item, 0)
-
 
 class TokenBucket:
     """At most `burst` at once and `qps` a second after that, whatever the items are."""

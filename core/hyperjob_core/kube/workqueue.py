@@ -224,10 +224,6 @@ class WorkQueue(Generic[K]):
         """Reset an item's failures, after its success or for the last time."""
         self._limiter.forget(item)
 
-    def failures(self, item: K) -> int:
-        """Return how often an item was added rate-limited since the last `forget`."""
-        return self._limiter.failures(item)
-
     def due_in(self, item: K) -> float | None:
         """Return the seconds until an item is queued; 0 if it waits, None if it is not due."""
         if item in self._dirty:

@@ -285,12 +285,6 @@ class Offered(click.ParamType[str]):
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Return the text unchanged."""
-        return str(value)
-
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:

@@ -22,10 +22,6 @@ INVALID: Final = ErrorType.INVALID
 NOT_SUPPORTED: Final = ErrorType.NOT_SUPPORTED
 DUPLICATE: Final = ErrorType.DUPLICATE
 FORBIDDEN: Final = ErrorType.FORBIDDEN
-TOO_LONG: Final = ErrorType.TOO_LONG
-TOO_MANY: Final = ErrorType.TOO_MANY
-NOT_FOUND: Final = ErrorType.NOT_FOUND
-TYPE_INVALID: Final = ErrorType.TYPE_INVALID
 WARNING: Final = None
 
 

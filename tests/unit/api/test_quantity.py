@@ -1,6 +1,5 @@
 """Amounts of resources behave as Kubernetes' own do: grammar, rounding, text, arithmetic."""
 
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -55,7 +54,7 @@ def test_an_amount_is_read_exactly_and_printed_with_the_largest_suffix(
     text: str, value: str, printed: str
 ) -> None:
     quantity = Quantity.parse(text)
-    assert quantity.value == Decimal(value)
+    assert Fraction(quantity.nano, NANO) == Fraction(value)
     assert str(quantity) == printed
 
 
@@ -84,12 +83,12 @@ def test_a_missing_number_is_zero(text: str) -> None:
     ],
 )
 def test_less_than_a_nano_is_rounded_away_from_zero(text: str, value: str) -> None:
-    assert Quantity.parse(text).value == Decimal(value)
+    assert Fraction(Quantity.parse(text).nano, NANO) == Fraction(value)
 
 
 @pytest.mark.parametrize("text", ["8Ei", "100Ei", "9223372036854775808Ki"])
 def test_a_binary_amount_ends_at_the_largest_int64(text: str) -> None:
-    assert Quantity.parse(text).value == Decimal(2**63 - 1)
+    assert Quantity.parse(text).nano == (2**63 - 1) * NANO
 
 
 @pytest.mark.parametrize(
@@ -143,28 +142,25 @@ def test_another_type_on_the_wire_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "total", "difference"),
+    ("left", "right", "total"),
     [
-        ("1", "500m", "1500m", "500m"),
-        ("1Gi", "1Mi", "1025Mi", "1023Mi"),
-        ("0", "1Gi", "1Gi", "-1Gi"),
-        ("1Gi", "0", "1Gi", "1Gi"),
-        ("1e3", "1", "1001", "999"),
-        ("100M", "1Mi", "101048576", "98951424"),
+        ("1", "500m", "1500m"),
+        ("1Gi", "1Mi", "1025Mi"),
+        ("0", "1Gi", "1Gi"),
+        ("1Gi", "0", "1Gi"),
+        ("1e3", "1", "1001"),
+        ("100M", "1Mi", "101048576"),
     ],
 )
-def test_sums_keep_the_suffix_of_the_first_amount(
-    left: str, right: str, total: str, difference: str
-) -> None:
+def test_sums_keep_the_suffix_of_the_first_amount(left: str, right: str, total: str) -> None:
     first, second = Quantity.parse(left), Quantity.parse(right)
     assert str(first + second) == total
-    assert str(first - second) == difference
 
 
 def test_sums_beyond_the_largest_suffix_keep_their_value() -> None:
-    exbi = Quantity.parse("7Ei")
-    assert (exbi * 1024).canonical == "7168Ei"
-    assert (Quantity.parse("1E") * 10**6).canonical == "1e24"
+    half = Quantity.parse("7Ei")
+    assert (half + half).canonical == "14Ei"
+    assert (Quantity.parse("1E") + Quantity.parse("999999E")).canonical == "1e24"
 
 
 def test_amounts_of_one_size_are_one_value_however_written() -> None:
@@ -186,17 +182,13 @@ def test_printing_and_reading_give_the_amount_back(quantity: Quantity) -> None:
     if quantity.format is Format.BINARY_SI and abs(quantity.nano) > (2**63 - 1) * NANO:
         return  # reading caps these, as Kubernetes does
     assert Quantity.parse(str(quantity)) == quantity
-    assert Fraction(quantity.value) == Fraction(quantity.nano, 10**9)
 
 
 @given(quantities, quantities, quantities)
 def test_amounts_add_up_in_any_order(a: Quantity, b: Quantity, c: Quantity) -> None:
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
-    assert a - a == Quantity()
-    assert a + a + a == a * 3 == 3 * a
-    assert Quantity() - a == -a
-    assert (a < b) == (a.value < b.value)
+    assert (a < b) == (a.nano < b.nano)
 
 
 @given(st.text("0123456789.+-eEinumkKMGTP ", max_size=12))

@@ -8,7 +8,7 @@ import pytest
 from hyperjob.cli.get import header, row
 from hyperjob.client.errors import NeverError
 from hyperjob.client.summary import read
-from hyperjob.client.training import goodput_of, sizes_text, training_of, words
+from hyperjob.client.training import Goodput, goodput_of, sizes_text, training_of, words
 from hyperjob.client.waiting import parse_goal
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.phases import Phase
@@ -70,11 +70,16 @@ def test_the_accelerator_time_by_size() -> None:
     ), "it goes on while it is not written"
 
 
+def spent(goodput: Goodput) -> dict[str, float]:
+    """The seconds of each use that took time."""
+    return {use.name: seconds for use, seconds in goodput.seconds.items() if seconds}
+
+
 def test_goodput_goes_on_while_it_is_not_written() -> None:
     goodput = goodput_of(GOODPUT, None, NOW)
     assert goodput is not None
     assert goodput.ratio == pytest.approx(0.75)
-    assert goodput.words() == "75% (starting 100s, productive 5m, suspended 50s)"
+    assert spent(goodput) == {"STARTING": 100, "PRODUCTIVE": 300, "SUSPENDED": 50}
     assert goodput_of({}, None, NOW) is None
 
 
@@ -82,9 +87,8 @@ def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
     training = training_of({"training": TRAINING})
     goodput = goodput_of(GOODPUT, training, NOW)
     assert goodput is not None
-    assert goodput.words() == (
-        "73% (starting 100s, productive 4m30s, suspended 50s, not reported yet 30s)"
-    )
+    assert spent(goodput) == {"STARTING": 100, "PRODUCTIVE": 270, "SUSPENDED": 50}
+    assert goodput.unreported == 30
     assert goodput.ratio == pytest.approx(270 / 370)
     for known, line in (
         ({**GOODPUT, "state": "stalled"}, training),
