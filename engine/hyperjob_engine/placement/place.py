@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 from math import comb
-from typing import Final, TypeAlias
+from typing import Final
 
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.placement.explain import Shortage, explain, explain_overflow
 from hyperjob_engine.placement.ground import Vacating
-from hyperjob_engine.placement.room import Room
+from hyperjob_engine.placement.room import Cost, Room
 from hyperjob_engine.reasons.reason import ClusterTrouble
 from hyperjob_engine.resources import times
 
@@ -25,8 +25,6 @@ _FEWEST_SETS: Final = 4
 _PLACINGS: Final = 5_000  # sub-jobs times domain sets
 _SEARCHED: Final = 200  # sub-jobs; for more of them the greedy assignment is the result
 
-RequestKind: TypeAlias = tuple[object, ...]
-"""Equal for requests that placement treats alike."""
 NEVER: Final = " and too little even on empty clusters"
 TOO_LARGE: Final = "too large for all usable clusters, even empty: "
 _MAY_PASS: Final = frozenset(
@@ -157,14 +155,22 @@ def assign(
 
 
 def _assign_freely(requests: Sequence[PlacementRequest], room: Room) -> Room:
-    """Return the room after an assignment to any of its clusters: greedy, then by search."""
-    trial = room.copy()
-    _greedy(requests, trial)
+    """Return the room after an assignment to any of its clusters: greedy, then by search.
+
+    Those with the fewest choices go first, then the largest, then as the spec has them.
+    """
+    trial, kinds = room.copy(), {request.kind: request for request in requests}
+    costs = {kind: room.costs(request) for kind, request in kinds.items()}
+    choices = {kind: len(each) for kind, each in costs.items()}
+    ordered = sorted(
+        requests, key=lambda each: (choices[each.kind], -each.demand.get(each.measure, 0))
+    )
+    _greedy(ordered, trial, costs)
     if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
         return trial
-    if len({request.kind for request in requests}) == 1:
+    if len(kinds) == 1:
         return trial  # requests of one kind: no order of them is better
-    return _Search(requests, room, trial).run()
+    return _Search(ordered, room, trial).run()
 
 
 class _Search:
@@ -172,9 +178,7 @@ class _Search:
 
     def __init__(self, requests: Sequence[PlacementRequest], room: Room, found: Room) -> None:
         self._room = room.copy()
-        self._requests = [
-            request for request in _ordered(requests, room) if any(room.ranked(request))
-        ]
+        self._requests = [request for request in requests if any(room.ranked(request))]
         self._best = found
         self._steps = _STEPS
 
@@ -264,12 +268,18 @@ def _bound(counts: Sequence[int], holds: Sequence[Sequence[int]]) -> int:
     )
 
 
-def _greedy(requests: Sequence[PlacementRequest], room: Room) -> None:
-    """Put every request on the cluster of least cost now; requests without room stay unassigned."""
-    kinds = {request.kind: request for request in requests}
-    costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
-    for kind, request in _in_order(requests, {kind: len(each) for kind, each in costs.items()}):
-        best = room.best(request, costs[kind])
+def _greedy(
+    requests: Sequence[PlacementRequest],
+    room: Room,
+    costs: dict[tuple[object, ...], dict[str, Cost]],
+) -> None:
+    """Put every request on the cluster of least cost now; requests without room stay unassigned.
+
+    `costs` are those of now, by kind.
+    """
+    kinds, near = {request.kind: request for request in requests}, room.near
+    for request in requests:
+        best = room.best(request, costs[request.kind])
         if best is None:
             continue
         room.put(request, best.name)
@@ -282,25 +292,6 @@ def _greedy(requests: Sequence[PlacementRequest], room: Room) -> None:
                 costs[each][best.name] = room.cost(like, best.name)
             else:
                 costs[each].pop(best.name, None)
-
-
-def _ordered(requests: Sequence[PlacementRequest], room: Room) -> list[PlacementRequest]:
-    """Sort requests: fewest choices first, then the largest, then as the spec has them."""
-    kinds = {request.kind: request for request in requests}
-    choices = {kind: len(room.costs(request)) for kind, request in kinds.items()}
-    return [request for _, request in _in_order(requests, choices)]
-
-
-def _in_order(
-    requests: Sequence[PlacementRequest], choices: Mapping[RequestKind, int]
-) -> list[tuple[RequestKind, PlacementRequest]]:
-    """Pair requests with their kinds, in the order in which they are placed."""
-
-    def key(pair: tuple[RequestKind, PlacementRequest]) -> tuple[int, int]:
-        kind, request = pair
-        return choices[kind], -request.demand.get(request.measure, 0)
-
-    return sorted(((request.kind, request) for request in requests), key=key)
 
 
 def _preference_cost(requests: Iterable[PlacementRequest], assigned: Mapping[str, str]) -> int:
