@@ -73,16 +73,15 @@ def trouble_of(pod: Object) -> SeenTrouble | None:
     if phase == "Failed":
         return _failed(pod, task)
     containers = list(containers_of(pod))
-    found = _ended(containers) or _looping(containers) or _blocked(containers)  # the worst first
-    if found is None and phase != "Running":
-        waits = _unscheduled(pod) or _starting(pod, containers)
-        found = None if waits is None else SeenTrouble(waits)
+    found = _ended(containers) or _looping(containers)  # the worst first
     if found is None:
-        return None
-    since = found.since
-    if found.trouble.kind > TroubleKind.CRASH_LOOP:  # it has not started
-        since = None if created is None else created + PATIENCE
-    return replace(found, trouble=replace(found.trouble, task=task), since=since)
+        waits = _blocked(containers)
+        if waits is None and phase != "Running":
+            waits = _unscheduled(pod) or _starting(pod, containers)
+        if waits is None:
+            return None
+        found = SeenTrouble(waits, None if created is None else created + PATIENCE)
+    return replace(found, trouble=replace(found.trouble, task=task))
 
 
 def mount_trouble(message: str) -> PodTrouble | None:
@@ -177,7 +176,7 @@ def _ended(containers: list[Container]) -> SeenTrouble | None:
     return None
 
 
-def _blocked(containers: list[Container]) -> SeenTrouble | None:
+def _blocked(containers: list[Container]) -> PodTrouble | None:
     """Return the container that the kubelet cannot create."""
     for each in containers:
         reason = string(each.waiting.get("reason"))[:_NAME]
@@ -187,11 +186,9 @@ def _blocked(containers: list[Container]) -> SeenTrouble | None:
         if reason in _PULLS:
             words = f"image {each.image} of {each.words} cannot be pulled"
             cause = _PULL_CAUSE.sub("", said)
-            return SeenTrouble(PodTrouble(TroubleKind.BLOCKED, words=words, detail=cause))
+            return PodTrouble(TroubleKind.BLOCKED, words=words, detail=cause)
         words = f"{reason} of {each.words}"
-        return SeenTrouble(
-            _missing(said) or PodTrouble(TroubleKind.BLOCKED, words=words, detail=said)
-        )
+        return _missing(said) or PodTrouble(TroubleKind.BLOCKED, words=words, detail=said)
     return None
 
 
