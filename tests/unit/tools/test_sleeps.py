@@ -15,6 +15,7 @@ LONGEST_PAUSE = 0.5
 VIRTUAL = {
     "hyperjob_core.virtualtime",
     "tests.decisions.karmada",
+    "tests.support.virtually",
     "tests.unit.controller.wholeworld",
 }
 LEAVES = (ast.Return, ast.Break, ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom)
@@ -95,9 +96,7 @@ def leaves(loop: ast.While | ast.For) -> bool:
 def in_virtual_time(tree: ast.Module) -> bool:
     """Return whether the coroutines of a module run in an event loop without real time."""
     return any(
-        (isinstance(each, ast.arg) and each.arg == "virtual")
-        or (isinstance(each, ast.ImportFrom) and each.module in VIRTUAL)
-        for each in ast.walk(tree)
+        isinstance(each, ast.ImportFrom) and each.module in VIRTUAL for each in ast.walk(tree)
     )
 
 
@@ -130,6 +129,9 @@ def test_no_test_sleeps_for_a_fixed_time() -> None:
     assert found == set(), "await an event: a later object, a resourceVersion, a count of passes"
 
 
+VIRTUALLY = "from tests.support.virtually import virtually\n@virtually"
+
+
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
@@ -139,7 +141,7 @@ def test_no_test_sleeps_for_a_fixed_time() -> None:
         ("async def test():\n while True:\n  if seen(): return\n  await asyncio.sleep(0.1)", False),
         ("async def test():\n await asyncio.sleep(chance.uniform(1, 2))", False),
         ("def program():\n import time\n time.sleep(1)", False),
-        ("def test(virtual):\n async def main():\n  await asyncio.sleep(600)", False),
+        (f"{VIRTUALLY}\nasync def test():\n await asyncio.sleep(600)", False),
         ("while waits():\n def look():\n  time.sleep(0.1)", True),
     ],
 )
