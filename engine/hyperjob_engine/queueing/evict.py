@@ -26,6 +26,7 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.queueing.admit import Grant, charges_of, gang_of, try_to_admit
+from hyperjob_engine.queueing.forecast import FORECAST_EVERY
 from hyperjob_engine.queueing.leaving import Step, steps_for, steps_of, whole
 from hyperjob_engine.queueing.queues import Tree
 from hyperjob_engine.queueing.state import QueueState
@@ -417,6 +418,6 @@ def next_change(state: QueueState, *, now: datetime) -> timedelta | None:
     evictions = [moment] if moment is not None and moment > now else []
     rests = (state.entries[key].rests_until for key in state.index.resting)
     ending = state.ending[0].until if state.ending else None
-    again = later(now, state.settings.forecast_every) if state.usage.remembers else None
+    again = later(now, FORECAST_EVERY) if state.usage.remembers else None
     times = [*evictions, ending, again, state.grows_at, *rests]
     return min((max(each - now, timedelta()) for each in times if each), default=None)

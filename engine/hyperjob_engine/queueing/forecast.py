@@ -30,6 +30,7 @@ from hyperjob_engine.queueing.workload import (
 )
 from hyperjob_engine.resources import Resources, fits, total
 
+FORECAST_EVERY: Final = timedelta(minutes=5)
 _MOST_TRIALS: Final = 4000
 """The most trials of a forecast, each of one kind of HyperJob after one end: some 100 us each."""
 
@@ -107,8 +108,8 @@ def renew_forecast(state: QueueState, *, now: datetime) -> None:
 
     Without the start of a head there are none behind it: the old ones stay until they pass.
     """
-    made, every = state.forecast_at, state.settings.forecast_every
-    if state.last.starts and (made is None or now >= made + every):
+    made = state.forecast_at
+    if state.last.starts and (made is None or now >= made + FORECAST_EVERY):
         state.forecast_at = now
         state.later = forecasts(state, now=now)
 

@@ -46,8 +46,8 @@ def begin(
     usable = [cluster for cluster in clusters if cluster.usable]
     eventual = {each.name: eventual_of(each, state.held.get(each.name, {})) for each in usable}
     layouts = {each.name: each.view.layout for each in usable if each.view is not None}
-    if (eventual, layouts) != state.answers.basis:
-        state.answers.basis = eventual, layouts
+    if (eventual, layouts) != (state.answers.eventual, state.answers.layouts):
+        state.answers.eventual, state.answers.layouts = eventual, layouts
         state.answers.could.clear()
         state.answers.wants.clear()
     empty = {
@@ -61,12 +61,11 @@ def begin(
         state.answers.never.clear()
         state.lines.take_back()
     room = Room(clusters)
-    reserve(state, room, eventual)
+    reserve(state, room)
     state.last = LastRound(
         at=now,
         room=room,
         open=room.copy(),
-        eventual=eventual,
         blocks=state.last.blocks,
     )
 
@@ -107,33 +106,25 @@ def _has_guarantee(state: QueueState, entry: Entry) -> bool:
     return any(tree.queues[name].guarantee for path in paths for name in path)
 
 
-def reserve(state: QueueState, room: Room, eventual: Mapping[str, Resources]) -> None:
+def reserve(state: QueueState, room: Room) -> None:
     """Take all reservations from the room; move those on an unusable cluster to another one.
 
     A reservation belongs to a sub-job that holds a share and that no free amount excludes yet.
     """
     for key in sorted(state.index.missing, key=lambda key: state.entries[key].unit.order):
+        entry, namespace, unplaced = state.entries[key], key.partition("/")[0], []
         with working_on(key):
-            _reserve(state, state.entries[key], room, eventual)
-
-
-def _reserve(
-    state: QueueState, entry: Entry, room: Room, eventual: Mapping[str, Resources]
-) -> None:
-    """Take the reservations of one HyperJob."""
-    namespace = entry.unit.key.partition("/")[0]
-    unplaced = []
-    for part in entry.missing:
-        if state.settings.counts(f"{namespace}/{part.name}"):
-            continue
-        cluster = entry.reserved_clusters.get(part.name)
-        if cluster in room.free:
-            room.hold(part.request, cluster)
-        else:
-            entry.reserved_clusters.pop(part.name, None)
-            unplaced.append(part.request)
-    if unplaced:
-        _reserve_elsewhere(entry, unplaced, room, eventual)
+            for part in entry.missing:
+                if state.settings.counts(f"{namespace}/{part.name}"):
+                    continue
+                cluster = entry.reserved_clusters.get(part.name)
+                if cluster in room.free:
+                    room.hold(part.request, cluster)
+                else:
+                    entry.reserved_clusters.pop(part.name, None)
+                    unplaced.append(part.request)
+            if unplaced:
+                _reserve_elsewhere(entry, unplaced, room, state.answers.eventual)
 
 
 def _reserve_elsewhere(

@@ -81,16 +81,10 @@ InTurn = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The HyperJobs that a round admits, that must make way and that grow, in order of decision."""
+    """The HyperJobs whose pass carries out a decision of a round, and which must make way."""
 
-    admitted: tuple[str, ...] = ()
-    evicted: tuple[str, ...] = ()
-    grown: tuple[str, ...] = ()
-
-    @property
-    def keys(self) -> list[str]:
-        """Return the HyperJobs whose pass carries out a decision."""
-        return [*self.admitted, *self.evicted, *self.grown]
+    keys: list[str] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
 
 
 def schedule(
@@ -173,7 +167,7 @@ class _Round:
                 del ahead[queue]
         self._record(is_whole=not ahead)
         grown = [] if ahead else grow(state, self.blocks, now=self.now)
-        return Decisions(tuple(self.admitted), tuple(self.evicted), tuple(grown))
+        return Decisions([*self.admitted, *self.evicted, *grown], [*self.evicted])
 
     def _record(self, *, is_whole: bool) -> None:
         """Record why HyperJobs wait; the blocks of lines that a round did not finish stay."""
@@ -331,7 +325,7 @@ class _Round:
             # A guarantee precedes what is kept for a head: the room is `open`, which has that.
             return try_to_admit(waiting.parts, shape.needs, usage, self.state.last.open)
         if exceeds(self.state, waiting) and fits(
-            shape.needs.floor, total(self.state.last.eventual.values())
+            shape.needs.floor, total(self.state.answers.eventual.values())
         ):
             # The block is then the limit, whether there is room now or not.
             return try_to_admit(waiting.parts, shape.needs, usage, room)
@@ -376,10 +370,10 @@ class _Round:
             return False
         could = answers.could.get(needs)
         if could is None:
-            empty = last.room.emptied(Vacating.OF_JOBS, last.eventual)
+            empty = last.room.emptied(Vacating.OF_JOBS, answers.eventual)
             could = answers.could[needs] = len(spots(waiting, empty, least=0)) >= needs.needed
         gang = gang_of(waiting, self.state.usage)
-        return could and leaves_guarantees(gang, self.state.shares, last.eventual.values())
+        return could and leaves_guarantees(gang, self.state.shares, answers.eventual.values())
 
     def _lead(self, waiting: Pending, block: Block) -> None:
         """Let the first of a line that can ever start be its head, whose queue is then in `led`.
@@ -404,12 +398,9 @@ class _Round:
     def _take_surplus(self, waiting: Pending) -> None:
         """Let what others have beyond their wishes make way for a HyperJob behind its head."""
         state = self.state
-        if not is_behind(state, waiting.order.key):
-            if state.last.kept_for or not may_evict(state, now=self.now):
-                return
-            if not self._held().would_start(waiting):
-                return
-        self._evict(waiting, Rank.BEHIND)
+        may = not state.last.kept_for and may_evict(state, now=self.now)
+        if is_behind(state, waiting.order.key) or (may and self._held().would_start(waiting)):
+            self._evict(waiting, Rank.BEHIND)
 
     def _claim(self, waiting: Pending) -> None:
         """Keep the quota that a gang needs for the rest of the round."""
@@ -456,12 +447,13 @@ class _Round:
 
     def _wants(self, waiting: Pending) -> Mapping[str, Resources]:
         """Return the resources that a head could use, by cluster."""
-        needs, last, known = waiting.shape.needs, self.state.last, self.state.answers.wants
-        found = known.get(needs)
+        needs, answers = waiting.shape.needs, self.state.answers
+        found = answers.wants.get(needs)
         if found is None:
             most, limit = needs.needed, needs.max_domains
-            found = known[needs] = wants(
-                last.room, last.eventual, waiting.requests, most=most, max_domains=limit
+            room, requests = self.state.last.room, waiting.requests
+            found = answers.wants[needs] = wants(
+                room, answers.eventual, requests, most=most, max_domains=limit
             )
         return found
 

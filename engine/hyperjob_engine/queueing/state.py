@@ -85,10 +85,9 @@ class Settings:
     returns whether the free resources already exclude the vcjob of a key: they do from its creation
     on, before the next pass of its HyperJob. `names_others`: messages name HyperJobs of other
     namespaces. A round admits no more HyperJobs while `most_in_flight` admitted sub-jobs have no
-    object yet. A HyperJob takes a larger size `grows_after` its last change at the earliest. The
-    engine computes the expected starts behind the heads of lines again after `forecast_every`. A
-    HyperJob further behind whose place alone has changed gets a new message after `places_every`.
-    Queues remember what they have consumed with `half_life`, if any.
+    object yet. A HyperJob takes a larger size `grows_after` its last change at the earliest. One
+    further behind whose place alone has changed gets a new message after `places_every`. Queues
+    remember what they have consumed with `half_life`, if any.
     """
 
     lag: timedelta
@@ -97,7 +96,6 @@ class Settings:
     names_others: bool = True
     most_in_flight: float = inf
     grows_after: timedelta = timedelta(minutes=10)
-    forecast_every: timedelta = timedelta(minutes=5)
     places_every: timedelta = timedelta(seconds=30)
 
 
@@ -123,14 +121,13 @@ class LastRound:
 
     `open` is what the reservations of admitted sub-jobs leave; `room` also lacks what is `kept`, by
     cluster, for `kept_for`: one for which others make way, or a head that has waited long.
-    `eventual` is by cluster what is free after the end of all HyperJobs. `starts` are the expected
-    starts of heads. `blocks` has why the HyperJobs of a queue and a shape wait.
+    `starts` are the expected starts of heads. `blocks` has why the HyperJobs of a queue and a shape
+    wait.
     """
 
     at: datetime | None = None
     room: Room = field(default_factory=lambda: Room(()))
     open: Room = field(default_factory=lambda: Room(()))
-    eventual: Mapping[str, Resources] = field(default_factory=dict)
     kept_for: str = ""
     kept: dict[str, Resources] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
@@ -141,13 +138,14 @@ class LastRound:
 class Answers:
     """Answers that hold for many rounds, by needs or shape.
 
-    `could` and `wants` depend on `basis`: by cluster the free resources after the end of all
-    HyperJobs, and the layout of its nodes. `never`, whether not even empty clusters have room,
-    depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends on
-    the queues. `empty` and the Queues have had so many `changes`.
+    `could` and `wants` depend on `eventual`, which is what is free on each cluster after the end of
+    all HyperJobs, and on the `layouts` of its nodes. `never`, whether not even empty clusters have
+    room, depends on `empty`: by cluster its resources, its nodes and its trouble. `exceeds` depends
+    on the queues. `empty` and the Queues have had so many `changes`.
     """
 
-    basis: tuple[Mapping[str, Resources], Mapping[str, int]] = ({}, {})
+    eventual: Mapping[str, Resources] = field(default_factory=dict)
+    layouts: Mapping[str, int] = field(default_factory=dict)
     could: WeakKeyDictionary[PlacementNeeds, bool] = field(default_factory=WeakKeyDictionary)
     wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = field(
         default_factory=WeakKeyDictionary

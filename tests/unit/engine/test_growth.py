@@ -36,7 +36,7 @@ def granted(made: QueueWorld) -> int | None:
     """Play a round; return the number of sub-jobs that it grants the HyperJob, if more."""
     decided = schedule(made.state, made.clusters(), now=made.now)
     size = verdict_of(made.state, KEY).grows_to
-    assert (KEY in decided.grown) is bool(size)
+    assert (KEY in decided.keys) is bool(size)
     return int(dict(size)["trainer"]) if size else None
 
 
