@@ -125,8 +125,8 @@ def schedule(
 class _Round:
     """The working memory of one round.
 
-    A shape without room stays so, because room and quota only shrink during a round: `blocks`
-    and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
+    A shape without room stays so, because room and quota only shrink during a round: `blocks`,
+    `closed` and `failed` have each answer once for all HyperJobs of the shape. `led` are the queues
     whose head, the first HyperJob that may ever start, waits. `timeline` and `holders` are valid
     until the next grant. `surplus`: some HyperJob has more than it would like.
     """
@@ -135,6 +135,7 @@ class _Round:
     now: datetime
     in_turn: InTurn
     blocks: dict[tuple[str, Shape], Block] = field(default_factory=dict)
+    closed: dict[tuple[str, ...], Block | None] = field(default_factory=dict)
     failed: set[PlacementNeeds] = field(default_factory=set)
     led: set[str] = field(default_factory=set)
     admitted: dict[str, None] = field(default_factory=dict)
@@ -315,7 +316,9 @@ class _Round:
     def _nominate(self, waiting: Pending) -> Grant | Block:
         """Return clusters for a HyperJob that may start now, or why it may not."""
         shape, room, usage = waiting.shape, self.state.last.room, self.state.usage
-        if (block := closed(shape.queues, usage)) is not None:
+        if shape.queues not in self.closed:
+            self.closed[shape.queues] = closed(shape.queues, usage)
+        if (block := self.closed[shape.queues]) is not None:
             able = [part for part in waiting.parts if usage.tree.trouble(part.queue) is None]
             if len(able) < max(1, shape.needs.needed):
                 return block

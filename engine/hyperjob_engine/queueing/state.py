@@ -416,6 +416,7 @@ def _hold(state: QueueState, entry: Entry) -> None:
     }
     held = [part for part in unit.parts if part.name in holds]
     entry.holding = {part.name: (part, entry.cluster_of(part.name)) for part in held}
+    entry.queues = frozenset(part.queue for part in held)
     _mark(state.index.holders, unit.key, marked=bool(entry.holding))
     missing = any(name not in unit.made for name in entry.holding)
     _mark(state.index.missing, unit.key, marked=missing)

@@ -288,7 +288,7 @@ class QueueUsage:
         """
 
         def ranked(child: str) -> Iterator[_Rank]:
-            below = self._turns_below(child, asking, branches)
+            below = self._turns_below(child, asking, branches) if child in branches else ()
             for leaf in itertools.chain(below, (child,) if child in asking else ()):
                 yield self._rank(child, leaf, asking[leaf])
 

@@ -342,16 +342,17 @@ class Entry:
 
     `granted` are admitted sub-jobs that no object shows yet. `reserved_clusters` are the clusters
     of the sub-jobs that do not exist yet. `holding` are the sub-jobs that hold a share of their
-    queue, with their clusters. `end` is when the HyperJob ends, if that is known. `written` are the
-    facts of the message in its status since `written_at`; `refreshes` counts updates of the numbers
-    only. `chosen` is why it has its alternatives. `grows` is the larger size that a round has
-    granted it, at `grows_since`.
+    queue, with their clusters; `queues` are those queues. `end` is when the HyperJob ends, if that
+    is known. `written` are the facts of the message in its status since `written_at`; `refreshes`
+    counts updates of the numbers only. `chosen` is why it has its alternatives. `grows` is the
+    larger size that a round has granted it, at `grows_since`.
     """
 
     unit: QueuedHyperJob
     granted: frozenset[str] = NONE
     reserved_clusters: dict[str, str] = field(default_factory=dict)
     holding: dict[str, tuple[QueuedSubJob, str]] = field(default_factory=dict)
+    queues: frozenset[str] = NONE
     end: ExpectedEnd | None = None
     waiting: Pending | None = None
     rests_until: datetime | None = None
@@ -370,11 +371,6 @@ class Entry:
         self.unit, self.end = unit, None
         if all(each.size != self.grows for each in unit.more):
             self.grows, self.grows_since = (), None
-
-    @property
-    def queues(self) -> frozenset[str]:
-        """Return the queues in which the HyperJob holds a share."""
-        return frozenset(part.queue for part, _ in self.holding.values())
 
     @property
     def frees(self) -> tuple[tuple[str, Resources], ...]:
