@@ -337,6 +337,12 @@ class Bench:
         """Report a pass whose plan, whatever it is, makes no difference to the reader."""
         self.reader.planned(observed, Plan())
 
+    async def hears(self, pod: int = 0, log: bytes = text(1, 7), **fields: Any) -> None:
+        """Have the HyperJob run, and wait until the reader has what this pod of it says."""
+        self.logs.answers[f"a/hj-trainer-0-worker-{pod}"] = log
+        self.planned(seen(job(phase="Running", **fields)))
+        await self.until(self.trainings)
+
     def trainings(self) -> dict[str, SubJobTraining]:
         """Return the sub-jobs that have reported, or whose logs have ended."""
         found = self.reader.trainings(KEY)
@@ -361,9 +367,7 @@ KEY = "default/hj"
 
 async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
     async with Bench() as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
-        bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(3, gpus=8)
         assert bench.trainings()["hj-trainer-0"].step == 7
         assert bench.logs.asked == [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
         assert bench.woken == [(KEY, 0)]
@@ -375,9 +379,7 @@ async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
 
 async def test_the_pod_that_reported_before_a_restart_is_read_first_after_it() -> None:
     async with Bench() as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
-        bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(3, gpus=8)
         first = seen(job(phase="Running", gpus=8))
         jobs = {name: replace(each, uid="another") for name, each in first.jobs.items()}
         bindings = {n: replace(each, job_uid="another") for n, each in first.bindings.items()}
@@ -399,9 +401,7 @@ async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read
             return take_in(made, lines, **how)
 
         monkeypatch.setattr(Watch, "take_in", slow)
-        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(1, gpus=8)
         assert bench.trainings()["hj-trainer-0"].step == 7
         assert "a log of sub-job hj-trainer-0 of default/hj was" in str(bench.faults[0])
 
@@ -409,9 +409,7 @@ async def test_a_log_whose_lines_take_too_long_is_named_and_the_next_pod_is_read
 async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
-        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
-        bench.planned(seen(job(phase="Running", gpus=8)))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(1, gpus=8)
         assert bench.counts(READS, result="missing") == 1
 
 
@@ -479,21 +477,16 @@ async def test_a_log_that_is_followed_is_not_read_again_when_its_sub_job_ends() 
 
 async def test_the_first_line_of_a_program_has_its_pass_at_once_after_each_start() -> None:
     async with Bench(interval=60) as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
         for _ in range(2):
-            bench.planned(seen(job(phase="Running")))
-            await bench.until(lambda: bench.trainings())
+            await bench.hears()
             bench.planned(seen())
     assert bench.woken == [(KEY, 0)] * 2
 
 
 async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> None:
     async with Bench(interval=60) as bench:
-        name = "a/hj-trainer-0-worker-0"
         for step in (7, 8):
-            bench.logs.answers[name] = text(step, step)
-            bench.planned(seen(job(phase="Running")))
-            await bench.until(lambda: bench.trainings())
+            await bench.hears(log=text(step, step))
             bench.reader.forget(KEY)
     assert bench.woken == [(KEY, 0)] * 2
 
@@ -501,9 +494,7 @@ async def test_a_hyperjob_of_a_forgotten_name_has_its_first_pass_at_once() -> No
 async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
-        bench.logs.answers[name] = text(1, 7)
-        bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears()
         bench.logs.answers[name] = text(2, 8, ', "saved": 8')
         bench.planned(seen(job(phase="Running", deleting=True)))
         await bench.until(lambda: bench.trainings()["hj-trainer-0"].saved_step == 8)
@@ -520,10 +511,7 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
 async def test_the_resume_step_is_the_last_one_that_every_reporting_pod_has_saved() -> None:
     async with Bench(interval=60) as bench:
         pods = [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
-        bench.logs.answers[pods[0]] = text(1, 7)
-        running = job(phase="Running", gpus=4)
-        bench.planned(seen(running))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(gpus=4)
         bench.logs.answers[pods[0]] = text(2, 8, ', "saved": 8')
         bench.logs.answers[pods[1]] = text(1, 4, ', "saved": 4') + text(2, 6, ', "saved": 6')
         bench.logs.answers[pods[2]] = text(2, 7)
@@ -553,9 +541,7 @@ async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() ->
 async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"
-        bench.logs.answers[name] = text(1, 7)
-        bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears()
         bench.logs.answers[name] = text(2, 9)
         bench.planned(seen(job(phase="Completed")))
         await bench.until(lambda: bench.trainings()["hj-trainer-0"].step == 9)
@@ -569,9 +555,7 @@ async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
 
 async def test_a_log_without_end_is_cut_off() -> None:
     async with Bench() as bench:
-        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7) + b"x" * 1000 + b"\n" * 300_000
-        bench.planned(seen(job(phase="Running")))
-        await bench.until(lambda: bench.trainings())
+        await bench.hears(log=text(1, 7) + b"x" * 1000 + b"\n" * 300_000)
         assert bench.trainings()["hj-trainer-0"].step == 7
 
 

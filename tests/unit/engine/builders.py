@@ -205,6 +205,20 @@ def binding(
     return document
 
 
+def gated(
+    index: int, *, gate: str = "held", released: bool = True, suspended: bool | None = None
+) -> list[Object]:
+    """Build vcjob, policy and binding of a sub-job of a gang, which the queue released or not."""
+    name, held = f"hj-trainer-{index}", gate == "held"
+    where = "a" if released else ""
+    suspension = {"dispatching": held, "scheduling": not released}
+    return [
+        job(name),
+        policy(name, suspended=held if suspended is None else suspended),
+        binding(name, cluster=where, gate=gate, suspension=suspension),
+    ]
+
+
 def cluster(name: str, gpus: int = 100, *, unusable: str = "", **fields: Any) -> Cluster:
     """A candidate with `gpus` free GPUs and plenty of everything else."""
     free = parse_resources({GPU: str(gpus), "cpu": "1000", "memory": "1Ti", "pods": "1000"})

@@ -13,6 +13,7 @@ from tests.unit.engine.builders import (
     Object,
     binding,
     cluster,
+    gated,
     group,
     hyperjob,
     job,
@@ -26,23 +27,6 @@ FULL, NONE_LEFT, ROOMY = cluster("a", 0), cluster("a", -16, total=16), cluster("
 LOST = cluster("a", unusable="is not Ready")
 
 
-def child(
-    index: int, *, gate: str = "held", released: bool = True, suspended: bool | None = None
-) -> list[Object]:
-    name = f"hj-trainer-{index}"
-    held = gate == "held"
-    return [
-        job(name),
-        policy(name, suspended=held if suspended is None else suspended),
-        binding(
-            name,
-            cluster="a" if released else "",
-            gate=gate,
-            suspension={"dispatching": held, "scheduling": not released},
-        ),
-    ]
-
-
 def look(*objects: Object, on: tuple[Cluster, ...] = (FULL,), **spec: object) -> Plan:
     return plan(observed(hyperjob(**spec), *objects, clusters=on, admission=GLOBAL))
 
@@ -51,7 +35,7 @@ def told(decided: Plan) -> list[tuple[type, str]]:
     return [(type(action), action.name) for action in decided.actions]
 
 
-BOTH = [*child(0), *child(1)]
+BOTH = [*gated(0), *gated(1)]
 OPENS = [(OpenGate, "hj-trainer-0"), (OpenGate, "hj-trainer-1")]
 MOVES = [(Repin, "hj-trainer-0"), (Repin, "hj-trainer-1")]
 
@@ -89,12 +73,12 @@ def test_half_of_it_goes_where_half_is_enough() -> None:
 
 def test_what_has_begun_to_go_goes_to_the_end_though_room_is_short_now() -> None:
     """The controller died between two gates; room had been found for both."""
-    begun = [*child(0, gate="open"), *child(1)]
+    begun = [*gated(0, gate="open"), *gated(1)]
     assert told(look(*begun, on=(NONE_LEFT,))) == OPENS[1:]
 
 
 def test_a_moved_sub_job_goes_when_karmada_has_read_its_new_pin() -> None:
-    objects = [*child(0), *child(1)]
+    objects = [*gated(0), *gated(1)]
     objects[4] = policy("hj-trainer-1", cluster="b", suspended=True)
     both = (FULL, cluster("b", 0))
     assert told(look(*objects, on=both)) == []
@@ -103,7 +87,7 @@ def test_a_moved_sub_job_goes_when_karmada_has_read_its_new_pin() -> None:
 
 
 def test_a_release_that_comes_twice_changes_nothing() -> None:
-    gone = [*child(0, gate="open"), *child(1, gate="open")]
+    gone = [*gated(0, gate="open"), *gated(1, gate="open")]
     for item in (gone[2], gone[5]):
         item["spec"]["suspension"] = {"scheduling": False}
     assert told(look(*gone)) == []
@@ -111,9 +95,9 @@ def test_a_release_that_comes_twice_changes_nothing() -> None:
 
 def test_what_a_member_has_seen_unstamped_holds_nobody_up_and_its_policy_is_lifted() -> None:
     """The webhook's configuration was missing when its binding was made."""
-    seen = child(0, gate="", suspended=True)
+    seen = gated(0, gate="", suspended=True)
     seen[2] = binding("hj-trainer-0", cluster="a", status=vcjob_status("Running"))
-    decided = look(*seen, *child(1))
+    decided = look(*seen, *gated(1))
     assert told(decided) == OPENS
     first = decided.actions[0]
     assert isinstance(first, OpenGate)
@@ -122,7 +106,7 @@ def test_what_a_member_has_seen_unstamped_holds_nobody_up_and_its_policy_is_lift
 
 @pytest.mark.parametrize("suspension", [{"dispatching": True}, {"scheduling": True}])
 def test_a_users_suspension_of_one_that_went_stays(suspension: Object) -> None:
-    gone = child(0, gate="open", suspended="dispatching" in suspension)
+    gone = gated(0, gate="open", suspended="dispatching" in suspension)
     gone[2]["spec"]["suspension"] = suspension
     assert told(look(*gone, replicatedJobs=[group(replicas=1)])) == []
 
@@ -134,7 +118,7 @@ def test_what_has_ended_is_through_though_its_binding_is_gone() -> None:
 
 
 def test_what_a_member_has_received_is_not_moved_though_its_gate_is_closed() -> None:
-    received = child(0)
+    received = gated(0)
     received[2]["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
-    decided = look(*received, *child(1), on=(LOST, cluster("b", 16)))
+    decided = look(*received, *gated(1), on=(LOST, cluster("b", 16)))
     assert told(decided) == MOVES[1:]

@@ -17,11 +17,10 @@ from tests.unit.engine.builders import (
     Object,
     binding,
     cluster,
+    gated,
     group,
     hyperjob,
-    job,
     observed,
-    policy,
     vcjob_status,
 )
 
@@ -29,20 +28,6 @@ GLOBAL = QueueAdmission.VOLCANO_GLOBAL
 LIMIT = timedelta(minutes=5)
 SECOND = timedelta(seconds=1)
 FULL = (cluster("a", 0),)
-
-
-def child(index: int, *, released: bool, gate: str = "held") -> list[Object]:
-    name = f"hj-trainer-{index}"
-    return [
-        job(name),
-        policy(name, cluster="a", suspended=gate == "held"),
-        binding(
-            name,
-            cluster="a" if released else "",
-            gate=gate,
-            suspension={"dispatching": gate == "held", "scheduling": not released},
-        ),
-    ]
 
 
 def look(
@@ -66,7 +51,7 @@ def gang_of(decided: Plan) -> Object | None:
     return found
 
 
-HALF = [*child(0, released=True), *child(1, released=False)]
+HALF = [*gated(0, released=True), *gated(1, released=False)]
 
 
 def test_an_incomplete_gang_is_given_its_time() -> None:
@@ -101,7 +86,7 @@ def test_a_gang_of_which_nothing_is_admitted_keeps_its_room_while_nobody_wants_i
 ) -> None:
     """It holds no quota, and would only lose its place in the queue."""
     gang = {"admitted": 0, "attempts": 0, "incompleteSince": rfc3339(NOW - LIMIT)}
-    waiting = [*child(0, released=False), *child(1, released=False)]
+    waiting = [*gated(0, released=False), *gated(1, released=False)]
     decided = plan(look(*waiting, gang=gang, contended=contended))
     assert ("retryTime" in (gang_of(decided) or {})) is contended
     assert decided.requeue_after == (SOON if contended else LIMIT)
@@ -116,7 +101,7 @@ def test_a_gang_that_the_queue_passes_over_makes_room_for_others_after_30_second
     """A half that was released holds a quota, and gives it back at once."""
     since = NOW - timedelta(seconds=seconds)
     gang = {"admitted": int(released), "attempts": 0, "incompleteSince": rfc3339(since)}
-    waiting = [*child(0, released=released), *child(1, released=False)]
+    waiting = [*gated(0, released=released), *gated(1, released=False)]
     seen = look(*waiting, gang=gang, contended=True)
     decided = plan(replace(seen, passed_over=frozenset({"hj-trainer-1"})))
     assert ("retryTime" in (gang_of(decided) or {})) is gives_back
@@ -141,7 +126,7 @@ def test_what_was_decided_is_done_and_told() -> None:
 
 
 def test_nothing_is_made_before_the_time_has_come() -> None:
-    half_gone = backing_off(*child(1, released=True))
+    half_gone = backing_off(*gated(1, released=True))
     assert [item.name for item in half_gone.actions] == ["hj-trainer-1"]
     gone = backing_off()
     assert gone.actions == ()
@@ -157,25 +142,25 @@ def test_then_all_is_made_again_and_the_number_of_tries_is_kept() -> None:
 
 
 def test_a_gang_that_becomes_whole_meanwhile_goes_and_is_forgotten() -> None:
-    decided = backing_off(*child(0, released=True), *child(1, released=True))
+    decided = backing_off(*gated(0, released=True), *gated(1, released=True))
     assert [type(item) for item in decided.actions] == [OpenGate, OpenGate]
     assert gang_of(decided) is None
 
 
 def test_what_a_member_has_seen_is_never_given_back() -> None:
-    running = child(0, released=True, gate="open")
+    running = gated(0, released=True, gate="open")
     running[2] = binding("hj-trainer-0", cluster="a", gate="open", status=vcjob_status("Running"))
-    stamped_late = child(1, released=True)
+    stamped_late = gated(1, released=True)
     stamped_late[2]["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
-    rest = child(2, released=False)
+    rest = gated(2, released=False)
     decided = backing_off(*running, *stamped_late, *rest, replicatedJobs=[group(replicas=3)])
     assert [item.name for item in decided.actions] == ["hj-trainer-2"]
 
 
 def test_a_late_sub_job_of_a_gang_that_runs_gives_back_alone() -> None:
-    running = child(0, released=True, gate="open")
+    running = gated(0, released=True, gate="open")
     running[2] = binding("hj-trainer-0", cluster="a", gate="open", status=vcjob_status("Running"))
-    decided = backing_off(*running, *child(1, released=False), minAvailable=1)
+    decided = backing_off(*running, *gated(1, released=False), minAvailable=1)
     assert [item.name for item in decided.actions] == ["hj-trainer-1"]
     assert gang_of(decided) is not None
 

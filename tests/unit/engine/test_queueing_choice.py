@@ -38,83 +38,34 @@ def option(room: bool, starts: int | None, hours: int | None, *, possible: bool 
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "taken", "why"),
-    [
-        pytest.param(
-            [option(False, None, None), option(True, 0, None)],
-            1,
-            Chosen.FIRST_WITH_ROOM,
-            id="the first has no room, the second has",
-        ),
-        pytest.param(
-            [option(True, 0, None), option(True, 0, None)],
-            0,
-            Chosen.FIRST_WITH_ROOM,
-            id="both have room",
-        ),
-        pytest.param(
-            [option(False, None, None, possible=False), option(False, None, None)],
-            1,
-            Chosen.FIRST,
-            id="the first can never run",
-        ),
-        pytest.param(
-            [option(False, None, None), option(False, None, None)],
-            0,
-            Chosen.FIRST,
-            id="none has room",
-        ),
-        pytest.param(
-            [option(False, None, None, possible=False)] * 2,
-            0,
-            Chosen.FIRST,
-            id="none can ever run",
-        ),
-        pytest.param(
-            [option(True, 0, 9), option(False, 2, 3)],
-            1,
-            Chosen.EARLIEST_END,
-            id="a fast one is worth a wait",
-        ),
-        pytest.param(
-            [option(False, 8, 3), option(True, 0, 9)],
-            1,
-            Chosen.EARLIEST_END,
-            id="a fast one is not worth a long wait",
-        ),
-        pytest.param(
-            [option(True, 0, 3), option(True, 0, 3)],
-            0,
-            Chosen.EARLIEST_END,
-            id="equal ends keep the order",
-        ),
-        pytest.param(
-            [option(False, 1, 3), option(True, 0, None)],
-            1,
-            Chosen.FIRST_WITH_ROOM,
-            id="a speed that is not known lets the order decide",
-        ),
-        pytest.param(
-            [option(False, None, 1), option(True, 0, 9)],
-            1,
-            Chosen.EARLIEST_END,
-            id="a start that is not known is no start",
-        ),
-        pytest.param(
-            [option(False, None, 1), option(False, None, 9)],
-            0,
-            Chosen.FIRST,
-            id="no start is known",
-        ),
-        pytest.param(
-            [option(True, 0, 9), option(False, 1, None, possible=False)],
-            0,
-            Chosen.FIRST_WITH_ROOM,
-            id="what can never run needs no speed",
-        ),
-    ],
-)
+FULL, ROOM = option(False, None, None), option(True, 0, None)
+NEVER = option(False, None, None, possible=False)
+BY_ROOM, BY_END, FIRST = Chosen.FIRST_WITH_ROOM, Chosen.EARLIEST_END, Chosen.FIRST
+CHOICES: dict[str, tuple[list[Option], int, Chosen]] = {
+    "the first has no room, the second has": ([FULL, ROOM], 1, BY_ROOM),
+    "both have room": ([ROOM, ROOM], 0, BY_ROOM),
+    "the first can never run": ([NEVER, FULL], 1, FIRST),
+    "none has room": ([FULL, FULL], 0, FIRST),
+    "none can ever run": ([NEVER, NEVER], 0, FIRST),
+    "a fast one is worth a wait": ([option(True, 0, 9), option(False, 2, 3)], 1, BY_END),
+    "a fast one is not worth a long wait": ([option(False, 8, 3), option(True, 0, 9)], 1, BY_END),
+    "equal ends keep the order": ([option(True, 0, 3), option(True, 0, 3)], 0, BY_END),
+    "a speed that is not known lets the order decide": ([option(False, 1, 3), ROOM], 1, BY_ROOM),
+    "a start that is not known is no start": (
+        [option(False, None, 1), option(True, 0, 9)],
+        1,
+        BY_END,
+    ),
+    "no start is known": ([option(False, None, 1), option(False, None, 9)], 0, FIRST),
+    "what can never run needs no speed": (
+        [option(True, 0, 9), option(False, 1, None, possible=False)],
+        0,
+        BY_ROOM,
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "taken", "why"), CHOICES.values(), ids=list(CHOICES))
 def test_the_choice_among_options(options: list[Option], taken: int, why: Chosen) -> None:
     assert best(options) == (taken, why)
 

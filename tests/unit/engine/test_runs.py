@@ -231,7 +231,7 @@ def test_the_latest_failures_keep_their_last_lines() -> None:
     assert all(each and each.last_line == "ValueError: no data" for each in found)
 
 
-ENDS = {
+EXITS: dict[str, tuple[Object, str]] = {
     "a signal": ({"exit_code": 139}, "exit code 139 (SIGSEGV)"),
     "SIGKILL without a word": (
         {"exit_code": 137, "message": "memory limit 32Gi"},
@@ -244,6 +244,12 @@ ENDS = {
     "no signal": ({"exit_code": 128}, "exit code 128"),
     "no signal of this number": ({"exit_code": 255}, "exit code 255"),
 }
+
+
+@pytest.mark.parametrize(("fields", "text"), EXITS.values(), ids=list(EXITS))
+def test_the_end_of_a_container_is_told_by_its_signal_and_reason(fields: Object, text: str) -> None:
+    failure = ContainerFailure(pod="p", container="main", **fields)
+    assert container_text(failure) == f"pod p, container main: {text}"
 
 
 def test_a_sub_job_that_ran_before_a_suspension_comes_back_as_a_new_attempt() -> None:
