@@ -333,17 +333,6 @@ def test_steps_are_made_while_any_sub_job_trains(
     assert GoodputAccount(since=T0, state=state, share=share).trains is trains
 
 
-def test_a_stop_loses_what_was_done_since_the_checkpoint_and_no_more() -> None:
-    saved = work((0, 0), (90, 90), (50, 50))
-    account = play([
-        Look(0, Phase.RUNNING, work((0, 0), (1, 1))),
-        Look(90, Phase.RUNNING, saved),
-        Look(100, Phase.RESTARTING, saved, by=FAILURE),
-    ])  # fmt: skip
-    assert account.spent[FAILURE] == 50_000
-    assert account.spent[TimeUse.PRODUCTIVE] == 50_000
-
-
 def test_what_a_stop_loses_counts_at_the_size_that_had_made_it() -> None:
     """A larger size starts after a stop; its first line says where it goes on."""
     small, large = work((0, 0), (90, 90), (50, 50)), work((70, 120), (80, 130))

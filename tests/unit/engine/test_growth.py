@@ -13,7 +13,6 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.status import MOST_SPEEDS
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.confirm import NoConfirmation
 from hyperjob_engine.queueing.evict import next_change
@@ -225,23 +224,6 @@ def grown(number: int, most: int, **fields: Any) -> Observed:
     seen = running(number, most=most, **fields)
     verdict = replace(seen.verdict, grows_to=(("trainer", str(most)),))
     return replace(seen, verdict=verdict, clusters=(*seen.clusters, cluster("z", 8 * most)))
-
-
-def test_with_a_quorum_the_missing_sub_jobs_join_beside_those_that_train() -> None:
-    first = plan(grown(1, 3, quorum=1))
-    (written,) = first.status["alternatives"]
-    assert (written["name"], written["reason"]) == ("3", "Grew")
-    assert written["lastTransitionTime"] == rfc3339(NOW)
-    assert [each["name"] for each in first.status["jobs"]] == NAMES[:3]
-    assert all(each["admitted"] for each in first.status["jobs"]), "a new leader knows their share"
-    assert not first.actions, "the status has them first"
-    assert any("trainer goes from 1 to 3:" in each.note for each in first.events)
-    raw = elastic(1, 3, status=first.status, quorum=1)
-    again = observed(raw, *running_objects(1), clusters=grown(1, 3).clusters)
-    verdict = replace(again.verdict or grown(1, 3).verdict, admitted=frozenset(NAMES[:3]))
-    second = plan(replace(again, verdict=replace(verdict, grows_to=())))
-    assert {each.name for each in second.actions if isinstance(each, CreateChild)} == {*NAMES[1:3]}
-    assert not any(isinstance(each, DeleteChild) for each in second.actions)
 
 
 def test_one_world_stops_at_a_saved_step_and_starts_again_with_more() -> None:

@@ -586,24 +586,6 @@ def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at
     assert "ns/job59" in behind
 
 
-def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() -> None:
-    made = world([unit("one", 8), unit("large", 32, age=1)])
-    made.decide()
-    assert list(stale_messages(made.state, now=made.now)) == [("ns/large", timedelta(), True)], (
-        "nothing was said"
-    )
-    made.message("large")
-    pauses = []
-    for number in range(9):
-        made.submit(unit(f"small{number}", 1, age=-number))
-        made.decide()
-        (stale,) = stale_messages(made.state, now=made.now)
-        pauses.append(stale.wait.total_seconds())
-        made.now += stale.wait
-        made.message("large")
-    assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
-
-
 @pytest.mark.parametrize(
     ("name", "longest"), [("job1", [64, 64, 64, 64]), ("job29", [64, 128, 256, 512, 512])]
 )

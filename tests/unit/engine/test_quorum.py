@@ -111,14 +111,6 @@ def test_the_lost_sub_job_is_placed_elsewhere_alone() -> None:
     assert state(decided) == ("Degraded", "QuorumMet")
 
 
-def test_each_lost_sub_job_takes_the_place_that_there_is() -> None:
-    room = (cluster("a", gpus=0), lost("b"), lost("c"), cluster("d", gpus=8))
-    decided = plan(world(("Running", "", ""), clusters=room))
-    made = [action.name for action in decided.actions if isinstance(action, CreateChild)]
-    assert made == ["hj-trainer-1"]
-    assert state(decided) == ("Degraded", "QuorumNotMet")
-
-
 def test_without_a_quorum_the_lost_ones_wait_for_each_other() -> None:
     room = (cluster("a", gpus=0), lost("b"), lost("c"), cluster("d", gpus=8))
     decided = plan(world(("Running", "", ""), clusters=room, quorum=None))
@@ -203,13 +195,6 @@ def test_too_few_left_without_restarts_fail_the_hyperjob() -> None:
     phases = ("Running", "Failed", "Failed")
     decided = plan(world(phases, restarts=3, failurePolicy={"maxRestarts": 3}))
     assert state(decided) == ("Failed", "MaxRestartsExceeded")
-
-
-def test_a_lost_cluster_is_no_failure_of_the_program() -> None:
-    decided = plan(
-        world(RUNNING, clusters=without("b"), restarts=3, failurePolicy={"maxRestarts": 3})
-    )
-    assert attempts_of(decided) == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -264,20 +264,6 @@ def test_a_sub_job_that_ran_before_a_suspension_comes_back_as_a_new_attempt() ->
     assert created.job["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
 
 
-def test_a_resumption_before_the_new_attempt_is_recorded_has_it_too() -> None:
-    stopped = after(entry(attempt=1), suspend=True)
-    raw = hyperjob(group(replicas=1), status={"jobs": [stopped]}, plugins={"env": []})
-    decided = plan(observed(raw, clusters=(A, B)))
-    (created,) = decided.actions
-    assert isinstance(created, CreateChild)
-    assert created.policy is not None
-    variables = created.job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"]
-    assert {"name": "HYPERJOB_ATTEMPT", "value": "2"} in variables
-    for made in (created.job, created.policy):
-        assert made["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
-    assert decided.status["jobs"][0]["attempt"] == 2
-
-
 def test_a_sub_job_that_never_ran_keeps_its_attempt_through_a_suspension() -> None:
     waiting = entry(attempt=1, phase="Unplaced")
     del waiting["startTime"]

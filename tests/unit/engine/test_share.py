@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest, kind_of
-from hyperjob_engine.placement.explain import explain_overflow_of, explain_shortfall
+from hyperjob_engine.placement.explain import explain_shortfall
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.placement.share import SplitShare, Wish, share
+from hyperjob_engine.placement.share import Wish, share
 from hyperjob_engine.resources import fits, parse_resources, whole
 from tests.unit.engine.builders import GPU, cluster
 
@@ -75,22 +75,6 @@ SHARES: dict[str, tuple[Wish, tuple[Cluster, ...], dict[str, int]]] = {
 def test_shares(what: Wish, clusters: tuple[Cluster, ...], expected: dict[str, int]) -> None:
     found = shared(what, *clusters)
     assert list(found.items()) == list(expected.items())
-
-
-@pytest.mark.parametrize(
-    ("what", "clusters", "max_domains", "expected"),
-    [
-        (wish(), (A, B), 1, {}),
-        (wish(), (A, B), 2, {"a": 68, "b": 60}),
-        (wish(), (A, B, C), 1, {"c": 128}),
-        (wish(preferred=("b", "a")), (A, B, C), 1, {"c": 128}),
-        (wish(250), (A, B, C), 2, {}),
-    ],
-)
-def test_never_over_more_clusters_than_allowed(
-    what: Wish, clusters: tuple[Cluster, ...], max_domains: int, expected: dict[str, int]
-) -> None:
-    assert shared(what, *clusters, max_domains=max_domains) == expected
 
 
 def test_clusters_in_use_count_as_domains() -> None:
@@ -274,19 +258,6 @@ def test_a_shortfall_over_many_clusters_stays_readable() -> None:
     text = explain_shortfall(wish(301), Room(clusters), max_domains=None)
     assert "300 fit on 300 clusters" in text
     assert text.endswith("and 295 more clusters")
-
-
-def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
-    what = wish(preferred=("a", "x", "n"))
-    clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
-    found = [SplitShare("a", 100), SplitShare("b", 28)]
-    empty = explain_overflow_of(
-        wish(preferred=("b",)), Room((A, cluster("b", 0))).clusters, [SplitShare("a", 128)]
-    )
-    assert empty == "b has too little room"
-    assert explain_overflow_of(what, Room(clusters).clusters, found) == (
-        f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
-    )
 
 
 def test_a_resource_that_pods_request_none_of_limits_no_share() -> None:

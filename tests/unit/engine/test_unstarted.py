@@ -15,8 +15,7 @@ from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.members.facts import refusal_fact
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
-from hyperjob_engine.model.parse import with_fields
-from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.reasons.pods import PodsRefused, refused_text
@@ -83,15 +82,6 @@ def attempts(decided: Plan) -> list[int]:
     return [entry.get("attempt", 0) for entry in status_of(decided)["jobs"]]
 
 
-def after(
-    seen: Observed, decided: Plan, *objects: Object, at: timedelta, verdict: QueueVerdict
-) -> Plan:
-    """Plan again from what was written, with these objects left."""
-    again = look(*objects, at=at, status=status_of(decided))
-    hyperjob_ = with_fields(again.hyperjob, status_of(decided))
-    return plan(replace(again, hyperjob=hyperjob_, verdict=verdict))
-
-
 def test_a_gang_of_which_a_sub_job_never_starts_gives_all_of_it_back() -> None:
     decided = plan(look(*member(0), *member(1, "Running", {"running": 8})))
     assert attempts(decided) == [1, 1]
@@ -126,29 +116,6 @@ def test_a_gang_that_never_reached_a_lost_cluster_gives_all_of_it_back(
     assert attempts(decided) == [int(leaves)] * 2
     why = f"cluster a is not Ready since {rfc3339(NOW)} and has not received it"
     assert any(why in event.note for event in decided.events) is leaves
-
-
-def test_what_it_gave_back_goes_and_it_asks_for_nothing_until_its_time_has_come() -> None:
-    seen = look(*member(0), *member(1))
-    decided = plan(seen)
-    retry = timestamp(status_of(decided)["gang"]["retryTime"])
-    assert retry is not None
-    assert retry > seen.now
-    soon = LIMIT + timedelta(seconds=1)
-    left = after(seen, decided, *member(0), *member(1), at=soon, verdict=QueueVerdict())
-    assert {a.name for a in left.actions if isinstance(a, DeleteChild)} >= {"hj-trainer-0"}
-    gone = after(seen, left, at=soon, verdict=QueueVerdict())
-    assert gone.actions == ()
-    told = status_of(gone)
-    assert told["state"]["reason"] == "GangBackOff"
-    why = "without a: none of its pods ran on a within 15 minutes"
-    assert told["jobs"][0]["message"].endswith(why)
-    assert "waits for the next try at" in told["state"]["message"]
-    waiting = look(at=soon, status=told)
-    assert unit_of(waiting) is None  # others have the whole queue meanwhile
-    back = after(seen, gone, at=retry - NOW, verdict=ALL)
-    made = {a.name: a.cluster for a in back.actions if isinstance(a, CreateChild)}
-    assert made["hj-trainer-0"] == "b"
 
 
 def test_a_sub_job_beyond_min_available_goes_alone() -> None:
@@ -527,13 +494,3 @@ def test_a_history_without_a_pod_that_ran_never_ends_in_failed_and_spends_no_res
     told = {c["type"] for c in found.get("conditions") or () if c["status"] == "True"}
     assert not told & {"Failed", "Completed", "Running", "Degraded"}
     assert found["state"]["phase"] not in ("Failed", "Completed", "Running", "Degraded")
-
-
-def test_a_gang_that_waits_after_refused_pods_says_so_without_the_events_of_the_member() -> None:
-    ended = look(*member(0, "Terminated", {}), *member(1, "Terminated", {}))
-    decided = plan(ended)
-    waiting = after(ended, decided, at=LIMIT + timedelta(seconds=1), verdict=QueueVerdict())
-    why = "Volcano on a ended its vcjob before a pod ran; its Events there say why"
-    for entry in status_of(waiting)["jobs"]:
-        assert entry["reason"] == "GangBackOff"
-        assert why in entry["message"]
