@@ -175,7 +175,10 @@ def less(cluster: Cluster, requests: Iterable[PlacementRequest]) -> Cluster:
 
 
 def _trouble(raw: Object) -> Trouble | None:
-    """Return why a Cluster can get no sub-job, the most lasting reason first; None if it can."""
+    """Return why a Cluster can get no sub-job; None if it can.
+
+    Not Ready comes before taints: Karmada taints such a cluster until it is Ready again.
+    """
     status = mapping(raw.get("status"))
     if at(raw, "metadata", "deletionTimestamp") is not None:
         return Trouble(ClusterTrouble.REMOVED)

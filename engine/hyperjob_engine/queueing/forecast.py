@@ -206,8 +206,8 @@ def _starting(
     state: QueueState, waiting: Iterable[tuple[str, Entry, Pending]], room: Room
 ) -> Iterator[tuple[str, Entry, tuple[tuple[str, Resources], ...]]]:
     """Yield the HyperJobs that start in the room of now, and take that; with what they hold."""
-    failed: set[PlacementNeeds] = set()  # the room only shrinks
-    held_up: set[str] = set()  # fifo queues whose head does not start
+    failed: set[PlacementNeeds] = set()  # of any queue: the room only shrinks
+    held_up: set[str] = set()  # fifo queues whose head does not start, for whatever reason
     for key, entry, each in waiting:
         queue, needs = each.queue, each.shape.needs
         if queue in held_up:

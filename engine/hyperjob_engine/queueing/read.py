@@ -71,7 +71,8 @@ def unit_of(observed: Observed, took: Took | None = None) -> QueuedHyperJob | No
     """Return a HyperJob for the queue engine; None if it holds no share and does not wait.
 
     While it holds nothing it may have any of its alternatives. `took` says what earlier runs of a
-    template took.
+    template took. `observed` has no clusters and no verdict: a HyperJob is read again when one of
+    its objects changes, not when a cluster does.
     """
     unit, hyperjob = _unit_of(observed, took), observed.hyperjob
     if unit is not None and unit.elastic and unit.held:

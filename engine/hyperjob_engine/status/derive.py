@@ -280,7 +280,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def is_recorded(observed: Observed, sub_jobs: Iterable[SubJob]) -> bool:
-    """Return whether the status has the present alternatives: else no sub-job is created yet.
+    """Return whether the status has the present alternatives: else the pass does nothing yet.
 
     A controller that is killed in between would give later sub-jobs other alternatives.
     """

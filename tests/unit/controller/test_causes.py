@@ -348,15 +348,17 @@ async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None
     assert params["fieldSelector"] == "status.phase=Failed"
 
 
+TORCHRUN = (
+    "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (x)\n  exitcode  : 1 (pid: 7)"
+)
+
+
 @pytest.mark.parametrize("readable", [True, False])
 async def test_the_cause_of_a_launcher_is_looked_for_in_its_log(readable: bool) -> None:
-    end = (
-        "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (x)\n  exitcode  : 1 (pid: 7)"
-    )
-    log = "[rank2]: Traceback (most recent call last):\n[rank2]: ValueError: no labels\n" + end
+    log = "[rank2]: Traceback (most recent call last):\n[rank2]: ValueError: no labels\n" + TORCHRUN
     stamped = "".join(f"2026-01-02T03:01:00.0Z {text}\n" for text in log.splitlines())
     container = ended(1)
-    container["state"]["terminated"]["message"] = end
+    container["state"]["terminated"]["message"] = TORCHRUN
     members = Members({"items": [pod(3, container)]}, log=stamped.encode() if readable else None)
     shown: dict[tuple[str, str], Any] = {}
     async with reading(members, watched=shown, read_logs=True) as world:
@@ -366,6 +368,25 @@ async def test_the_cause_of_a_launcher_is_looked_for_in_its_log(readable: bool) 
         shown["a", f"default/{NAME}"] = first_failure([pod(3, container)])
         assert world.reader.causes(KEY) == {"u1": found}, "the watch has less of the same failure"
     assert len(members.calls) == 2
+
+
+async def test_a_cause_is_not_known_before_the_log_of_its_launcher_is_read() -> None:
+    container = ended(1)
+    container["state"]["terminated"]["message"] = TORCHRUN
+    asked = asyncio.Event()
+
+    class Silent(Members):
+        async def stream(self, path: str, **_: object) -> AsyncIterator[bytes]:
+            asked.set()
+            await asyncio.Event().wait()
+            yield b""
+
+    async with reading(Silent({"items": [pod(3, container)]}), read_logs=True) as world:
+        world.reader.ask(KEY, [FAILED])
+        await asyncio.wait_for(asked.wait(), 30)
+        assert world.reader.causes(KEY) == {}
+        world.clock[0] += timedelta(seconds=31)
+        assert world.reader.causes(KEY)["u1"].exit_code == 1, "the pod says it without the log"
 
 
 async def test_a_pod_that_fails_later_is_known_from_the_watch_of_its_member() -> None:

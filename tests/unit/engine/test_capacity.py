@@ -60,6 +60,13 @@ def test_zones_that_are_no_text_are_left_out() -> None:
             {"status_conditions": [{"type": "Ready", "status": "False", "reason": "Gone"}]},
             "is not Ready (Gone)",
         ),
+        (
+            {
+                "status_conditions": [{"type": "Ready", "status": "False", "reason": "Gone"}],
+                "spec_taints": [{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}],
+            },
+            "is not Ready (Gone)",
+        ),
         ({"status_conditions": None}, "is not Ready"),
         ({"status_conditions": "nonsense"}, "is not Ready"),
         (

@@ -91,6 +91,17 @@ def test_each_sub_job_takes_the_first_alternative_that_has_room(
         assert has(first.status)[int(each.name[-1])] == ("h100" if pods == 16 else "a100")
 
 
+def test_no_sub_job_is_created_before_the_status_has_the_alternative_of_each() -> None:
+    clusters = (cluster("fast", 48),)
+    status = plan(decided(one_queue(), observed(mixed(), clusters=clusters))).status
+    del status["jobs"][2]["alternative"]
+    lacking = plan(decided(one_queue(), observed(mixed(status), clusters=clusters)))
+    assert lacking.actions == ()
+    assert all(has(lacking.status))
+    whole = plan(decided(one_queue(), observed(mixed(lacking.status), clusters=clusters)))
+    assert [each.name for each in whole.actions if isinstance(each, CreateChild)] == NAMES
+
+
 def lost(*, minutes: float = 0) -> Object:
     """Make a status in which two sub-jobs train, and the third is to start again."""
     records = [

@@ -17,6 +17,7 @@ from hyperjob_engine.model.members import (
 from hyperjob_engine.model.request import Kind, PlacementRequest
 from hyperjob_engine.model.wants import parse_apart, parse_ports
 from hyperjob_engine.placement.ground import Ground
+from hyperjob_engine.placement.packing import unfit
 from hyperjob_engine.placement.room import Room, after_ends
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, Object, place
@@ -144,6 +145,13 @@ def test_reservations_hold_nodes_until_the_view_shows_their_pods() -> None:
     assert fits(shown, wanted, replace(wanted, name="k"))
     assert not fits(shown, wanted, replace(wanted, name="k"), replace(wanted, name="l"))
     assert not fits(shown, wanted, job(task(2, 5), name="k"))
+
+
+def test_an_answer_about_nodes_is_for_as_many_promised_pods_as_were_asked_about() -> None:
+    ground = Ground(view([node("n0", 8), node("n1", 8)]))
+    one, two = dict(job(task(1, 5)).pods), dict(job(task(2, 5)).pods)
+    assert unfit(ground, one, one) is None
+    assert unfit(ground, one, two) is not None, "6 are free, 3 on each node"
 
 
 def anti(key: str = "kubernetes.io/hostname") -> dict[str, Any]:

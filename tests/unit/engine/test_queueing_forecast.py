@@ -77,6 +77,10 @@ def job(name: str, gpus: int, seconds: int | None, *, age: int) -> QueuedHyperJo
     return replace(unit(name, gpus, age=age), estimate=estimate)
 
 
+def in_queue(each: QueuedHyperJob, name: str) -> QueuedHyperJob:
+    return replace(each, parts=tuple(replace(part, queue=name) for part in each.parts))
+
+
 def expected(made: Estimating) -> dict[str, tuple[float, str]]:
     found = {}
     for key in made.state.entries:
@@ -98,6 +102,18 @@ def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
     }
     told = verdict_of(made.state, "ns/second").message
     assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
+
+
+def test_a_fifo_head_holds_up_its_queue_also_where_another_queue_was_refused_the_same() -> None:
+    made = world(a=24)
+    made.set_queues(*(queue(name, dequeueStrategy="fifo") for name in ("default", "other")))
+    for hours in (1, 2, 3):
+        made.submit(job(f"run{hours}", 8, hours * HOUR, age=0))
+    others = (job("second", 24, HOUR, age=2), job("small", 8, HOUR, age=3))
+    made.submit(job("first", 24, HOUR, age=1), *(in_queue(each, "other") for each in others))
+    made.settle()
+    found = {key: each.after for key, each in forecasts(made.state, now=made.now).items()}
+    assert found == {"ns/first": "ns/run3", "ns/second": "ns/first", "ns/small": "ns/second"}
 
 
 def test_what_rests_on_a_missing_estimate_has_no_time() -> None:

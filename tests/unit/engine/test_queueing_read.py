@@ -13,7 +13,6 @@ from tests.unit.engine.builders import (
     GPU,
     Object,
     binding,
-    cluster,
     group,
     hyperjob,
     job,
@@ -30,7 +29,7 @@ PRIORITIES: dict[str, Object] = {"low": {"value": 10}, "high": {"value": 1000}}
 
 
 def read(raw: Object, *objects: Object) -> QueuedHyperJob | None:
-    seen = observed(raw, *objects, clusters=(cluster("a"),), admission=QueueAdmission.BUILTIN)
+    seen = observed(raw, *objects, admission=QueueAdmission.BUILTIN)
     return unit_of(replace(seen, priority=priority_of(seen.hyperjob, PRIORITIES)))
 
 
@@ -52,6 +51,12 @@ def test_a_new_one_waits_whole() -> None:
     assert (found.minimum, found.priority) == (3, 1000)
     assert not found.held
     assert not found.made
+
+
+def test_a_sub_job_that_left_a_cluster_asks_for_room_in_another() -> None:
+    left = job_status(1, excludedClusters=["b"], excludedUntil="2026-01-02T04:00:00Z")
+    found = unit(hyperjob(status={"jobs": [left]}))
+    assert [part.request.excluded for part in found.parts] == [frozenset(), frozenset({"b"})]
 
 
 def test_replicated_jobs_of_one_template_keep_the_clusters_that_each_names() -> None:
