@@ -40,7 +40,7 @@ from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
-from hyperjob_engine.resources import Resources, accumulate, total
+from hyperjob_engine.resources import Resources, total
 
 T = TypeVar("T")
 _PUBLISHING: Final = frozenset({RESOURCE_SLICES, DEVICE_CLASSES})
@@ -472,7 +472,9 @@ def _shown(node: NodeFact, pods: Mapping[str, PodHeld], devices: Resources) -> M
         allocatable = shared_resources({**allocatable, **devices})
     free = dict(allocatable)
     for pod in pods.values():
-        accumulate(free, pod.request, -1)
+        for name, amount in pod.request.items():
+            if name in free:
+                free[name] -= amount
     return MemberNode(
         name=node.key,
         state=node.state,

@@ -112,7 +112,11 @@ class PodHeld:
 
 @dataclass(frozen=True, slots=True)
 class MemberNode:
-    """A node with the pods on it; `free` is allocatable minus the requests of these pods."""
+    """A node with the pods on it; `free` is allocatable minus the requests of these pods.
+
+    It has all names of allocatable, and no other: of a part of a shared device that no node lists
+    nothing is known.
+    """
 
     name: str
     state: NodeState

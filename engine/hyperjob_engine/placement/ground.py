@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, compress
+from operator import is_not
 from typing import Any, Final, Self
 
 from hyperjob_engine.model.members import (
@@ -91,8 +92,8 @@ class Ground:
         self._changed: Sequence[int] = ()
         if before is not None and len(before.nodes) == len(view.nodes):
             self._before = before
-            pairs = enumerate(zip(view.nodes, before.nodes, strict=True))
-            self._changed = [i for i, (node, old) in pairs if node is not old]
+            is_other = map(is_not, view.nodes, before.nodes)
+            self._changed = list(compress(range(len(view.nodes)), is_other))
 
     def counts(self, kind: Kind) -> Sequence[int]:
         """Return how many pods of a kind each node holds beside the pods that it has."""
@@ -361,9 +362,10 @@ def _left(node: MemberNode, leaves: Callable[[PodHeld], bool]) -> MemberNode:
     leaving = [pod for pod in node.pods if leaves(pod)]
     if not leaving:
         return node
+    free = total((node.free, *(pod.request for pod in leaving)))
     return replace(
         node,
-        free=total((node.free, *(pod.request for pod in leaving))),
+        free={name: free.get(name, 0) for name in node.allocatable},
         pods=tuple(pod for pod in node.pods if not leaves(pod)),
     )
 

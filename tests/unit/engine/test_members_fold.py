@@ -21,6 +21,7 @@ from hyperjob_engine.members.facts import (
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.weights import Weights
 from hyperjob_engine.model.members import ANY_NODE, MemberView, NodeState
+from hyperjob_engine.placement.ground import Vacating, ground_of, room
 from hyperjob_engine.reasons.pods import PodsRefused
 from hyperjob_engine.resources import whole
 
@@ -455,3 +456,20 @@ def test_the_latest_words_about_refused_pods_count_while_their_event_exists() ->
         fold.drop(CORE_EVENTS, f"e{number}")
     assert words == ["why 2", "why 1", "why 0"]
     assert fold.refused("ns/j") is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "held"), [({"volcano.sh/vgpu-memory": "32000"}, [0, 1]), ({}, [1, 2])]
+)
+def test_a_part_of_a_device_counts_where_the_node_lists_it_and_only_there(
+    listed: dict[str, str], held: list[int]
+) -> None:
+    raw, taken = node("n1"), pod("p", "n1")
+    raw["status"]["allocatable"] |= {"volcano.sh/vgpu-number": "8", **listed}
+    limits = {"volcano.sh/vgpu-number": "4", "volcano.sh/vgpu-memory": "8000"}
+    taken["spec"]["containers"][0]["resources"]["limits"] = limits
+    ground = ground_of("east", fold_of([raw], [taken]).view(NOW))
+    (pods,) = (each.pods for each in ground.nodes)
+    request = tuple(pods[0].request.items())
+    grounds = (ground, ground.vacated(Vacating.ALL))
+    assert [room(each.nodes[0].free, request) for each in grounds] == held
