@@ -1,5 +1,6 @@
-"""Whatever happens, in any order: a HyperJob lives by its rules, and dies once."""
+"""Whatever happens, in any order: passes come to rest, and a HyperJob lives by its rules."""
 
+import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,9 +15,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hyperjob_core.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from tests.unit.engine.arrows import NEW, pairs
-from tests.unit.engine.builders import Object, cluster, group, hyperjob, vcjob_status
+from tests.unit.engine.builders import (
+    Object,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    owner,
+    policy,
+    vcjob_status,
+)
 from tests.unit.engine.world import World
 
 pytestmark = pytest.mark.long
@@ -44,6 +55,8 @@ specs = st.fixed_dictionaries(
     {},
     optional={
         "minAvailable": st.integers(1, 3),
+        "maxDomains": st.integers(1, 2),
+        "plugins": st.sampled_from([{"svc": []}, {"env": [], "pytorch": []}]),
         "ttlSecondsAfterFinished": st.sampled_from([0, 30]),
         "failurePolicy": st.fixed_dictionaries(
             {"maxRestarts": st.integers(0, 3)}, optional={"rules": rules}
@@ -74,7 +87,7 @@ class Lives(RuleBasedStateMachine):
     @initialize(
         spec=specs,
         dependency=dependencies,
-        admission=st.sampled_from([QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL]),
+        admission=st.sampled_from(list(QueueAdmission)),
         lingering=st.booleans(),
     )
     def begin(
@@ -127,10 +140,23 @@ class Lives(RuleBasedStateMachine):
             del self.world.jobs[data.draw(st.sampled_from(sorted(self.world.jobs)))]
 
     @rule(data=st.data())
-    def somebody_takes_labels_away(self, data: st.DataObject) -> None:
+    def somebody_deletes_a_policy(self, data: st.DataObject) -> None:
+        if self.world.policies:
+            del self.world.policies[data.draw(st.sampled_from(sorted(self.world.policies)))]
+
+    @rule(data=st.data(), field=st.sampled_from(["labels", "ownerReferences"]))
+    def somebody_takes_labels_or_owners_away(self, data: st.DataObject, field: str) -> None:
         if self.world.jobs:
             child = self.world.jobs[data.draw(st.sampled_from(sorted(self.world.jobs)))]
-            child["metadata"]["labels"] = {}
+            child["metadata"][field] = {} if field == "labels" else []
+
+    @rule(index=st.integers(0, 2), policy_too=st.booleans())
+    def a_stranger_takes_a_name(self, index: int, policy_too: bool) -> None:
+        name = f"hj-first-{index}"
+        if name not in self.world.jobs:
+            self.world.jobs[name] = job(name, owners=owner("somebody", "else"), marked={})
+        if policy_too and name not in self.world.policies:
+            self.world.policies[name] = policy(name, owners=owner("somebody", "else"))
 
     @rule(suspend=st.booleans())
     def a_user_suspends_or_resumes(self, suspend: bool) -> None:
@@ -158,6 +184,8 @@ class Lives(RuleBasedStateMachine):
     def a_cluster_is_lost_or_comes_back(self, name: str, ready: bool) -> None:
         known = self.world.clusters[name]
         since = known.not_ready_since or self.world.now
+        # A gang that a lost cluster never received gives all of it back, and tries another cluster
+        self.refusals += known.usable and not ready
         self.world.clusters[name] = replace(
             known,
             usable=ready,
@@ -168,6 +196,11 @@ class Lives(RuleBasedStateMachine):
     @rule(minutes=st.integers(1, 10))
     def time_goes_by(self, minutes: int) -> None:
         self.world.now += timedelta(minutes=minutes)
+
+    @rule(name=st.sampled_from("ab"), gpus=st.integers(0, 12))
+    def a_cluster_changes(self, name: str, gpus: int) -> None:
+        known = self.world.clusters[name]
+        self.world.clusters[name] = replace(known, free=cluster(name, gpus).free)
 
     @rule()
     def a_user_deletes_it(self) -> None:
@@ -180,12 +213,16 @@ class Lives(RuleBasedStateMachine):
         for _ in range(3):
             self.world.settle()
             self.look()
-        if self.alive is not None and self.phase not in ("Completed", "Failed"):
-            return
+        if self.alive is not None:
+            again = plan(self.world.observe("hj"))
+            assert (again.actions, again.events) == ((), ())
+            assert again.status in (None, self.alive["status"])
+            if self.phase not in ("Completed", "Failed"):
+                return
         running = [
             name
             for name, raw in self.world.jobs.items()
-            if raw["metadata"]["ownerReferences"][0]["uid"] == UID
+            if UID in [each["uid"] for each in raw["metadata"]["ownerReferences"]]
             and raw["metadata"]["labels"]  # what lost them after the end is nobody's to find
             and not JobPhase(raw.get("status", {}).get("state", {}).get("phase", "")).is_terminal
         ]
@@ -305,3 +342,50 @@ def test_thirty_rounds_of_suspend_and_resume_spend_nothing() -> None:
     status = world.hyperjobs["hj"]["status"]
     assert status["restarts"] == 0
     assert {job["attempt"] for job in status["jobs"]} == {30}, "each run has its number"
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32), st.sampled_from(list(QueueAdmission)))
+def test_the_order_in_which_things_are_seen_changes_nothing(
+    seed: int, admission: QueueAdmission
+) -> None:
+    chance = random.Random(seed)
+    world = World(
+        clusters={f"c{i}": cluster(f"c{i}", chance.randrange(40)) for i in range(3)},
+        admission=admission,
+    )
+    for name in ("hj0", "hj1"):
+        raw = hyperjob(group("x", replicas=2), group("y", replicas=2, gpus=4), name=name)
+        raw["spec"]["minAvailable"] = chance.randrange(1, 5)
+        world.hyperjobs[name] = raw
+    world.reconcile("hj0")
+    world.karmada()
+    for child in world.jobs.values():
+        child["status"] = vcjob_status(chance.choice(["Completing", *PHASES]))
+    for name in ("hj0", "hj1"):
+        seen = world.observe(name)
+        expected = plan(seen)
+        for _ in range(3):
+            shuffled = replace(
+                seen,
+                jobs=dict(chance.sample(sorted(seen.jobs.items()), len(seen.jobs))),
+                policies=dict(chance.sample(sorted(seen.policies.items()), len(seen.policies))),
+                clusters=tuple(chance.sample(seen.clusters, len(seen.clusters))),
+            )
+            assert plan(shuffled) == expected
+
+
+def test_competing_hyperjobs_never_share_what_only_one_can_have() -> None:
+    world = World(clusters={"a": cluster("a", 16), "b": cluster("b", 16)})
+    for number in range(3):
+        raw = hyperjob(group(replicas=2, gpus=12), name=f"hj{number}")
+        raw["metadata"]["uid"] = f"hj-uid-{number}"
+        world.hyperjobs[f"hj{number}"] = raw
+    world.settle()
+    told = [raw["status"]["state"]["phase"] for raw in world.hyperjobs.values()]
+    assert told == ["Starting", "Pending", "Pending"]
+    for child in world.jobs.values():
+        child["status"] = vcjob_status("Completed")
+    world.settle()
+    told = [raw["status"]["state"]["phase"] for raw in world.hyperjobs.values()]
+    assert told == ["Completed", "Starting", "Pending"]
