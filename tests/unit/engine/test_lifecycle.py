@@ -37,17 +37,12 @@ def member(index: int, phase: str = "", **options: Any) -> list[Object]:
     return child(f"hj-trainer-{index}", phase, **options)
 
 
-def status_of(decided: Plan) -> Object:
-    assert decided.status is not None
-    return decided.status
-
-
 def kinds(decided: Plan) -> list[tuple[str, str]]:
     return [(type(action).__name__, action.name) for action in decided.actions]
 
 
 def phases(decided: Plan) -> dict[str, str]:
-    return {entry["name"]: entry["phase"] for entry in status_of(decided)["jobs"]}
+    return {entry["name"]: entry["phase"] for entry in decided.status["jobs"]}
 
 
 def marked(item: Object, attempt: int, *kinds: str) -> Object:
@@ -69,7 +64,7 @@ def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
         observed(raw, *member(0, "Running"), *member(1, "Completed"), *member(2), clusters=(A,))
     )
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0"), ("DeleteChild", "hj-trainer-2")]
-    status = status_of(decided)
+    status = decided.status
     assert status["state"]["phase"] == "Stopping"
     assert status["restarts"] == 1
     assert phases(decided)["hj-trainer-1"] == "Completed"
@@ -78,9 +73,9 @@ def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
 def test_created_suspended_nothing_is_made_and_resumed_all_of_it_is() -> None:
     asleep = plan(observed(hyperjob(suspend=True), clusters=(A,)))
     assert asleep.actions == ()
-    assert status_of(asleep)["state"]["phase"] == "Suspended"
+    assert asleep.status["state"]["phase"] == "Suspended"
     assert not asleep.waits_for_capacity
-    awake = plan(observed(hyperjob(status=status_of(asleep)), clusters=(A,)))
+    awake = plan(observed(hyperjob(status=asleep.status), clusters=(A,)))
     assert [type(action) for action in awake.actions] == [CreateChild, CreateChild]
 
 
@@ -96,7 +91,7 @@ def test_a_resume_waits_until_the_old_objects_are_gone() -> None:
     raw = hyperjob(group(replicas=1), status={"state": {"phase": "Suspended"}})
     decided = plan(observed(raw, *going, clusters=(A,)))
     assert decided.actions == ()
-    assert status_of(decided)["state"]["reason"] == "BeingDeleted"
+    assert decided.status["state"]["reason"] == "BeingDeleted"
 
 
 def test_a_suspended_gang_opens_no_gate() -> None:
@@ -111,11 +106,11 @@ def test_a_failure_of_a_suspended_hyperjob_is_answered_when_it_is_resumed() -> N
     fields = {"failurePolicy": {"maxRestarts": 1}}
     objects = [*member(0, "Failed"), *member(1, "Running")]
     asleep = plan(observed(hyperjob(suspend=True, **fields), *objects, clusters=(A,)))
-    assert status_of(asleep)["state"]["phase"] == "Stopping"
-    assert status_of(asleep)["restarts"] == 0
-    raw = hyperjob(status=status_of(asleep), **fields)
+    assert asleep.status["state"]["phase"] == "Stopping"
+    assert asleep.status["restarts"] == 0
+    raw = hyperjob(status=asleep.status, **fields)
     awake = plan(observed(raw, *member(0, "Failed"), clusters=(A,)))
-    assert status_of(awake)["restarts"] == 1
+    assert awake.status["restarts"] == 1
 
 
 # Order of start
@@ -143,7 +138,7 @@ def test_a_group_is_made_once_what_it_depends_on_has_got_so_far(
 ) -> None:
     objects = [item for i, phase in enumerate(first) for item in child(f"hj-first-{i}", phase)]
     decided = plan(observed(stages(("first", kind)), *objects, clusters=(A,)))
-    entry = status_of(decided)["jobs"][2]
+    entry = decided.status["jobs"][2]
     if told:
         assert decided.actions == ()
         assert entry["reason"] == "WaitingForDependency"
@@ -157,7 +152,7 @@ def test_a_class_that_volcano_global_would_not_find_keeps_the_whole_gang_and_is_
     seen = observed(hyperjob(*groups, minAvailable=1), clusters=(A,))
     decided = plan(replace(seen, missing_classes=frozenset({"not-there"})))
     assert decided.actions == ()
-    for entry in status_of(decided)["jobs"]:
+    for entry in decided.status["jobs"]:
         assert entry["reason"] == "WaitingForDependency"
         assert entry["message"].startswith("PriorityClass not-there does not exist")
 
@@ -167,8 +162,8 @@ def test_a_gang_counts_only_the_sub_jobs_that_may_start() -> None:
     assert kinds(decided) == [("CreateChild", "hj-first-0"), ("CreateChild", "hj-first-1")]
     objects = [*child("hj-first-0", "Running"), *child("hj-first-1", "Running")]
     running = plan(observed(stages(("first", "Complete")), *objects, clusters=(A,)))
-    assert status_of(running)["state"]["phase"] == "Running"
-    assert status_of(running)["jobsReady"] == "2/3"
+    assert running.status["state"]["phase"] == "Running"
+    assert running.status["jobsReady"] == "2/3"
 
 
 def test_what_runs_stays_though_what_it_depended_on_is_lost() -> None:
@@ -181,10 +176,10 @@ def test_what_runs_stays_though_what_it_depended_on_is_lost() -> None:
 def test_what_waits_for_a_failure_ends_the_hyperjob_once_the_others_have_ended() -> None:
     running = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Running")]
     raw = stages(("first", "Complete"))
-    assert status_of(plan(observed(raw, *running, clusters=(A,))))["state"]["phase"] == "Degraded"
+    assert plan(observed(raw, *running, clusters=(A,))).status["state"]["phase"] == "Degraded"
     ended = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Completed")]
     decided = plan(observed(raw, *ended, clusters=(A,)))
-    status = status_of(decided)
+    status = decided.status
     assert (status["state"]["phase"], status["state"]["reason"]) == ("Failed", "DependencyFailed")
     assert status["state"]["message"] == (
         "hj-first-0 did not complete, and others wait for it: hj-first-0 is Failed on a"
@@ -229,7 +224,7 @@ def test_success_ends_the_others(given: Object, states: list[str], over: bool) -
     ]
     raw = hyperjob(group("first", replicas=2), group("second", replicas=1), successPolicy=given)
     decided = plan(observed(raw, *objects, clusters=(A,)))
-    status = status_of(decided)
+    status = decided.status
     assert (status["state"]["phase"] == "Completed") is over
     if over:
         assert ends(status) == ["Completed"]
@@ -244,7 +239,7 @@ def ended(**fields: Any) -> Object:
     """The status of an end by a success policy while a sub-job was running."""
     raw = hyperjob(successPolicy={"operator": "Any"})
     seen = observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A,))
-    return status_of(plan(seen)) | fields
+    return plan(seen).status | fields
 
 
 @pytest.mark.parametrize("phase", ["Running", "", "Failed"])
@@ -321,7 +316,7 @@ def test_a_request_is_answered_once_and_costs_nothing(
     kind: str, words: str, counted: list[int], refused: list[str]
 ) -> None:
     decided = plan(observed(asked(kind, words), *BOTH, clusters=(A, cluster("b"))))
-    status = status_of(decided)
+    status = decided.status
     assert decided.actions == ()
     assert [entry.get("attempt", 0) for entry in status["jobs"]] == counted
     assert status["requests"] == {kind: "t1"}
@@ -330,20 +325,20 @@ def test_a_request_is_answered_once_and_costs_nothing(
     assert len(notes) == len(refused)
     assert all(word in note for word, note in zip(refused, notes, strict=True))
     again = asked(kind, words, status=status)
-    assert status_of(plan(observed(again, *BOTH, clusters=(A, cluster("b")))))["jobs"] == (
+    assert plan(observed(again, *BOTH, clusters=(A, cluster("b")))).status["jobs"] == (
         [dict(entry) for entry in status["jobs"]]
     )
 
 
 def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> None:
     decided = plan(observed(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b"))))
-    assert "xxx" not in str(status_of(decided))
+    assert "xxx" not in str(decided.status)
     assert decided.events == ()
 
 
 def test_a_move_leaves_the_present_cluster_out() -> None:
     raw = asked("migrate", "t1 hj-trainer-0")
-    status = status_of(plan(observed(raw, *BOTH, clusters=(A, cluster("b")))))
+    status = plan(observed(raw, *BOTH, clusters=(A, cluster("b")))).status
     assert status["jobs"][0]["excludedClusters"] == ["a"]
     assert "retryTime" in status["jobs"][0]
 
@@ -354,7 +349,7 @@ def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
     entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
     raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
     decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare"))))
-    moved = status_of(decided)["jobs"][0]
+    moved = decided.status["jobs"][0]
     assert (moved["excludedClusters"], moved["excludedForGood"]) == (["b", "a"], ["a"])
     assert moved["excludedUntil"] == until
 
@@ -364,7 +359,7 @@ def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> Non
     raw = asked("migrate", "t1 hj-trainer-0")
     decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b", 3, total=64))))
     assert decided.actions == ()
-    status = status_of(decided)
+    status = decided.status
     assert status["requests"] == {"migrate": "t1"}
     assert "excludedClusters" not in status["jobs"][0]
     (note,) = [event.note for event in decided.events if event.reason == "RequestRefused"]
@@ -401,12 +396,12 @@ def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
     status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
     raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
     decided = plan(observed(raw, *member(0, "Failed"), *member(1, "Running"), clusters=clusters))
-    assert status_of(decided)["jobs"][0]["excludedClusters"] == after
+    assert decided.status["jobs"][0]["excludedClusters"] == after
 
 
 def test_a_request_that_came_with_a_copied_manifest_restarts_nothing() -> None:
     decided = plan(observed(asked("restart", "t1", status={}), clusters=(A,)))
-    status = status_of(decided)
+    status = decided.status
     assert status["requests"] == {"restart": "t1"}
     assert all("attempt" not in entry for entry in status["jobs"])
 
@@ -415,10 +410,10 @@ def test_an_ended_hyperjob_refuses_requests_and_says_so_once() -> None:
     raw = asked("restart", "t2", status=ended())
     decided = plan(observed(raw, *member(0, "Completed")))
     assert decided.actions == ()
-    assert status_of(decided)["requests"] == {"restart": "t2"}
+    assert decided.status["requests"] == {"restart": "t2"}
     (event,) = decided.events
     assert event.note == "restart t2: the HyperJob has ended, create a new one"
-    again = asked("restart", "t2", status=status_of(decided))
+    again = asked("restart", "t2", status=decided.status)
     assert plan(observed(again, *member(0, "Completed"))).events == ()
 
 
@@ -427,7 +422,7 @@ def test_a_completed_sub_job_is_not_moved() -> None:
     decided = plan(
         observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A, cluster("b")))
     )
-    assert [entry.get("attempt", 0) for entry in status_of(decided)["jobs"]] == [0, 0]
+    assert [entry.get("attempt", 0) for entry in decided.status["jobs"]] == [0, 0]
     assert ["has completed" in event.note for event in decided.events][:1] == [True]
 
 
@@ -464,14 +459,14 @@ def test_what_a_child_bears_counts_where_the_status_was_lost() -> None:
     objects = [marked(job(phase="Running"), 3), marked(policy(), 3)]
     decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=(A,)))
     assert decided.actions == ()
-    assert status_of(decided)["jobs"][0]["attempt"] == 3
+    assert decided.status["jobs"][0]["attempt"] == 3
 
 
 def test_an_old_copy_that_reports_success_changes_nothing() -> None:
     raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
     decided = plan(observed(raw, *member(0, "Completed"), clusters=(A,)))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0")]
-    assert not ends(status_of(decided))
+    assert not ends(decided.status)
 
 
 def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() -> None:
@@ -485,7 +480,7 @@ def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() 
 def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
     orphan = job("hj-trainer-0", phase="Completed", owners=[])
     seen = observed(hyperjob(group(replicas=1)), orphan, policy(), clusters=(A,))
-    assert not ends(status_of(plan(seen)))
+    assert not ends(plan(seen).status)
 
 
 def on_b(phase: str) -> list[Object]:

@@ -36,13 +36,8 @@ def child(name: str, phase: str = "", *, where: str = "a") -> list[Object]:
     ]
 
 
-def status_of(decided: Plan) -> Object:
-    assert decided.status is not None
-    return decided.status
-
-
 def state_of(decided: Plan) -> tuple[str, str]:
-    state = status_of(decided)["state"]
+    state = decided.status["state"]
     return state["phase"], state["reason"]
 
 
@@ -57,10 +52,10 @@ def test_degraded_lasts_until_enough_sub_jobs_run_again(previous: str, phase: st
     objects = [*child("hj-trainer-0", "Running"), *child("hj-trainer-1", "Pending")]
     first = plan(observed(raw, *objects, clusters=(A,)))
     assert state_of(first)[0] == phase
-    second = plan(observed(hyperjob(status=status_of(first)), *objects, clusters=(A,)))
+    second = plan(observed(hyperjob(status=first.status), *objects, clusters=(A,)))
     assert state_of(second)[0] == phase
     whole = [*child("hj-trainer-0", "Running"), *child("hj-trainer-1", "Running")]
-    third = plan(observed(hyperjob(status=status_of(second)), *whole, clusters=(A,)))
+    third = plan(observed(hyperjob(status=second.status), *whole, clusters=(A,)))
     assert state_of(third)[0] == "Running"
 
 
@@ -156,7 +151,7 @@ def test_an_automatic_split_is_not_decided_while_any_sub_job_of_it_is_deleted(le
     more_room = (cluster("a", 128), cluster("b", 128))
     decided = plan(observed(raw, *objects, clusters=more_room))
     assert not [item for item in decided.actions if isinstance(item, CreateChild)]
-    assert [each["accelerators"] for each in status_of(decided)["jobs"]] == [68, 60]
+    assert [each["accelerators"] for each in decided.status["jobs"]] == [68, 60]
 
 
 # Clusters in the status
@@ -167,10 +162,10 @@ def test_a_sub_job_that_is_being_deleted_counts_for_no_cluster() -> None:
     decided = plan(
         observed(hyperjob(), *child("hj-trainer-0", "Running"), *leaving, clusters=(A, B))
     )
-    assert status_of(decided)["jobs"][1]["phase"] == "Unplaced"
-    assert status_of(decided)["jobs"][1]["cluster"] == "b"
-    assert [each["name"] for each in status_of(decided)["clusters"]] == ["a"]
-    assert status_of(decided)["clusterNames"] == "a"
+    assert decided.status["jobs"][1]["phase"] == "Unplaced"
+    assert decided.status["jobs"][1]["cluster"] == "b"
+    assert [each["name"] for each in decided.status["clusters"]] == ["a"]
+    assert decided.status["clusterNames"] == "a"
 
 
 # Words of a failure
@@ -188,5 +183,5 @@ def test_a_failure_is_told_in_the_words_of_volcano(state: Object, told: str) -> 
     failed["status"]["state"] |= state
     raw = hyperjob(group(replicas=1), failurePolicy={"maxRestarts": 0})
     decided = plan(observed(raw, failed, policy(), clusters=(A,)))
-    assert status_of(decided)["state"]["phase"] == "Failed"
-    assert told in status_of(decided)["state"]["message"]
+    assert decided.status["state"]["phase"] == "Failed"
+    assert told in decided.status["state"]["message"]
