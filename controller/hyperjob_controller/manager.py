@@ -123,6 +123,7 @@ class Manager:
         self.observer = self._make_observer()
         self.updater = Updater(self.observer, self.memory)
         meter = Meter()
+        self.beside: list[tuple[Place, Callable[[], Awaitable[None]]]] = []
         self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
         self.scrape = Scrape(
             lambda now: (
@@ -140,7 +141,6 @@ class Manager:
         self._handlers = Handlers(
             self.caches, self.queue, self.memory, wall=self.wall, settle=settle, now=now
         )
-        self.beside: list[tuple[Place, Callable[[], Awaitable[None]]]] = []
 
     @property
     def _recorder(self) -> ConsumptionRecorder | None:
@@ -294,6 +294,7 @@ class Manager:
             now=self._now,
             background=self._background,
         )
+        self.beside.append((Place.MEMBERS, reconciler.sweep))
         guard = Guard(
             through(reconciler.reconcile),
             self.wall,

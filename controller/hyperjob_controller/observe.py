@@ -269,6 +269,15 @@ class Observer:
         staying = self._members.staying(unbound[0][0] or "", names, self._now())
         return [DeleteWork(name=name, clusters=where) for name, where in staying.items()]
 
+    def orphans(self) -> dict[str, list[DeleteWork]]:
+        """Return, by namespace, what deletes the Works of vcjobs that only members have."""
+        known = self._members.jobs() if self._members is not None else ()
+        by_namespace: dict[str, list[str]] = {}
+        for job in known:
+            if self._caches.job(job) is None:
+                by_namespace.setdefault(split_key(job)[0] or "", []).append(job)
+        return {namespace: self.forgotten(jobs) for namespace, jobs in by_namespace.items()}
+
     def release(self, key: str) -> None:
         """Drop the parsed HyperJob if its status has been written: its object is another now."""
         self._hyperjobs.keep(key, [self._caches.hyperjob(key)])

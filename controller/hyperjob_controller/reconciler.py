@@ -4,6 +4,7 @@ Each step has a file: `update`, `observe`, `hyperjob_engine.plan`, `apply/applie
 `events`.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ from hyperjob_controller.wall import Wall
 from hyperjob_controller.write import PRUNED_RECHECK, Events, StatusWriter, Written
 from hyperjob_core.kube.resources import split_key
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.planned import DeleteWork, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.transitions import action_events
 
@@ -188,10 +189,19 @@ class Reconciler:
         if not found or now - since > _CLEANS:
             self._gone.pop(key, None)
             return None
-        done = await self._applier.apply(split_key(key)[0] or "", found)
+        await self._delete(split_key(key)[0] or "", found)
+        return _FORGOTTEN
+
+    async def sweep(self) -> None:
+        """Delete, once, the Works of sub-jobs whose HyperJob was deleted while no process led."""
+        await asyncio.sleep(_FORGOTTEN.total_seconds())
+        for namespace, found in self._observer.orphans().items():
+            await self._delete(namespace, found)
+
+    async def _delete(self, namespace: str, works: Sequence[DeleteWork]) -> None:
+        done = await self._applier.apply(namespace, works)
         for action in done.done:
             log.warning("Deleted a Work that Karmada had forgotten", extra={"job": action.name})
-        return _FORGOTTEN
 
     def _forget(self, key: str) -> None:
         self._caches.forget_status(key)

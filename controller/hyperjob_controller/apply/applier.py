@@ -21,12 +21,13 @@ from hyperjob_core.api.names import (
     GATE,
     GATE_OPEN,
     LABEL_CLAIMED,
+    LABEL_HYPERJOB,
     binding_name,
     bound_to,
     work_name,
     works_namespace,
 )
-from hyperjob_core.api.wire import string_map
+from hyperjob_core.api.wire import at, objects, string_map
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import (
     AlreadyExists,
@@ -333,6 +334,9 @@ class Applier:
             return False
         metadata = work["metadata"]
         if bound_to(work) != (namespace, binding) or metadata.get("deletionTimestamp"):
+            return False
+        manifests = objects(at(work, "spec", "workload", "manifests"))
+        if not any(at(each, "metadata", "labels", LABEL_HYPERJOB) for each in manifests):
             return False
         if await self._look(RESOURCE_BINDINGS, namespace, binding):
             return False

@@ -298,6 +298,10 @@ class Members:
             elif known.gone is None:
                 self._vcjobs[key] = replace(known, gone=observed.now)
 
+    def jobs(self) -> set[str]:
+        """Return the vcjobs that have pods in any member."""
+        return {job for each in self._members.values() for job in each.fold.jobs}
+
     def jobs_of(self, key: str) -> frozenset[str]:
         """Return the vcjobs of a HyperJob, until `forget`."""
         return self._jobs.get(key, frozenset())

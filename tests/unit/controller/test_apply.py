@@ -354,9 +354,10 @@ async def test_what_is_changed_is_changed_in_the_object_of_that_uid(
         ({}, [], False),
         ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, ["works"], False),
         ({"annotations": {}}, ["works"], False),
+        ({"of": {}}, ["works"], False),
         ({}, ["works", "resourcebindings"], False),
     ],
-    ids=["forgotten", "gone", "is being deleted", "of something else", "Karmada knows it"],
+    ids=["forgotten", "gone", "is going", "of something else", "no sub-job", "Karmada knows it"],
 )
 async def test_a_work_is_deleted_by_its_uid_where_karmada_has_forgotten_it(
     more: Object, there: list[str], deletes: bool
@@ -370,7 +371,10 @@ async def test_a_work_is_deleted_by_its_uid_where_karmada_has_forgotten_it(
         async def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
             self.there = {f"{each}/{name}" for each in there}
             found = await super().get(resource, name, namespace=namespace)
-            return {"metadata": {**found["metadata"], "uid": "w", "annotations": bound, **more}}
+            labels = more.get("of", {"volcano.sh/hyperjob-name": "hj"})
+            manifests = [{"metadata": {"labels": labels}}]
+            metadata = {**found["metadata"], "uid": "w", "annotations": bound, **more}
+            return {"metadata": metadata, "spec": {"workload": {"manifests": manifests}}}
 
     server, action = Karmada(), DeleteWork(name="x", clusters=("east",))
     result, _ = await carry_out(server, action)

@@ -5,11 +5,14 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace as Fake
 from typing import Any
 
+import pytest
+
 from hyperjob_controller.apply.applier import Result
 from hyperjob_controller.observe import Observer
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import DeleteWork
+from tests.support.virtually import virtually
 
 KEY, JOB = "ns/hj", "ns/hj-trainer-0"
 WORK = DeleteWork(name="hj-trainer-0", clusters=("east",))
@@ -30,13 +33,16 @@ class World:
         self.bound = False
         self.applied: list[Any] = []
         members: Any = Fake(
+            jobs=lambda: {JOB, f"other/{WORK.name}"},
             jobs_of=lambda key: self.jobs.get(key, frozenset()),
             staying=lambda _namespace, names, _now: {
                 name: self.staying[name] for name in names if name in self.staying
             },
         )
         caches: Any = Fake(
-            binding_of=lambda _job: {} if self.bound else None, forget_status=lambda _key: None
+            binding_of=lambda _job: {} if self.bound else None,
+            job=lambda job: None if job == JOB else {},
+            forget_status=lambda _key: None,
         )
         nothing: Any = Fake(forget=lambda _key: None)
         forgets: Any = Fake(forget=lambda key: self.jobs.pop(key, None), place=None)
@@ -100,3 +106,15 @@ async def test_what_a_binding_has_is_no_forgotten_work() -> None:
     assert await world.reconciled() == 30
     assert await world.reconciled(after=30) is None
     assert not world.applied
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@virtually
+async def test_a_new_leader_looks_once_for_the_works_of_hyperjobs_deleted_before(
+    bound: bool,
+) -> None:
+    """A vcjob that Karmada has, as in the other namespace, belongs to somebody."""
+    world = World()
+    world.bound = bound
+    await world.reconciler.sweep()
+    assert world.applied == ([] if bound else [("ns", WORK)])
