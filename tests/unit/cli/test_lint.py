@@ -191,24 +191,9 @@ def test_json_tells_everything(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [
-        ("2026-11-21", "2026-11-21"),
-        ("12:30", "12:30"),
-        ("1_000", 1000),
-        ("0644", 420),
-        ("0o644", 420),
-        ("0x1f", 31),
-        ("1e3", 1000.0),
-        ("1.5", 1.5),
-        ("-7", -7),
-        ("1Gi", "1Gi"),
-        ("500m", "500m"),
-        ("yes", True),
-        ("08", 8.0),
-        ("1.2.3", "1.2.3"),
-    ],
+    [("1_000", 1000), ("-7", -7), ("0644", 420), ("08", 8.0), ("-1.5", -1.5), ("1_0.5", 10.5)],
 )
-def test_plain_values_are_read_as_kubectl_reads_them(text: str, value: object):
+def test_a_number_is_an_integer_or_not_as_for_kubectl(text: str, value: object):
     (document,) = parse(f"a: {text}\n")
     assert document.content == {"a": value}
     assert type(document.content["a"]) is type(value)

@@ -293,6 +293,34 @@ def test_an_answer_becomes_an_error_whatever_its_body(code, headers, body, expec
     assert error.causes == []
 
 
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    502: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+    418: "Unknown",
+}
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_a_response_without_a_status_has_the_reason_that_kubernetes_gives_its_code(
+    code: int,
+) -> None:
+    assert make_status(code, "no")["reason"] == REASONS[code]
+    assert from_response(code, {}, b"<html>", "GET /x").status["reason"] == REASONS[code]
+    assert make_status(code, "no", reason="Expired")["reason"] == "Expired"
+
+
 def test_an_error_with_no_words_still_says_something():
     error = KubeError({})
     assert (error.http_code, error.reason, error.message) == (0, "", "HTTP 0")

@@ -6,7 +6,7 @@ import pytest
 
 from hyperjob_core.kube.leaderelection import Sight, held, new_lease, released
 from hyperjob_core.kube.workqueue import Turns
-from hyperjob_core.text import human_duration, printable
+from hyperjob_core.text import printable
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
@@ -90,35 +90,6 @@ def test_a_namespace_holds_at_most_its_bound_and_items_that_do_not_fit_wait() ->
     turns.discard("c", "c1")
     turns.discard("c", "c1")
     assert (len(turns), turns.take()) == (0, None)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-2, "<invalid>"),
-        (-1.5, "0s"),
-        (119.9, "119s"),
-        (120, "2m"),
-        (599, "9m59s"),
-        (600, "10m"),
-        (10799, "179m"),
-        (10800, "3h"),
-        (28799, "7h59m"),
-        (28800, "8h"),
-        (172799, "47h"),
-        (172800, "2d"),
-        (187200, "2d4h"),
-        (691199, "7d23h"),
-        (691200, "8d"),
-        (63071999, "729d"),
-        (63072000, "2y"),
-        (63158400, "2y1d"),
-        (252287999, "7y364d"),
-        (252288000, "8y"),
-    ],
-)
-def test_a_duration_reads_as_in_kubectl(seconds: float, text: str) -> None:
-    assert human_duration(seconds) == text
 
 
 def test_characters_that_a_terminal_obeys_or_nobody_sees_are_escaped() -> None:

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob_core.text import human_duration
 from hyperjob_sandbox.apiserver.printing import JSONPath, JSONPathError
 
 OBJ = {
@@ -84,27 +83,3 @@ def test_a_path_is_refused(path, message):
     with pytest.raises(JSONPathError) as caught:
         JSONPath.compile(path)
     assert str(caught.value) == message
-
-
-DURATIONS = {
-    -5: "<invalid>",
-    -1: "0s",
-    0: "0s",
-    119: "119s",
-    120: "2m",
-    200: "3m20s",
-    660: "11m",
-    3600 * 3: "3h",
-    3600 * 4 + 600: "4h10m",
-    3600 * 30: "30h",
-    86400 * 3 + 7200: "3d2h",
-    86400 * 10: "10d",
-    86400 * 365 * 3: "3y",
-    86400 * (365 * 3 + 5): "3y5d",
-    86400 * 365 * 9: "9y",
-}
-
-
-@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
-def test_a_duration_is_short(seconds, text):
-    assert human_duration(seconds) == text
