@@ -35,6 +35,7 @@ from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
+from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
@@ -67,25 +68,14 @@ async def here(helm: Path, tmp_path: Path) -> AsyncIterator[World]:
         yield found
 
 
-def hyperjob(name: str) -> Object:
-    container = {"name": "main", "image": "train:1"}
-    # Nothing of that name exists: the webhook asks for each, and admission warns.
-    spec = {
-        "containers": [container],
-        "serviceAccountName": "absent",
-        "volumes": [
-            {"name": "settings", "configMap": {"name": "absent"}},
-            {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}},
-        ],
-    }
-    task = {"name": "worker", "replicas": 1, "template": {"spec": spec}}
-    group = {"name": "t", "replicas": 2, "templateSpec": {"tasks": [task]}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicatedJobs": [group]},
-    }
+def needing(name: str) -> Object:
+    """Return a HyperJob whose objects are absent: the webhook asks for each, admission warns."""
+    volumes = [
+        {"name": "settings", "configMap": {"name": "absent"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}},
+    ]
+    pod = {"serviceAccountName": "absent", "volumes": volumes}
+    return hyperjob(name, job_template(pod=pod), replicas=2)
 
 
 async def running(stack: AsyncExitStack, here: World) -> None:
@@ -107,7 +97,7 @@ async def jobs_of(kube: Kube) -> int:
 async def train(here: World, name: str) -> None:
     """Send a HyperJob through webhook and controller, and delete it with all its children."""
     kube = here.karmada_kube
-    stored = await kube.create(HYPERJOBS, hyperjob(name))
+    stored = await kube.create(HYPERJOBS, needing(name))
     assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["name"], "not named"
 
     async def split() -> bool:
@@ -124,7 +114,7 @@ async def train(here: World, name: str) -> None:
 async def look(here: World) -> None:
     """Open the web page as its pod serves it: with a visitor's token, and without."""
     kube = here.karmada_kube
-    await kube.create(HYPERJOBS, hyperjob("shown"))
+    await kube.create(HYPERJOBS, needing("shown"))
     visitor = await account(kube, "visitor", "hyperjob-view")
     deployed = await here.host_kube.get(DEPLOYMENTS, f"{RELEASE}-ui", namespace=NAMESPACE)
     spec = deployed["spec"]["template"]["spec"]
@@ -273,7 +263,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
 
         # While there are HyperJobs, nothing goes.
         await here.release("upgrade", setup={"uninstall": {"deleteCRDs": True}})
-        await here.karmada_kube.create(HYPERJOBS, hyperjob("held"))
+        await here.karmada_kube.create(HYPERJOBS, needing("held"))
         await here.run_helm("uninstall", RELEASE, check=False)
         assert "1 HyperJob exists: default/held" in here.kubelet.output["hyperjob-remove/uninstall"]
         await here.karmada_kube.get(MUTATING_WEBHOOKS, MUTATING_NAME)
@@ -365,7 +355,7 @@ async def test_a_webhook_that_no_pod_answers_is_not_registered(
     ):
         with pytest.raises(NotFound):
             await here.karmada_kube.get(resource, name)
-    await here.karmada_kube.create(HYPERJOBS, hyperjob("not-refused"))
+    await here.karmada_kube.create(HYPERJOBS, needing("not-refused"))
 
 
 @newest
@@ -375,7 +365,7 @@ async def test_deletion_without_a_pre_delete_hook_leaves_no_webhook_that_nobody_
     await here.release("install")
     async with AsyncExitStack() as stack:
         await running(stack, here)
-        await here.karmada_kube.create(HYPERJOBS, hyperjob("kept"))
+        await here.karmada_kube.create(HYPERJOBS, needing("kept"))
     hooks = yaml.safe_load_all(await here.run_helm("get", "hooks", RELEASE))
     # Argo CD before 3.3: first it deletes the objects, then it runs the post-delete hooks.
     for each in filter(None, yaml.safe_load_all(await here.run_helm("get", "manifest", RELEASE))):
@@ -394,7 +384,7 @@ async def test_deletion_without_a_pre_delete_hook_leaves_no_webhook_that_nobody_
     left = {secret["metadata"]["name"] for secret in (await here.host_kube.list(SECRETS)).items}
     assert not left & OWN_SECRETS
     await here.karmada_kube.get(HYPERJOBS, "kept", namespace="default")
-    await here.karmada_kube.create(HYPERJOBS, hyperjob("not-refused"))
+    await here.karmada_kube.create(HYPERJOBS, needing("not-refused"))
 
 
 def note(hook: Object, suffix: str) -> str:

@@ -17,6 +17,7 @@ from hyperjob_core.kube.resources import (
     NAMESPACES,
     VCJOBS,
 )
+from tests.support import hyperjobs
 from tests.support.controller import (
     clusters,
     eventually,
@@ -35,16 +36,8 @@ def hyperjob(
     namespace: str, name: str = "hj", *, replicas: int = 2, gpus: int = 4, **spec: Any
 ) -> Object:
     resources = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
-    container = {"name": "main", "image": "i", "resources": resources}
-    template = {"spec": {"containers": [container]}}
-    tasks = [{"name": "worker", "replicas": gpus, "template": template}]
-    group = {"name": "trainer", "replicas": replicas, "templateSpec": {"tasks": tasks}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicatedJobs": [group], **spec},
-    }
+    template = hyperjobs.job_template(pods=gpus, resources=resources)
+    return hyperjobs.hyperjob(name, template, namespace=namespace, replicas=replicas, **spec)
 
 
 async def report(kube: Kube, namespace: str, name: str, phase: str, **pods: int) -> None:

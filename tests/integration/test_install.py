@@ -107,20 +107,6 @@ def changes(result: Result) -> dict[str, str]:
     return {f"{each['kind']}/{each['name']}": each["action"] for each in found["changes"]}
 
 
-def hyperjob(name: str) -> str:
-    container = {"name": "main", "image": "train:1"}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    group = {"name": "t", "replicas": 1, "templateSpec": {"tasks": [task]}}
-    return json.dumps(
-        {
-            "apiVersion": "training.volcano.sh/v1alpha1",
-            "kind": "HyperJob",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"replicatedJobs": [group]},
-        }
-    )
-
-
 def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, run: Run) -> None:
     told = changes(run("install", "--dry-run", "-o", "json"))
     assert set(told.values()) == {"created", "kept"}

@@ -33,6 +33,7 @@ from hyperjob_install.settings import Settings
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
+from tests.support.hyperjobs import hyperjob, job_template
 
 Object = dict[str, Any]
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -184,19 +185,12 @@ async def recorded_controller(
 
 
 def template() -> Object:
-    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
-    pod = {"spec": {"containers": [{"name": "main", "image": "i", "resources": resources}]}}
-    return {"tasks": [{"name": "worker", "replicas": 1, "template": pod}]}
+    gpu = {"nvidia.com/gpu": "1"}
+    return job_template(resources={"requests": gpu, "limits": gpu})
 
 
-def hyperjob(namespace: str, name: str, **spec: Any) -> Object:
-    group = {"name": "t", "replicas": 2, "templateSpec": template()}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicatedJobs": [group], **spec},
-    }
+def two(namespace: str, name: str, **spec: Any) -> Object:
+    return hyperjob(name, template(), namespace=namespace, replicas=2, group={"name": "t"}, **spec)
 
 
 def binding(job: Object) -> Object:
@@ -243,7 +237,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
     opened = {"status": {"state": "Open"}}
     await kube.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
     # A gang that is admitted, then scaled down.
-    await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
+    await kube.create(HYPERJOBS, two(namespace, "hj"))
     both = {"hj-t-0", "hj-t-1"}
     await eventually(until_are(kube, namespace, VCJOBS, "hj-", both), what="children")
     for name in sorted(both):
@@ -264,7 +258,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
         )
 
     # One that ends and is not kept.
-    brief = hyperjob(namespace, "brief", minAvailable=1, ttlSecondsAfterFinished=0)
+    brief = two(namespace, "brief", minAvailable=1, ttlSecondsAfterFinished=0)
     brief["spec"]["replicatedJobs"][0]["replicas"] = 1
     await kube.create(HYPERJOBS, brief)
     await eventually(until_are(kube, namespace, VCJOBS, "brief-", {"brief-t-0"}), what="its child")
@@ -280,7 +274,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
     await kube.create(
         SERVICE_EXPORTS, exported | {"metadata": {"name": "mesh-t-0", "namespace": namespace}}
     )
-    await kube.create(HYPERJOBS, hyperjob(namespace, "mesh", **plugged))
+    await kube.create(HYPERJOBS, two(namespace, "mesh", **plugged))
     await eventually(
         until_are(kube, namespace, VCJOBS, "mesh-", {"mesh-t-0", "mesh-t-1"}), what="children"
     )
@@ -304,7 +298,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
             "spec": {"resourceSelectors": [selector]},
         },
     )
-    await kube.create(HYPERJOBS, hyperjob(namespace, "old", minAvailable=1))
+    await kube.create(HYPERJOBS, two(namespace, "old", minAvailable=1))
     await settled(manager, kube, namespace)
 
 

@@ -18,6 +18,7 @@ from hyperjob_core.kube.leaderelection import new_lease
 from hyperjob_rules.configuration import configurations
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.helm import one, template, unpack
+from tests.support.hyperjobs import hyperjob
 
 pytestmark = pytest.mark.scenario
 
@@ -70,18 +71,6 @@ STATES: dict[str, dict[str, Any]] = {
     "llm": {"phase": "Degraded", "reason": "InternalError", "message": "incident 7: see the log"},
     "quota": {"phase": "Pending", "reason": "Refused", "message": "exceeded quota"},
 }
-
-
-def hyperjob(name: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "i"}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    job = {"name": "trainer", "replicas": 1, "templateSpec": {"tasks": [task]}}
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicatedJobs": [job]},
-    }
 
 
 def pods(rendered: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

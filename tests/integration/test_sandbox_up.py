@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.hyperjobs import hyperjob as job_of
+from tests.support.hyperjobs import job_template
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 
@@ -76,28 +78,18 @@ def hyperjob(kubeconfig: Path, *words: str) -> str:
 
 def job(name: str, program: str, *, gpus: int = 0, **more: Any) -> Object:
     """Return a HyperJob of one pod with a shell program."""
-    pod: Object = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 1,
-        "containers": [
-            {
-                "name": "main",
-                "image": "x",
-                "command": ["sh", "-c", program],
-                "resources": {"limits": {"nvidia.com/gpu": gpus}} if gpus else {},
-                **more.pop("container", {}),
-            }
-        ],
-        **more.pop("pod", {}),
-    }
-    template = {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": pod}}]}
-    template |= {"policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 1}
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": name},
-        "spec": {"replicatedJobs": [{"name": "t", "templateSpec": template}], **more},
-    }
+    template = job_template(
+        resources={"limits": {"nvidia.com/gpu": gpus}} if gpus else {},
+        container={"command": ["sh", "-c", program], **more.pop("container", {})},
+        pod={
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            **more.pop("pod", {}),
+        },
+        policies=[{"event": "PodFailed", "action": "RestartJob"}],
+        maxRetry=1,
+    )
+    return job_of(name, template, **more)
 
 
 def apply(kubeconfig: Path, *documents: Object) -> None:

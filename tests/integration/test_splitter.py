@@ -10,6 +10,7 @@ from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from tests.support.controller import clusters, eventually, running_controller
 from tests.support.controlplane import ControlPlane
+from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.splitters import PROGRAM
 
 GPU = "nvidia.com/gpu"
@@ -31,23 +32,10 @@ async def splitter() -> AsyncIterator[str]:
         await process.wait()
 
 
-def hyperjob(
-    namespace: str, accelerators: int, *, name: str = "hj", queue: str = "default"
-) -> dict[str, Any]:
-    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: "8"}}}
-    tasks = [{"name": "w", "replicas": 4, "template": {"spec": {"containers": [container]}}}]
-    split = {"mode": "auto", "accelerators": accelerators, "acceleratorType": GPU}
-    group = {
-        "name": "trainer",
-        "splitPolicy": split,
-        "templateSpec": {"queue": queue, "tasks": tasks},
-    }
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicatedJobs": [group]},
-    }
+def split(namespace: str, accelerators: int) -> dict[str, Any]:
+    policy = {"mode": "auto", "accelerators": accelerators, "acceleratorType": GPU}
+    template = job_template(pods=4, resources={"limits": {GPU: "8"}})
+    return hyperjob("hj", template, namespace=namespace, group={"splitPolicy": policy})
 
 
 async def test_what_the_splitter_answers_is_made(
@@ -60,7 +48,7 @@ async def test_what_the_splitter_answers_is_made(
             control_plane.kubeconfig, namespace, splitter_url=url, feature_gates=GATES
         ),
     ):
-        await kube.create(HYPERJOBS, hyperjob(namespace, 128))
+        await kube.create(HYPERJOBS, split(namespace, 128))
 
         async def both() -> list[Any]:
             found = (await kube.list(VCJOBS, namespace=namespace)).items

@@ -22,8 +22,9 @@ from hyperjob_core.kube.resources import (
 from hyperjob_rules.configuration import configurations
 from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_webhook.options import parse as parse_webhook
-from tests.integration.test_upgrade_traffic import RATE, hyperjob
+from tests.integration.test_upgrade_traffic import CHILDREN, RATE
 from tests.support.embedded import crd_files
+from tests.support.hyperjobs import hyperjob
 from tests.support.processes import free_port
 from tests.support.rolling import Pod, Service
 from tests.support.stack import issue_certificates
@@ -76,7 +77,7 @@ async def submit(kube: Kube, names: list[str], done: asyncio.Event) -> None:
     """Create HyperJobs until `done`; a refusal ends the test."""
     while not done.is_set():
         names.append(f"hj-{len(names)}")
-        await kube.create(HYPERJOBS, hyperjob(names[-1]))
+        await kube.create(HYPERJOBS, hyperjob(names[-1], replicas=CHILDREN))
         await asyncio.sleep(1 / RATE)
 
 

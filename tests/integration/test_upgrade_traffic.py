@@ -27,6 +27,7 @@ from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from tests.support.controller import clusters, eventually
 from tests.support.embedded import crd_files
+from tests.support.hyperjobs import hyperjob
 from tests.support.processes import free_port
 from tests.support.rolling import Pod, Service
 from tests.support.stack import Certificates, issue_certificates
@@ -37,18 +38,6 @@ Object = dict[str, Any]
 JOBS = ("batch.volcano.sh", "jobs")
 RATE = 20
 CHILDREN = 2
-
-
-def hyperjob(name: str) -> Object:
-    container = {"name": "main", "image": "train:1"}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    group = {"name": "t", "replicas": CHILDREN, "templateSpec": {"tasks": [task]}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicatedJobs": [group]},
-    }
 
 
 class Platform:
@@ -175,7 +164,9 @@ async def submit(platform: Platform, names: list[str], done: asyncio.Event) -> N
     async with asyncio.TaskGroup() as group:
         while not done.is_set():
             names.append(f"hj-{len(names)}")
-            group.create_task(platform.kube.create(HYPERJOBS, hyperjob(names[-1])))
+            group.create_task(
+                platform.kube.create(HYPERJOBS, hyperjob(names[-1], replicas=CHILDREN))
+            )
             await asyncio.sleep(1 / RATE)
 
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from hyperjob.cli import main
 from hyperjob_core.api.names import LEASE_NAME, LEASE_NAMESPACE, QUEUE_ADMISSION
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.controller import clusters
 from tests.support.controlplane import ROOT, ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
+from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.roles import account
 
 Object = dict[str, Any]
@@ -71,17 +71,13 @@ def user(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
     return path
 
 
-def hyperjob(name: str) -> Object:
-    secret = {"secretRef": {"name": "token"}}
-    container = {"name": "main", "image": "a", "envFrom": [secret]}
-    container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name},
-        "spec": {"replicatedJobs": [{"name": "trainer", "templateSpec": {"tasks": [task]}}]},
-    }
+def reading(name: str) -> Object:
+    """Return a HyperJob that reads a Secret, without a namespace."""
+    container = {"envFrom": [{"secretRef": {"name": "token"}}]}
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    made = hyperjob(name, job_template(resources=limits, container=container))
+    del made["metadata"]["namespace"]
+    return made
 
 
 COMMANDS = {
@@ -101,7 +97,7 @@ COMMANDS = {
 async def test_the_roles_are_enough_to_submit_and_to_look(
     control_plane: ControlPlane, namespace: str, user: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(hyperjob("mine")))
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(reading("mine")))
 
     def run(words: list[str]) -> Result:
         words = [word.replace("mine.yaml", str(tmp_path / "mine.yaml")) for word in words]

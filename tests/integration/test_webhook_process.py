@@ -1,6 +1,5 @@
 """The webhook as a user runs it: started, probed, asked, ended."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperjob_rules.configuration import MUTATE_RESOURCEBINDING
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.stack import issue_certificates
 from tests.support.webhookprocess import RawConnection, webhook_process
 
@@ -69,24 +69,9 @@ def test_no_kubernetes_client_is_loaded():
 async def test_it_is_ready_and_answers_while_karmada_is_out_of_reach(tmp_path, certificates):
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        kubeconfig = tmp_path / "kubeconfig"
         server = f"https://127.0.0.1:{nobody.getsockname()[1]}"
-        cluster = {"name": "karmada", "cluster": {"server": server}}
-        context = {"name": "karmada", "context": {"cluster": "karmada", "user": "webhook"}}
-        user = {"name": "webhook", "user": {"tokenFile": "token"}}
         (tmp_path / "token").write_text("expired")
-        kubeconfig.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [cluster],
-                    "users": [user],
-                    "contexts": [context],
-                    "current-context": "karmada",
-                }
-            )
-        )
+        kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", server, user={"tokenFile": "token"})
         with webhook_process(
             tmp_path, certificates, flags=[f"--kubeconfig={kubeconfig}"]
         ) as webhook:

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from hyperjob_certs.x509 import Pair
 from hyperjob_core.kube.config import load
 from hyperjob_core.memoryfile import in_memory
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.processes import wait_for
 from tests.support.stack import issue_certificates
 
@@ -24,32 +24,9 @@ ENDS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
 
 
 def kubeconfig_with_key(path, server, pair):
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "k",
-                "cluster": {
-                    "server": server,
-                    "certificate-authority-data": base64.b64encode(pair.certificate).decode(),
-                },
-            }
-        ],
-        "users": [
-            {
-                "name": "k",
-                "user": {
-                    "client-certificate-data": base64.b64encode(pair.certificate).decode(),
-                    "client-key-data": base64.b64encode(pair.key).decode(),
-                },
-            }
-        ],
-        "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}],
-        "current-context": "k",
-    }
-    path.write_text(yaml.safe_dump(document))
-    return path
+    certificate, key = (base64.b64encode(each).decode() for each in (pair.certificate, pair.key))
+    user = {"client-certificate-data": certificate, "client-key-data": key}
+    return write_kubeconfig(path, server, user=user, certificate_authority_data=certificate)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import yaml
 
 from hyperjob_install.tenancy import NAMES, tenancy
 from tests.support.envtest import kube_apiserver
+from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.processes import wait_for
 from tests.support.stack import installed, kubectl
 
@@ -41,7 +42,7 @@ def admin(tmp_path_factory):
         kubectl(admin, *bind, "mallory-uses", "--clusterrole=team-a-uses", "--user=mallory")
         kubectl(admin, *bind, "ops-uses", "--clusterrole=hyperjob-use-all", "--user=ops")
         wait_for(
-            lambda: create(admin, "bob", hyperjob()).returncode, what="the policies to be in force"
+            lambda: create(admin, "bob", named()).returncode, what="the policies to be in force"
         )
         yield admin
 
@@ -54,33 +55,21 @@ def tenant_role():
     return json.dumps(next(one for one in documents if one.get("kind") == "ClusterRole"))
 
 
-def hyperjob(*, queue=None, job_class=None, task_class=None, clusters=("east",), policy="Required"):
-    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
-    if task_class:
-        template["spec"]["priorityClassName"] = task_class
-    spec = {"tasks": [{"name": "worker", "replicas": 1, "template": template}]}
-    if queue:
-        spec["queue"] = queue
-    if job_class:
-        spec["priorityClassName"] = job_class
-    job = {"name": "a", "templateSpec": spec}
-    if clusters:
-        job |= {"clusterNames": list(clusters), "clusterPolicy": policy}
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": "x", "namespace": "default"},
-        "spec": {"replicatedJobs": [job]},
-    }
+def named(*, queue=None, job_class=None, task_class=None, clusters=("east",), policy="Required"):
+    classes = {"queue": queue, "priorityClassName": job_class}
+    given = {key: value for key, value in classes.items() if value}
+    pod = {"priorityClassName": task_class} if task_class else {}
+    group = {"clusterNames": list(clusters), "clusterPolicy": policy} if clusters else {}
+    return hyperjob("x", job_template(pod=pod, **given), group={"name": "a", **group})
 
 
 def several(**each):
     """A HyperJob of several replicatedJobs; `each` has a list of values for one field."""
     ((field, values),) = each.items()
-    one = hyperjob(queue="team-a")
+    one = named(queue="team-a")
     one["spec"]["replicatedJobs"] = [
         {
-            **hyperjob(**{"queue": "team-a", field: value})["spec"]["replicatedJobs"][0],
+            **named(**{"queue": "team-a", field: value})["spec"]["replicatedJobs"][0],
             "name": f"j{n}",
         }
         for n, value in enumerate(values)
@@ -94,10 +83,10 @@ def create(admin, user, obj, *more):
 
 
 ALLOWED = {
-    "her queue and cluster": hyperjob(queue="team-a"),
-    "her classes": hyperjob(queue="team-a", job_class="batch", task_class="batch"),
+    "her queue and cluster": named(queue="team-a"),
+    "her classes": named(queue="team-a", job_class="batch", task_class="batch"),
     "one queue many times": several(queue=["team-a"] * 100),
-    "two of her clusters": hyperjob(queue="team-a", clusters=["east", "west"]),
+    "two of her clusters": named(queue="team-a", clusters=["east", "west"]),
 }
 
 
@@ -108,28 +97,28 @@ def test_a_tenant_may_name_what_her_role_names(admin, obj):
 
 
 FORBIDDEN = {
-    "a stranger's queue": (hyperjob(queue="team-b"), 'queues.scheduling.volcano.sh "team-b" is'),
-    "the queue default": (hyperjob(), 'queues.scheduling.volcano.sh "default" is forbidden'),
+    "a stranger's queue": (named(queue="team-b"), 'queues.scheduling.volcano.sh "team-b" is'),
+    "the queue default": (named(), 'queues.scheduling.volcano.sh "default" is forbidden'),
     "a stranger's queue in the last of 100": (
         several(queue=["team-a"] * 99 + ["team-b"]),
         '"team-b" is forbidden',
     ),
     "a class of the job": (
-        hyperjob(queue="team-a", job_class="urgent"),
+        named(queue="team-a", job_class="urgent"),
         'priorityclasses.scheduling.k8s.io "urgent" is forbidden: User "mallory" cannot use',
     ),
-    "a class of a task": (hyperjob(queue="team-a", task_class="urgent"), '"urgent" is forbidden'),
+    "a class of a task": (named(queue="team-a", task_class="urgent"), '"urgent" is forbidden'),
     "a class of the system": (
-        hyperjob(queue="team-a", job_class="system-node-critical"),
+        named(queue="team-a", job_class="system-node-critical"),
         "are for the cluster's own pods",
     ),
     "a stranger's cluster": (
-        hyperjob(queue="team-a", clusters=["east", "north"]),
+        named(queue="team-a", clusters=["east", "north"]),
         'clusters.cluster.karmada.io "north" is forbidden',
     ),
-    "any cluster": (hyperjob(queue="team-a", clusters=()), "cannot use every cluster"),
+    "any cluster": (named(queue="team-a", clusters=()), "cannot use every cluster"),
     "any cluster after hers": (
-        hyperjob(queue="team-a", policy="Preferred"),
+        named(queue="team-a", policy="Preferred"),
         "cannot use every cluster",
     ),
     "more queues than are looked at": (
@@ -190,7 +179,7 @@ def test_the_largest_number_of_names_costs_less_than_a_policy_may(admin):
 
 
 def test_labels_may_change_without_a_right_and_the_spec_may_not(admin):
-    obj = hyperjob(queue="team-a")
+    obj = named(queue="team-a")
     obj["metadata"]["name"] = "stored"
     kubectl(admin, "create", "--as=mallory", "-f", "-", stdin=json.dumps(obj))
     label = ["label", "hyperjob", "stored", "a=b", "--as=bob"]

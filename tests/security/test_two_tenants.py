@@ -29,6 +29,7 @@ from hyperjob_core.kube.resources import EVENTS, HYPERJOBS, QUEUES, RESOURCE_BIN
 from hyperjob_install.rbac import CONTROLLER
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
+from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.roles import controller_account, person
 from tests.support.stack import our_stack, sandbox
 
@@ -108,29 +109,17 @@ async def kubes(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[di
         yield found
 
 
-def hyperjob(
+def simulated(
     tenant: str, name: str, *, pods: int, replicas: int = 1, seconds: float = 20
 ) -> Object:
+    """Return a HyperJob in the namespace and the queue of a tenant."""
     limits = {"limits": {GPU: 1}}
-    template = {
-        "metadata": {"annotations": {"sandbox.hyperjob.volcano.sh/seconds": str(seconds)}},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "i", "resources": limits}],
-        },
-    }
-    tasks = [{"name": "w", "replicas": pods, "template": template}]
-    group = {
-        "name": "r",
-        "replicas": replicas,
-        "templateSpec": {"queue": tenant, "tasks": tasks},
-    }
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": tenant},
-        "spec": {"replicatedJobs": [group]},
-    }
+    template = job_template(
+        pods=pods, resources=limits, pod={"restartPolicy": "Never"}, queue=tenant
+    )
+    annotations = {"sandbox.hyperjob.volcano.sh/seconds": str(seconds)}
+    template["tasks"][0]["template"]["metadata"] = {"annotations": annotations}
+    return hyperjob(name, template, namespace=tenant, replicas=replicas)
 
 
 class Hostile:
@@ -161,7 +150,7 @@ class Hostile:
         self.number += 1
         name = f"{self.name}-{self.number}"
         self.mine.append(name)
-        return hyperjob(
+        return simulated(
             self.name,
             name,
             pods=self.rng.choice((1, 2, 4, 8, 16)),
@@ -270,7 +259,7 @@ async def honest(kube: Kube, seen: Seen, until: float) -> None:
 
 async def ask_admission(kube: Kube, seen: Seen, until: float) -> None:
     """Have a HyperJob admitted again and again; a refusal or an outage ends the test."""
-    made = hyperjob("carol", "asked", pods=1)
+    made = simulated("carol", "asked", pods=1)
     path = HYPERJOBS.path("carol")
     while time.monotonic() < until:
         began = time.monotonic()
@@ -298,7 +287,7 @@ def _around(hit: re.Match[str]) -> str:
 async def run_one(kube: Kube, name: str) -> float:
     """Run a small HyperJob to its end; return the seconds that it took."""
     began = time.monotonic()
-    made = hyperjob("carol", name, pods=2, replicas=2, seconds=1)
+    made = simulated("carol", name, pods=2, replicas=2, seconds=1)
     await kube.create(HYPERJOBS, made, namespace="carol")
     while True:
         found = await kube.get(HYPERJOBS, name, namespace="carol")

@@ -33,9 +33,6 @@ KARMADA_CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.i
 # The API server writes these objects itself, or deletes them after an hour.
 _PASSING = {("", "events"), ("events.k8s.io", "events"), ("apiregistration.k8s.io", "apiservices")}
 
-Right = tuple[str, str, str, str]
-"""Verb, group, resource with subresource, and the name if the rule has names."""
-
 
 @dataclass
 class Audit:

@@ -37,6 +37,7 @@ from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from tests.support import hyperjobs
 from tests.support.stack import HYPERJOB_CRD, KUBECTL
 
 Object = dict[str, Any]
@@ -298,19 +299,10 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
 
 def hyperjob(name: str, **spec: Any) -> Object:
     """Return a HyperJob of two sub-jobs of eight GPUs."""
-    container = {"name": "main", "image": "a", "resources": {"limits": {GPU: "4"}}}
-    task = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [container]}}}
-    return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"team": name}},
-        "spec": {
-            "replicatedJobs": [
-                {"name": "trainer", "replicas": 2, "templateSpec": {"tasks": [task]}}
-            ],
-            **spec,
-        },
-    }
+    template = hyperjobs.job_template(pods=2, resources={"limits": {GPU: "4"}})
+    made = hyperjobs.hyperjob(name, template, namespace=NAMESPACE, replicas=2, **spec)
+    made["metadata"]["labels"] = {"team": name}
+    return made
 
 
 def status(name: str, phase: str, *jobs: Object, message: str = "", **more: Any) -> Object:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import trustme
-import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.processes import free_port, running, wait_for
 
 
@@ -30,35 +30,6 @@ def _service_account_key(directory: Path) -> tuple[Path, Path]:
         )
     )
     return private, public
-
-
-def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, key: Path) -> Path:
-    """Write a kubeconfig with paths of credential files."""
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [
-                    {
-                        "name": "envtest",
-                        "cluster": {"server": server, "certificate-authority": str(ca)},
-                    }
-                ],
-                "users": [
-                    {
-                        "name": "admin",
-                        "user": {"client-certificate": str(certificate), "client-key": str(key)},
-                    }
-                ],
-                "contexts": [
-                    {"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}
-                ],
-                "current-context": "envtest",
-            }
-        )
-    )
-    return path
 
 
 @contextlib.contextmanager
@@ -115,10 +86,12 @@ def kube_apiserver(
     ]
     kubeconfig = write_kubeconfig(
         directory / "kubeconfig",
-        server=f"https://127.0.0.1:{port}",
-        ca=ca_file,
-        certificate=directory / "admin.crt",
-        key=directory / "admin.key",
+        f"https://127.0.0.1:{port}",
+        user={
+            "client-certificate": str(directory / "admin.crt"),
+            "client-key": str(directory / "admin.key"),
+        },
+        certificate_authority=str(ca_file),
     )
     context = ssl.create_default_context(cafile=str(ca_file))
     context.load_cert_chain(directory / "admin.crt", directory / "admin.key")

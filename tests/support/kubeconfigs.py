@@ -1,10 +1,31 @@
-"""kubeconfigs for tests that must reach no API server."""
+"""kubeconfigs of one cluster and one user."""
 
-UNREACHABLE = """
-apiVersion: v1
-kind: Config
-current-context: a
-clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: a, user: {}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
-"""
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+NOBODY = "http://127.0.0.1:1"
+"""The address of no API server."""
+
+
+def write_kubeconfig(
+    path: Path,
+    server: str = NOBODY,
+    *,
+    user: dict[str, Any] | None = None,
+    name: str = "test",
+    **cluster: Any,
+) -> Path:
+    """Write a kubeconfig with the credentials of a user and further fields of the cluster."""
+    fields = {key.replace("_", "-"): value for key, value in cluster.items()}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": server, **fields}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": user or {}}],
+    }
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import yaml
+from tests.support.kubeconfigs import write_kubeconfig
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
@@ -57,13 +57,7 @@ async def misbehaving(answer: Answer, folder: Path) -> AsyncIterator[Peer]:
     async with await asyncio.start_server(peer.handle, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         peer.url = f"http://127.0.0.1:{port}"
-        content = {
-            "current-context": "a",
-            "clusters": [{"name": "a", "cluster": {"server": peer.url}}],
-            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-            "users": [{"name": "a", "user": {}}],
-        }
-        peer.kubeconfig.write_text(yaml.safe_dump(content))
+        write_kubeconfig(peer.kubeconfig, peer.url)
         try:
             yield peer
         finally:

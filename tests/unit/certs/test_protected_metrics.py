@@ -5,16 +5,15 @@ from typing import Any
 
 import aiohttp
 import pytest
-import yaml
 from aiohttp import web
 
 from hyperjob_certs.metrics import ProtectionError, protection
 from hyperjob_core.telemetry.endpoints import Checks, serve
+from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.stack import issue_certificates
 
 USERS = {"scraper": "system:serviceaccount:monitoring:prometheus", "other": "someone"}
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
-RIGHTS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class Authority:
@@ -51,13 +50,8 @@ async def authority(tmp_path, monkeypatch, aiohttp_server):
     app = web.Application()
     app.router.add_post("/{path:.*}", made.answer)
     server = await aiohttp_server(app)
-    kubeconfig = {
-        "current-context": "host",
-        "clusters": [{"name": "host", "cluster": {"server": str(server.make_url("/"))}}],
-        "contexts": [{"name": "host", "context": {"cluster": "host"}}],
-    }
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", str(server.make_url("/")))
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     return made
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
-from tests.support.kubeconfigs import UNREACHABLE
+from tests.support.kubeconfigs import write_kubeconfig
 
 CLUSTERS = Path(__file__).parents[3] / "examples/clusters.yaml"
 GOOD = """\
@@ -126,8 +126,7 @@ TYPED = {
 
 @pytest.fixture(autouse=True)
 def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text(UNREACHABLE, encoding="utf-8")
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "config", name="a")))
 
 
 @pytest.mark.parametrize("mistake", TYPED.values(), ids=list(TYPED))

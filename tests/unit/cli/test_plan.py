@@ -16,6 +16,7 @@ from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS as MEMBERS
 from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.hyperjobs import hyperjob, job_template
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
@@ -26,29 +27,15 @@ Object = dict[str, Any]
 
 def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **group: Any) -> Object:
     """One replicatedJob of pods with 8 GPUs."""
-    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: 8}}}
-    made: Object = {
-        "name": "trainer",
-        "templateSpec": {
-            "queue": group.pop("queue", "default"),
-            "tasks": [
-                {
-                    "name": "worker",
-                    "replicas": gpus // 8,
-                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-                }
-            ],
-        },
-        **group,
-    }
+    template = job_template(
+        pods=gpus // 8,
+        resources={"limits": {GPU: 8}},
+        pod={"restartPolicy": "Never"},
+        queue=group.pop("queue", "default"),
+    )
     if split is not None:
-        made["splitPolicy"] = {"mode": "auto", "acceleratorType": GPU, **split}
-    return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
-        "metadata": {"name": name, "namespace": "ml"},
-        "spec": {"replicatedJobs": [made]},
-    }
+        group["splitPolicy"] = {"mode": "auto", "acceleratorType": GPU, **split}
+    return hyperjob(name, template, namespace="ml", group=group)
 
 
 def run(

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.kubeconfigs import write_kubeconfig
+
 VERBS = ("get", "tree", "why", "logs", "top", "wait", "suspend", "restart", "migrate")
 DEAR = {"aiohttp", "kubernetes", "pydantic", "cryptography"}
 """What takes a tenth of a second of CPU to import, or more."""
@@ -21,15 +23,6 @@ CONNECT = """
 import asyncio, sys
 from hyperjob_core.kube import config
 asyncio.run(config.load(sys.argv[1]))
-"""
-
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: here
-clusters: [{name: here, cluster: {server: "http://127.0.0.1:1"}}]
-contexts: [{name: here, context: {cluster: here, user: me}}]
-users: [{name: me, user: {token: t}}]
 """
 
 
@@ -114,14 +107,14 @@ asyncio.run(call())
 def test_the_calls_of_a_command_need_no_second_client(tmp_path: Path) -> None:
     """The import of kubernetes doubles the CPU of `get`."""
     path = tmp_path / "config"
-    path.write_text(KUBECONFIG)
+    write_kubeconfig(path, user={"token": "t"})
     assert {"aiohttp"} == DEAR & imported(CALL, str(path))
 
 
 def test_a_kubeconfig_with_a_token_file_needs_no_second_client(tmp_path: Path) -> None:
     path, token = tmp_path / "config", tmp_path / "token"
     token.write_text("t")
-    path.write_text(KUBECONFIG.replace("token: t", "tokenFile: token"))
+    write_kubeconfig(path, user={"tokenFile": "token"})
     assert not DEAR & imported(CONNECT, str(path))
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 import pytest
 import trustme
-import yaml
 from aiohttp import web
 
 from hyperjob_core.kube.client import Kube
+from tests.support.kubeconfigs import write_kubeconfig
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -120,18 +120,8 @@ class Server:
             await self.arrived.wait_for(lambda: len(self.seen) >= count)
 
     def write_kubeconfig(self, user: dict[str, Any], *, name: str = "kubeconfig") -> Path:
-        cluster = {"server": self.url, "certificate-authority": "ca.pem"}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "users": [{"name": "test", "user": user}],
-        }
         path = self.folder / name
-        path.write_text(yaml.safe_dump(content))
-        return path
+        return write_kubeconfig(path, self.url, user=user, certificate_authority="ca.pem")
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         assert request.transport

@@ -10,7 +10,6 @@ from hyperjob_sandbox.apiserver.state.store import Change, Exists, Expired, Stal
 
 THINGS = ("example.dev", "things")
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-NAMESPACES = st.sampled_from(["x", "y", "x-1"])
 
 
 def thing(name: str, namespace: str = "x", **spec: object) -> dict:

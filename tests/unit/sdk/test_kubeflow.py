@@ -7,7 +7,6 @@ import pytest
 
 from hyperjob.sdk.kubeflow import over_clusters
 
-MEMBER = "/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"
 SELECTOR = "jobset.sigs.k8s.io/jobset-name=tj,jobset.sigs.k8s.io/replicatedjob-name in (node)"
 
 

@@ -18,9 +18,6 @@ def trainjob(**given: Any) -> Object:
     return stored(written(**given))
 
 
-TORCH = {"numNodes": 1, "torch": {}}
-
-
 def hyperjob_of(tj: Object, rt: Object) -> Object:
     """Return the HyperJob, which HyperJob's own rules must accept."""
     found = convert(tj, rt)

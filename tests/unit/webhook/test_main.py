@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import signal
@@ -24,6 +23,7 @@ from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_webhook import __main__ as process
 from hyperjob_webhook.__main__ import CannotStart, _certificate, known_from, main
 from hyperjob_webhook.options import Options
+from tests.support.kubeconfigs import write_kubeconfig
 
 END = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 EXPIRED = "the served certificate expired at 2026-01-02T03:04:00+00:00"
@@ -153,13 +153,7 @@ def lines(monkeypatch):
 async def test_metrics_with_a_certificate_have_an_address_by_https_alone(
     options: Options, authority: Any, lines: Lines, tmp_path: Path, monkeypatch
 ):
-    host = {
-        "clusters": [{"name": "h", "cluster": {"server": "http://127.0.0.1:1"}}],
-        "contexts": [{"name": "h", "context": {"cluster": "h"}}],
-        "current-context": "h",
-    }
-    (tmp_path / "host").write_text(json.dumps(host))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "host"))
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "host")))
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
     protected = replace(
         options, metrics_cert_dir=tmp_path, metrics_bind_address="localhost:0",
