@@ -121,7 +121,7 @@ class Platform:
 
     async def all_are_split(self, names: list[str]) -> None:
         """Wait until every HyperJob has its children, and see that each was made just once."""
-        wanted = {f"{name}-t-{index}" for name in names for index in range(CHILDREN)}
+        wanted = {f"{name}-trainer-{index}" for name in names for index in range(CHILDREN)}
 
         async def complete() -> bool:
             return wanted <= set(self.made)

@@ -33,8 +33,7 @@ def hyperjob(
     """Return a HyperJob with fields of its replicatedJob and of its spec."""
     made = {"name": "trainer", "replicas": replicas, "templateSpec": template or job_template()}
     return {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
+        **HYPERJOBS.head,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"replicatedJobs": [made | (group or {})], **spec},
     }
