@@ -225,7 +225,8 @@ def admission_lines(leader: Leader | None) -> list[Text]:
     if leader is None:
         return []
     if not leader.leads:
-        return [Text("No controller holds the Lease: no HyperJob is admitted", style="bold red")]
+        text = "No controller holds the Lease: only one with --no-leader-elect admits HyperJobs"
+        return [Text(text, style="bold red")]
     if not leader.admission:
         return []
     return [Text.assemble(("Queue admission: ", "bold"), leader.admission)]

@@ -125,7 +125,7 @@ async def test_top_says_that_no_controller_leads_without_a_lease_and_with_an_old
         },
         "spec": {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"},
     }
-    said = "No controller holds the Lease: no HyperJob is admitted"
+    said = "No controller holds the Lease: only one with --no-leader-elect admits HyperJobs"
     assert said in (await world.run("top")).stdout
     await world.kube.create(LEASES, lease)
     assert said in (await world.run("top")).stdout

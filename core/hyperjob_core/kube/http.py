@@ -113,7 +113,9 @@ def why_not_connected(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
         error, aiohttp.ClientSSLError
     ):
-        return why_no_connection(error.os_error)
+        text = why_no_connection(error.os_error)
+        by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
+        return f"the proxy {error.host}:{error.port}: {text}" if by_proxy else text
     return str(error) or type(error).__name__
 
 

@@ -239,7 +239,11 @@ def test_top_subtracts_what_is_reserved_beside_the_work_of_others(
     [
         (True, "volcano-global", ["Queue admission: volcano-global"]),
         (True, "", []),
-        (False, "builtin", ["No controller holds the Lease: no HyperJob is admitted"]),
+        (
+            False,
+            "builtin",
+            ["No controller holds the Lease: only one with --no-leader-elect admits HyperJobs"],
+        ),
     ],
 )
 def test_top_names_the_queue_admission_at_work(

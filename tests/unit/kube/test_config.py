@@ -537,6 +537,14 @@ async def test_calls_with_a_bearer_token_share_connections_and_nothing_else(serv
         assert "authorization" not in server.seen[-1].headers
 
 
+async def test_a_proxy_without_an_answer_is_named_beside_the_api_server(server, named):
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["proxy-url"] = "http://127.0.0.1:1"
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    with pytest.raises(Unavailable, match=r"the proxy 127\.0\.0\.1:1: Connection refused"):
+        await call(server, await config.load(named(server.kubeconfig)))
+
+
 async def test_a_proxy_is_used_where_one_is_named(server, named):
     asked = asyncio.Queue()
 
