@@ -79,8 +79,7 @@ async def test_what_others_keep_in_the_secret_stays(kube, namespace):
     await kube.create(
         SECRETS,
         {
-            "apiVersion": "v1",
-            "kind": "Secret",
+            **SECRETS.head,
             "metadata": {
                 "name": "tls",
                 "namespace": namespace,

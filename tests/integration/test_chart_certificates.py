@@ -178,8 +178,7 @@ async def admit(here: World, name: str) -> None:
     task = {"replicas": 1, "template": pod}
     group = {"name": "t", "replicas": 1, "templateSpec": {"tasks": [task]}}
     hyperjob = {
-        "apiVersion": HYPERJOBS.api_version,
-        "kind": HYPERJOBS.kind,
+        **HYPERJOBS.head,
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"replicatedJobs": [group]},
     }

@@ -27,8 +27,7 @@ async def bind(kube: Kube, job: Object) -> None:
     reference = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name}
     owner = {**reference, "uid": job["metadata"]["uid"], "controller": True}
     document = {
-        "apiVersion": RESOURCE_BINDINGS.api_version,
-        "kind": RESOURCE_BINDINGS.kind,
+        **RESOURCE_BINDINGS.head,
         "metadata": {
             "name": binding_name(name),
             "namespace": namespace,

@@ -62,7 +62,7 @@ async def test_an_object_of_another_owner_stays_as_it_is_and_the_status_names_it
     """Through all that a HyperJob does with its objects: create, suspend, resume, delete."""
     resource, name, content, phase, message = TAKEN[case]
     metadata = {"name": name, "namespace": namespace}
-    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    head = {**resource.head, "metadata": metadata}
     theirs = await kube.create(resource, {**head, **content})
     mine = hyperjob(namespace, replicas=1)
     (group,) = mine["spec"]["replicatedJobs"]

@@ -200,8 +200,7 @@ def binding(job: Object) -> Object:
     resource = {"apiVersion": VCJOBS.api_version, "kind": "Job"}
     where = {"namespace": metadata["namespace"], "name": metadata["name"]}
     return {
-        "apiVersion": RESOURCE_BINDINGS.api_version,
-        "kind": RESOURCE_BINDINGS.kind,
+        **RESOURCE_BINDINGS.head,
         "metadata": {
             "name": f"{metadata['name']}-job",
             "namespace": metadata["namespace"],
@@ -270,7 +269,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
 
     # A sub-job whose Service was exported by hand goes with one that was exported for it.
     plugged = {"plugins": {"svc": []}}
-    exported = {"apiVersion": SERVICE_EXPORTS.api_version, "kind": SERVICE_EXPORTS.kind}
+    exported = SERVICE_EXPORTS.head
     await kube.create(
         SERVICE_EXPORTS, exported | {"metadata": {"name": "mesh-t-0", "namespace": namespace}}
     )
@@ -292,8 +291,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
     await kube.create(
         PROPAGATION_POLICIES,
         {
-            "apiVersion": PROPAGATION_POLICIES.api_version,
-            "kind": PROPAGATION_POLICIES.kind,
+            **PROPAGATION_POLICIES.head,
             "metadata": {"name": "old-t-0", "namespace": namespace},
             "spec": {"resourceSelectors": [selector]},
         },

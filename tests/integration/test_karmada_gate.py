@@ -80,8 +80,7 @@ async def gate(kube):
     async with WebhookServer() as server:
         server.answers["/hold"] = decide
         configuration = {
-            "apiVersion": MUTATING_WEBHOOKS.api_version,
-            "kind": MUTATING_WEBHOOKS.kind,
+            **MUTATING_WEBHOOKS.head,
             "metadata": {"name": "gate"},
             "webhooks": [
                 {

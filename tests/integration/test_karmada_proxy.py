@@ -19,8 +19,7 @@ from tests.support.rawlog import raw_lines
 pytestmark = pytest.mark.scenario
 
 POD: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Pod",
+    **PODS.head,
     "metadata": {"name": "w", "namespace": "default", "labels": {"a": "b"}},
     "spec": {"nodeName": "n", "containers": [{"name": "main", "image": "x"}]},
 }

@@ -26,8 +26,7 @@ async def kube(control_plane: Any) -> AsyncIterator[Kube]:
 
 def settings(namespace: str, name: str, **data: str) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
+        **CONFIG_MAPS.head,
         "metadata": {"name": name, "namespace": namespace, "labels": {"test": "kube"}},
         "data": data,
     }

@@ -159,7 +159,7 @@ async def join(kube: Kube, name: str) -> None:
 
 
 async def make(kube: Kube, resource: Resource, obj: dict[str, Any]) -> None:
-    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    kind = resource.head
     await kube.create(resource, {**kind, **obj})
 
 

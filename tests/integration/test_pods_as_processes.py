@@ -83,8 +83,7 @@ def pod(*command: str, name: str = "p", cluster_node: str = "a-n-1", **fields: o
         **fields.pop("container", {}),
     }
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
+        **PODS.head,
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "nodeName": cluster_node,
@@ -170,8 +169,7 @@ async def test_a_container_sees_its_volumes_names_variables_and_accelerators(
     await kube.create(
         CONFIG_MAPS,
         {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
+            **CONFIG_MAPS.head,
             "metadata": {"name": "cm", "namespace": "default"},
             "data": {"x.txt": "from the map"},
         },
@@ -425,8 +423,7 @@ async def test_a_container_waits_for_what_it_refers_to(topology: Topology) -> No
 
     await until(kube, waits)
     late = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
+        **CONFIG_MAPS.head,
         "metadata": {"name": "late", "namespace": "default"},
         "data": {"x": "there"},
     }

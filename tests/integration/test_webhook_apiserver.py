@@ -51,8 +51,7 @@ def webhook(control_plane, tmp_path):
 
 def binding(name, namespace, *, affinity):
     return {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
+        **RESOURCE_BINDINGS.head,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "resource": {

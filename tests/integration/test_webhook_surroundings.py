@@ -30,8 +30,7 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
     control_plane: ControlPlane, kube: Kube
 ) -> None:
     shut = {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
+        **QUEUES.head,
         "metadata": {"name": "shut-around"},
         "spec": {"weight": 1},
     }
@@ -104,8 +103,7 @@ async def test_objects_that_pods_need_and_that_are_missing_are_warned_of(
     control_plane: ControlPlane, kube: Kube
 ) -> None:
     there = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
+        **CONFIG_MAPS.head,
         "metadata": {"name": "settings-there", "namespace": "default"},
     }
     await kube.create(CONFIG_MAPS, there)

@@ -26,8 +26,7 @@ FINALIZER = "example.com/stays"
 def strangers_vcjob(namespace: str, *, gpus: int = 1, **metadata: Any) -> Object:
     spec: Object = hyperjob(namespace, gpus=gpus)["spec"]["replicatedJobs"][0]["templateSpec"]
     return {
-        "apiVersion": VCJOBS.api_version,
-        "kind": VCJOBS.kind,
+        **VCJOBS.head,
         "metadata": {"name": NAME, "namespace": namespace, **metadata},
         "spec": spec,
     }
@@ -116,8 +115,7 @@ async def test_vcjobs_that_only_bear_our_labels_take_no_room_from_anybody(
     ghost = strangers_vcjob(namespace, gpus=10**9, name="ghost-trainer-0", labels=labels)
     await people.kdev.create(VCJOBS, ghost)
     pinned = {
-        "apiVersion": PROPAGATION_POLICIES.api_version,
-        "kind": PROPAGATION_POLICIES.kind,
+        **PROPAGATION_POLICIES.head,
         "metadata": {"name": "ghost-trainer-0", "namespace": namespace, "labels": labels},
         "spec": {
             "resourceSelectors": [

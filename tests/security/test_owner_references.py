@@ -42,16 +42,14 @@ def test_the_controller_makes_children_that_block_the_deletion_of_their_owner(tm
 
         wait_for(is_served, what="the definition to be served")
         reference = {
-            "apiVersion": HYPERJOBS.api_version,
-            "kind": HYPERJOBS.kind,
+            **HYPERJOBS.head,
             "name": "owner",
             "uid": json.loads(made[-1])["metadata"]["uid"],
             "controller": True,
             "blockOwnerDeletion": True,
         }
         child = {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "metadata": {
                 "name": "child",
                 "namespace": "default",

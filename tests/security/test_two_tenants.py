@@ -84,8 +84,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         ):
             for name, share in SHARES.items():
                 queue = {
-                    "apiVersion": QUEUES.api_version,
-                    "kind": QUEUES.kind,
+                    **QUEUES.head,
                     "metadata": {"name": name},
                     "spec": {"weight": 1, "capability": {GPU: share}},
                 }

@@ -209,8 +209,7 @@ class CliWorld:
         }
         containers = [{"name": each, "image": "a"} for each in ("main", "side")]
         pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
+            **PODS.head,
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
             "spec": {"nodeName": "node-1", "containers": containers},
         }
@@ -347,8 +346,7 @@ async def _fill(world: CliWorld) -> None:
     await world.make(
         VCJOBS,
         {
-            "apiVersion": VCJOBS.api_version,
-            "kind": VCJOBS.kind,
+            **VCJOBS.head,
             "metadata": {
                 "name": "llm-trainer-0",
                 "namespace": NAMESPACE,

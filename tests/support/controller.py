@@ -77,8 +77,7 @@ async def running_controller(
 async def queue(kube: Kube, name: str, **spec: Any) -> AsyncIterator[None]:
     """Create a Queue, and delete it at the end."""
     document = {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
+        **QUEUES.head,
         "metadata": {"name": name},
         "spec": spec,
     }
@@ -167,8 +166,7 @@ async def clusters(kube: Kube, **gpus: int) -> AsyncIterator[None]:
 async def set_cluster(kube: Kube, name: str, gpus: int) -> None:
     """Create a Cluster, or change its resources."""
     document = {
-        "apiVersion": CLUSTERS.api_version,
-        "kind": CLUSTERS.kind,
+        **CLUSTERS.head,
         "metadata": {"name": name},
         "spec": {"syncMode": "Push"},
     }

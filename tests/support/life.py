@@ -34,8 +34,7 @@ class Life:
     async def create(self, name: str, *groups: Object, **spec: Any) -> None:
         """Create a HyperJob with the webhook's defaults, without which members refuse updates."""
         document = {
-            "apiVersion": HYPERJOBS.api_version,
-            "kind": HYPERJOBS.kind,
+            **HYPERJOBS.head,
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"replicatedJobs": list(groups), **spec},
         }

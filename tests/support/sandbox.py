@@ -42,8 +42,7 @@ def job(name: str, *, pods: int = 2, gpus: int = 1, **spec: Any) -> Object:
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     task = {"name": "worker", "replicas": pods, "template": template}
     return {
-        "apiVersion": VCJOBS.api_version,
-        "kind": VCJOBS.kind,
+        **VCJOBS.head,
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"tasks": [task], **spec},
     }
@@ -53,13 +52,10 @@ def policy(name: str, *clusters: str, affinity: str = "hyperjob", **spec: Any) -
     """Return the policy that pins a vcjob to clusters."""
     group = {"affinityName": affinity, "clusterNames": list(clusters)}
     return {
-        "apiVersion": PROPAGATION_POLICIES.api_version,
-        "kind": PROPAGATION_POLICIES.kind,
+        **PROPAGATION_POLICIES.head,
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
-            "resourceSelectors": [
-                {"apiVersion": VCJOBS.api_version, "kind": VCJOBS.kind, "name": name}
-            ],
+            "resourceSelectors": [{**VCJOBS.head, "name": name}],
             "preemption": "Always",
             "propagateDeps": True,
             "placement": {

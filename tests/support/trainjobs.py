@@ -138,8 +138,7 @@ def _crd(resource: Resource, properties: Object) -> Object:
     if "status" in properties:
         version["subresources"] = {"status": {}}
     return {
-        "apiVersion": CRDS.api_version,
-        "kind": CRDS.kind,
+        **CRDS.head,
         "metadata": {"name": resource.group_resource},
         "spec": {
             "group": resource.group,

@@ -255,8 +255,7 @@ def test_objects_of_a_list_on_one_line_keep_their_kinds_and_their_errors(tmp_pat
 
 def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     written: Object = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
+        **QUEUES.head,
         "metadata": {"name": "research"},
         "spec": {"capability": {GPU: 64}},
     }

@@ -52,8 +52,7 @@ def hyperjob(
     template = {"queue": fields.pop("queue", "default"), "tasks": [task]}
     group = {"name": "train", "replicas": replicas, "templateSpec": template, **fields}
     return {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
+        **HYPERJOBS.head,
         "metadata": {"namespace": "ml", "name": "one"},
         "spec": {"replicatedJobs": [group], "minAvailable": replicas, **spec},
     }

@@ -319,8 +319,7 @@ async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs() -> N
     found = differences(before, {"east": [of_member("a-0")]})
     said = await corrected(server, found)
     owner = {
-        "apiVersion": "training.volcano.sh/v1alpha1",
-        "kind": "HyperJob",
+        **HYPERJOBS.head,
         "name": "a",
         "uid": "a",
         "controller": True,

@@ -28,8 +28,7 @@ def schema(plural: str) -> Object:
 
 def vcjob(**spec: Any) -> Object:
     return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
+        **VCJOBS.head,
         "metadata": {"name": "x", "namespace": "ml"},
         "spec": spec,
     }

@@ -42,8 +42,7 @@ def test_changes_as_json() -> None:
         "dryRun": True,
         "changes": [
             {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
+                **LEASES.head,
                 "name": "l",
                 "namespace": "ns",
                 "action": "configured",
