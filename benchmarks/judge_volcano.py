@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,8 +168,7 @@ async def _view(kube: Kube) -> MemberView:
             PODS: map(pod_fact, pods.items),
             NODES: map(node_fact, nodes.items),
             HYPERNODES: map(hypernode_fact, hypernodes.items),
-        },
-        as_of=datetime.now(UTC),
+        }
     )
 
 

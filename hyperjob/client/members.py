@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
@@ -97,7 +96,7 @@ async def _view(member: Kube) -> MemberView:
     others = (PODS, *_OPTIONAL)
     found = await asyncio.gather(*(_facts(member, resource) for resource in others))
     facts = {NODES: nodes, **dict(zip(others, found, strict=True))}
-    return view_of(facts, as_of=datetime.now(UTC))
+    return view_of(facts)
 
 
 async def _facts(member: Kube, resource: Resource) -> list[Fact | None] | None:

@@ -65,7 +65,7 @@ def folded(put: Callable[[MemberFold, Object], None]) -> Callable[[Object], obje
         fold = MemberFold()
         fold.replace(NODES, [node_fact(ordinary(NODES, f"n-{number}")) for number in range(5)])
         put(fold, raw)
-        return Ground(fold.view(NOW)).free
+        return Ground(fold.view()).free
 
     return read
 
@@ -189,7 +189,7 @@ def test_a_member_of_four_times_the_hostile_objects_takes_as_many_more_calls() -
             for resource in put
         ]
         return calls(lambda: [put[resource](raw) for resource, raw in objects]), calls(
-            lambda: Ground(fold.view(NOW)).free
+            lambda: Ground(fold.view()).free
         )
 
     few, many = shown(60), shown(240)

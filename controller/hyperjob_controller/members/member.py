@@ -124,7 +124,6 @@ _SILENCE: Final = 10.0
 _BEHIND: Final = timedelta(seconds=110)
 """How much older the last sign of these may be."""
 _PAGE: Final = 250
-_RENEWED: Final = timedelta(seconds=10)
 _REFUSED: Final = Forbidden | Unauthorized | NotFound | TooLarge
 _REFUSED_SECONDS: Final = (5.0, 300.0)
 _FACT: Final = "fact"
@@ -240,12 +239,12 @@ class Member:
 
         Without `renew` it is the last view, which may lack changes.
         """
-        as_of, known = self.as_of, self._view
-        if as_of is None or now - as_of > LONGEST_AGE:
+        known = self._view
+        if not self.is_known(now):
             return None
-        if renew and (known is None or self.has_changed or as_of - known.as_of >= _RENEWED):
+        if known is None or (renew and self.has_changed):
             with self._in_turn(f"member {self.name}"):
-                found = self.fold.view(as_of)
+                found = self.fold.view()
                 _ = ground_of(self.name, found).free  # computed once, and not by another's pass
             if found.unresolved and (known is None or known.unresolved != found.unresolved):
                 log.warning(

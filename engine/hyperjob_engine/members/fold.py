@@ -277,14 +277,13 @@ class MemberFold:
         """Return the worst trouble of a vcjob's pods; None while they have none."""
         return self._troubled.worst(job, now)
 
-    def view(self, as_of: datetime) -> MemberView:
-        """Return the member as it was at `as_of`; unchanged content is the value of before."""
-        if self._view is None or self._view.version != self._version or self._view.as_of != as_of:
+    def view(self) -> MemberView:
+        """Return the member as it is known; unchanged content is the value of before."""
+        if self._view is None or self._view.version != self._version:
             self._resolve()
             self._publish()
             self._view = MemberView(
                 version=self._version,
-                as_of=as_of,
                 jobs=self._jobs_shown(),
                 waiting=self._without_node(),
                 nodes=self._shown_nodes(),  # the last: it clears the marks of changed nodes
@@ -439,14 +438,12 @@ class MemberFold:
     }
 
 
-def view_of(
-    facts: Mapping[Resource, Iterable[Fact | None] | None], *, as_of: datetime
-) -> MemberView:
+def view_of(facts: Mapping[Resource, Iterable[Fact | None] | None]) -> MemberView:
     """Return a member as one list of each resource shows it; None: it does not serve that."""
     fold = MemberFold()
     for resource, listed in facts.items():
         fold.replace(resource, listed)
-    return fold.view(as_of)
+    return fold.view()
 
 
 def _has_ended(fact: Fact) -> bool:

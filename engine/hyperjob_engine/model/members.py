@@ -7,7 +7,6 @@ its resourceSummary count. The values are immutable: a change replaces them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -141,12 +140,11 @@ class HyperNode:
 class MemberView:
     """A member at one instant; equal `version`s of one member mean equal content.
 
-    `as_of` is when the member last confirmed this state. `waiting` are pods without a node. Equal
-    `layout`s mean equal nodes, but for their pods, and equal HyperNodes.
+    `waiting` are pods without a node. Equal `layout`s mean equal nodes, but for their pods, and
+    equal HyperNodes.
     """
 
     version: int
-    as_of: datetime
     nodes: tuple[MemberNode, ...]
     waiting: tuple[PodHeld, ...] = ()
     hypernodes: tuple[HyperNode, ...] = ()

@@ -100,8 +100,7 @@ def from_file(path: Path, *, namespace: str | None) -> Snapshot:
                 PODS: map(pod_fact, others_of(each)),
                 NODES: map(node_fact, nodes_of(each)),
                 HYPERNODES: map(hypernode_fact, hypernodes_of(each)),
-            },
-            as_of=now,
+            }
         )
         for each in config.clusters
     }

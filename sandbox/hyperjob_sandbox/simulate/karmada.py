@@ -108,7 +108,7 @@ class Karmada:
         member = self._members[cluster]
         self.views.pop(cluster, None)
         if not member.down:
-            self.views[cluster] = member.view(self._now())
+            self.views[cluster] = member.view()
 
     def _later(self, seconds: float, do: Callable[..., None], *arguments: object) -> None:
         asyncio.get_running_loop().call_later(seconds, do, *arguments)

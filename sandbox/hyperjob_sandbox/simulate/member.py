@@ -5,7 +5,6 @@ The member makes only Volcano's decision: when a gang of pods gets its nodes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from hyperjob_engine.members.facts import shared_resources
 from hyperjob_engine.model.members import MemberNode, MemberView, NodeState, PodHeld
@@ -101,7 +100,7 @@ class Member:
             del self._waiting[key]
             self._placed(pods)
 
-    def view(self, now: datetime) -> MemberView:
+    def view(self) -> MemberView:
         """Return the nodes and pods as a controller sees them that reads them."""
         held: dict[int, list[PodHeld]] = {}
         waiting: list[PodHeld] = []
@@ -119,7 +118,6 @@ class Member:
         self._versions += 1
         return MemberView(
             version=self._versions,
-            as_of=now,
             nodes=self._shown,
             waiting=tuple(waiting),
             jobs={pods.key: pods.number for pods in self.jobs.values()},

@@ -142,7 +142,7 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
 
 
 def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
-    empty = {name: MemberView(version=1, as_of=NOW, nodes=()) for name in "ab"}
+    empty = {name: MemberView(version=1, nodes=()) for name in "ab"}
     books.reservations._views = lambda *_: empty
 
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:

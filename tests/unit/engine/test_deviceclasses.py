@@ -27,7 +27,7 @@ from hyperjob_engine.placement.place import place
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import NANO
 from tests.unit.engine.builders import cluster
-from tests.unit.engine.test_members_fold import NOW, node, pod
+from tests.unit.engine.test_members_fold import node, pod
 
 GPUS, NICS = "deviceclass/gpu.example.com", "deviceclass/nic.example.com"
 OF_GPUS = 'device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].type == "gpu"'
@@ -85,7 +85,7 @@ def member(
         NODES: map(node_fact, [node("n1", 0), node("n2", 0)]),
         PODS: map(pod_fact, pods),
     }
-    return view_of(facts, as_of=NOW)
+    return view_of(facts)
 
 
 def free(view: MemberView, name: str = GPUS) -> list[int | None]:
@@ -191,20 +191,20 @@ def test_claims_hold_the_devices_of_their_pods_until_these_end_or_the_claim_goes
     fold.replace(RESOURCE_SLICES, [slice_fact(published("s", EIGHT))])
     fold.replace(DEVICE_CLASSES, map(class_fact, CLASSES))
     fold.put(RESOURCE_CLAIMS, claim_fact(claim("c", "p", 5)))
-    assert free(fold.view(NOW)) == [8, None], "the pod is not known yet"
+    assert free(fold.view()) == [8, None], "the pod is not known yet"
     fold.put(PODS, pod_fact(taken))
-    assert free(fold.view(NOW)) == [3, None]
+    assert free(fold.view()) == [3, None]
     fold.put(RESOURCE_CLAIMS, claim_fact(claim("d", "p", 3)))
-    assert free(fold.view(NOW)) == [0, None], "none is left"
-    assert placed(fold.view(NOW), {GPUS: 1}) == []
+    assert free(fold.view()) == [0, None], "none is left"
+    assert placed(fold.view(), {GPUS: 1}) == []
     fold.replace(RESOURCE_CLAIMS, [claim_fact(claim("d", "p", 3)), claim_fact(claim("e", "", 4))])
-    assert free(fold.view(NOW)) == [5, None]
+    assert free(fold.view()) == [5, None]
     fold.drop(PODS, "default/p")
-    assert free(fold.view(NOW)) == [8, None]
+    assert free(fold.view()) == [8, None]
     fold.drop(RESOURCE_SLICES, "s")
-    assert placed(fold.view(NOW), {GPUS: 1}) == []
+    assert placed(fold.view(), {GPUS: 1}) == []
     fold.replace(RESOURCE_SLICES, None)
-    assert placed(fold.view(NOW), {GPUS: 1}) == ["east"]
+    assert placed(fold.view(), {GPUS: 1}) == ["east"]
 
 
 def test_a_claim_holds_the_devices_of_the_alternative_that_it_got() -> None:

@@ -17,7 +17,6 @@ from hyperjob_engine.members.hypernodes import resolved
 from hyperjob_engine.members.patterns import NotKnownError
 from hyperjob_engine.model.members import MemberView
 from tests.support.calls import calls
-from tests.unit.engine.builders import NOW
 
 NAMES = (
     *("n1", "n2", "m12", "gpu-7", "gpu-70", "gpu-700.east", "rack-1-node-3", "rack-12-node-34"),
@@ -37,7 +36,7 @@ def view(
         for number, each in enumerate(members)
     ]
     facts = map(hypernode_fact, hypernodes)
-    return view_of({NODES: map(node_fact, nodes), HYPERNODES: facts}, as_of=NOW)
+    return view_of({NODES: map(node_fact, nodes), HYPERNODES: facts})
 
 
 def regex(pattern: str, kind: str = "Node") -> Object:
@@ -154,7 +153,7 @@ def test_the_work_for_all_hypernodes_is_bounded(case: str) -> None:
         hypernode_fact({"metadata": {"name": f"h{n}"}, "spec": {"tier": 1, "members": each}})
         for n, each in enumerate(members)
     ]
-    found = view_of({NODES: facts, HYPERNODES: hypernodes}, as_of=NOW)
+    found = view_of({NODES: facts, HYPERNODES: hypernodes})
     assert bool(found.unresolved) is not is_known
     assert len(found.hypernodes) == (len(members) if is_known else 0)
     assert calls_of(hypernodes, facts, most=800_000) < 1_000_000

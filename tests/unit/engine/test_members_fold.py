@@ -124,7 +124,7 @@ def test_a_list_and_any_events_equal_a_fresh_list(
     }
     for verb, resource, raw in steps:
         if verb == "look":
-            fold.view(NOW)
+            fold.view()
             continue
         name = raw["metadata"]["name"]
         if verb == "put":
@@ -134,18 +134,18 @@ def test_a_list_and_any_events_equal_a_fresh_list(
             left[resource].pop(name, None)
             fold.drop(resource, f"default/{name}" if resource is PODS else name)
     fresh = fold_of(*(list(left[each].values()) for each in (NODES, PODS, HYPERNODES)))
-    assert content(fold.view(NOW)) == content(fresh.view(NOW))
+    assert content(fold.view()) == content(fresh.view())
     fold.replace(PODS, map(pod_fact, left[PODS].values()))
     fold.replace(NODES, ())
-    assert fold.view(NOW).nodes == ()
+    assert fold.view().nodes == ()
     fold.replace(NODES, map(node_fact, left[NODES].values()))
-    assert content(fold.view(NOW)) == content(fresh.view(NOW))
+    assert content(fold.view()) == content(fresh.view())
 
 
 @given(st.lists(ANY_POD_OBJECT, max_size=8))
 def test_what_is_free_is_what_no_pod_holds(pods: list[Object]) -> None:
     by_name = {each["metadata"]["name"]: each for each in pods}
-    view = fold_of([node("n1")], list(by_name.values())).view(NOW)
+    view = fold_of([node("n1")], list(by_name.values())).view()
     (shown,) = view.nodes
     held = sum(each.request.get(GPU, 0) for each in shown.pods)
     assert shown.free.get(GPU, 0) == whole(8) - held
@@ -156,15 +156,13 @@ def test_what_is_free_is_what_no_pod_holds(pods: list[Object]) -> None:
 
 def test_only_changed_nodes_are_made_again() -> None:
     fold = fold_of([node("n1"), node("n2")], [pod("a", "n1"), pod("b", "n2")])
-    before = fold.view(NOW)
-    assert fold.view(NOW) is before
+    before = fold.view()
+    assert fold.view() is before
     fold.put(PODS, pod_fact(pod("c", "n2")))
-    after = fold.view(NOW)
+    after = fold.view()
     assert after.version > before.version
     assert after.nodes[0] is before.nodes[0]
     assert after.nodes[1] is not before.nodes[1]
-    later = fold.view(NOW + timedelta(seconds=9))
-    assert (later.version, later.nodes) == (after.version, after.nodes)
 
 
 def test_the_layout_changes_with_nodes_and_hypernodes_and_not_with_pods() -> None:
@@ -185,9 +183,9 @@ def test_the_layout_changes_with_nodes_and_hypernodes_and_not_with_pods() -> Non
         (lambda: fold.drop(HYPERNODES, "h"), True),
     ]
     for number, (change, changes_layout) in enumerate(changes):
-        before = fold.view(NOW).layout
+        before = fold.view().layout
         change()
-        assert (fold.view(NOW).layout != before) is changes_layout, number
+        assert (fold.view().layout != before) is changes_layout, number
 
 
 @pytest.mark.parametrize(
@@ -206,13 +204,13 @@ def test_the_state_of_a_node(made: Object, state: NodeState) -> None:
 
 def test_an_ended_pod_holds_nothing_and_its_job_is_absent() -> None:
     fold = fold_of([node("n1")], [pod("a", "n1", job="hj-a-0"), pod("b", "n1", job="hj-a-0")])
-    assert fold.view(NOW).jobs == {"default/hj-a-0": 2}
+    assert fold.view().jobs == {"default/hj-a-0": 2}
     fold.news()
     fold.put(PODS, pod_fact(pod("a", "n1", job="hj-a-0", phase="Succeeded")))
-    assert fold.view(NOW).jobs == {"default/hj-a-0": 1}
+    assert fold.view().jobs == {"default/hj-a-0": 1}
     assert fold.news().freed
     fold.drop(PODS, "default/b")
-    assert fold.view(NOW).jobs == {}
+    assert fold.view().jobs == {}
     assert fold.news().jobs == {"default/hj-a-0"}
     assert fold.news().jobs == frozenset()
 
@@ -337,7 +335,7 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
             hypernode("same", 1, ("HyperNode", exact("s1"))),
         ],
     )
-    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
+    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view().hypernodes}
     assert found == {
         "s1": (1, ["n1"]),
         "s2": (1, ["m1", "m2"]),
@@ -346,21 +344,21 @@ def test_the_nodes_of_hypernodes_come_from_names_patterns_labels_and_lower_tiers
         "same": (1, []),
     }
     fold.drop(NODES, "n1")
-    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view(NOW).hypernodes}
+    found = {each.name: (each.tier, sorted(each.nodes)) for each in fold.view().hypernodes}
     assert found["top"] == (2, ["m1", "m2"])
 
 
 def test_a_node_with_another_label_is_in_the_hypernodes_of_that_label() -> None:
     rack = hypernode("s", 1, ("Node", {"labelMatch": {"matchLabels": {"rack": "x"}}}))
     fold = fold_of([node("n1"), node("n2")], [], [rack])
-    assert fold.view(NOW).hypernodes[0].nodes == frozenset()
+    assert fold.view().hypernodes[0].nodes == frozenset()
     moved = node("n1")
     moved["metadata"]["labels"]["rack"] = "x"
     fold.put(NODES, node_fact(moved))
-    assert fold.view(NOW).hypernodes[0].nodes == {"n1"}
-    before = fold.view(NOW).hypernodes
+    assert fold.view().hypernodes[0].nodes == {"n1"}
+    before = fold.view().hypernodes
     fold.put(NODES, node_fact({**moved, "status": node("n1", 4)["status"]}))
-    assert fold.view(NOW).hypernodes is before, "its labels are the same"
+    assert fold.view().hypernodes is before, "its labels are the same"
 
 
 def nested(depth: int) -> Any:
@@ -468,7 +466,7 @@ def test_a_part_of_a_device_counts_where_the_node_lists_it_and_only_there(
     raw["status"]["allocatable"] |= {"volcano.sh/vgpu-number": "8", **listed}
     limits = {"volcano.sh/vgpu-number": "4", "volcano.sh/vgpu-memory": "8000"}
     taken["spec"]["containers"][0]["resources"]["limits"] = limits
-    ground = ground_of("east", fold_of([raw], [taken]).view(NOW))
+    ground = ground_of("east", fold_of([raw], [taken]).view())
     (pods,) = (each.pods for each in ground.nodes)
     request = tuple(pods[0].request.items())
     grounds = (ground, ground.vacated(Vacating.ALL))

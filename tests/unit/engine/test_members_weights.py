@@ -51,7 +51,7 @@ def weighed_at_once(resource: Resource, objects: list[Object]) -> tuple[int, int
             found = FACTS[resource](raw)
             weight += weights.of_fact(found)
             fold.put(resource, found)
-        view = fold.view(NOW)
+        view = fold.view()
         assert ground_of("east", view).free is not None
         del raw, found
         gc.collect()

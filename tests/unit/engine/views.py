@@ -1,7 +1,6 @@
 """Views of members for tests: nodes with GPUs, the pods on them, and HyperNodes."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from hyperjob_engine.expansion.expand import demand_of, items_of
 from hyperjob_engine.model.members import (
@@ -19,8 +18,6 @@ from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.placement.ground import ground_of
 from hyperjob_engine.resources import Resources, parse_resources, subtract, total
 from tests.unit.engine.builders import GPU, Object
-
-AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def held(
@@ -76,7 +73,7 @@ def view(
     domains = (
         HyperNode(name, tier, frozenset(names)) for name, (tier, names) in (tiers or {}).items()
     )
-    return MemberView(version, AT, tuple(nodes), waiting, tuple(domains))
+    return MemberView(version, tuple(nodes), waiting, tuple(domains))
 
 
 def seen(shown: MemberView, *reserved: PlacementRequest, name: str = "a") -> Cluster:
