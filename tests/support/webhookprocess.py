@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import ssl
 import subprocess
 import sys
@@ -31,10 +30,6 @@ class WebhookProcess:
     def lines(self) -> list[dict[str, object]]:
         """Return the records of its log so far."""
         return [json.loads(line) for line in self.log.read_bytes().splitlines()]
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        self.process.send_signal(signal.SIGTERM)
 
     def client_tls(self) -> ssl.SSLContext:
         """Return a client's TLS context that trusts the present content of the CA file."""

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -178,6 +180,14 @@ async def test_metrics_that_cannot_be_protected_end_the_start(options: Options, 
             await process._protection(stack, wrong)
 
 
+def test_no_kubernetes_client_is_loaded():
+    script = "import sys, hyperjob_webhook.__main__; print([m for m in sys.modules if 'kube' in m])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_process_serves_until_its_signal_and_drains(
     number, options: Options, authority: Any, lines: Lines
@@ -208,9 +218,12 @@ async def test_a_process_serves_until_its_signal_and_drains(
         decided: Any = await lines.next()
         assert (decided.getMessage(), decided.operation) == ("admission decision", "DELETE")
         end = datetime.fromisoformat(said.notAfter).timestamp()
+        _, metrics = await seen("/metrics")
+        total = "controller_runtime_webhook_requests_total"
+        assert f'{total}{{code="200",webhook="{VALIDATE_HYPERJOB}"}} 1.0' in metrics
         (shown,) = [
             line.split()[1]
-            for line in (await seen("/metrics"))[1].splitlines()
+            for line in metrics.splitlines()
             if line.startswith("hyperjob_certificate_expiry_timestamp_seconds ")
         ]
         assert float(shown) == end
