@@ -152,10 +152,15 @@ def _with_quorum(
 def _degraded(
     jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, minimum: int
 ) -> State:
-    """Return the state of a HyperJob that has run and now lacks sub-jobs that it needs."""
+    """Return the state of a HyperJob that has run and now lacks sub-jobs that it needs.
+
+    It has lost none of them if they are all new: then its spec has more `replicas` than before.
+    """
     missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
     text = f"{ready} sub-jobs run or completed, {minimum} are needed: {_each(missing)}"
     reason = Reason.JOBS_FAILED if failed else Reason.MIN_AVAILABLE_NOT_MET
+    if missing and all(job.never_ran for job in missing):
+        reason, text = Reason.RESIZED, f"grows to {_sub_jobs(jobs)}: {text}"
     return _state(Phase.DEGRADED, reason, text)
 
 

@@ -86,7 +86,8 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
     was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))
     if phase != was[0] or (reason in _TROUBLES and reason != was[1]):
         note = "; ".join([string(at(new, "state", "message")) or phase, *_choices(new, was[0])])
-        troubled = reason in _TROUBLES or phase in _WARNING_PHASES
+        lacks = phase in _WARNING_PHASES and reason != Reason.RESIZED  # it lost no sub-job
+        troubled = reason in _TROUBLES or lacks
         what = reason if reason in _TROUBLES else phase
         events.append(_event(what, "Reconcile", note, warns=troubled))
     events += [*_stops(old, new), *_resized(old, new)]

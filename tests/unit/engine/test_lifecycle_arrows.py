@@ -120,6 +120,7 @@ CASES: dict[str, Callable[[str], Observed]] = {
     "next-dispatched": seen(*first("Running"), *child(0, name="second"), groups=STAGES),
     "enough-run": seen(*child(0, "Running"), *child(1, "Completed")),
     "fewer-run": seen(*child(0, "Running"), *child(1, "Pending"), phases=("Running", "Running")),
+    "grows": seen(*child(0, "Running"), *child(1)),
     "one-failed": seen(*child(0, "Running"), *child(1, "Failed")),
     "pods-failed": pods_failed,
     "policy-restarts": seen(*child(0, "Running"), *child(1, "Failed"), **RESTARTS),

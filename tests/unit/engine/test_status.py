@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
+from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, Repin, Resize
 from hyperjob_engine.plan import plan
@@ -158,11 +159,25 @@ def test_what_is_made_again_is_named_once_with_the_failure(action: str, text: st
     assert (state["phase"], state["message"]) == ("Restarting", text)
 
 
-def test_after_it_ran_missing_sub_jobs_make_it_degraded() -> None:
-    raw = hyperjob(status={"state": {"phase": "Running"}})
-    state = derived(raw, *child(0, phase="Running"), *child(1, phase="Pending"))["state"]
-    assert (state["phase"], state["reason"]) == ("Degraded", "MinAvailableNotMet")
-    assert "hj-trainer-1 is Pending on a" in state["message"]
+@pytest.mark.parametrize(
+    ("phases", "reason", "text", "event"),
+    [
+        (("Running", "Pending"), "MinAvailableNotMet", "hj-trainer-1 is Pending on a", "Warning"),
+        (("Running", "Running", ""), "Resized", "grows to 3 sub-jobs: 2 sub-jobs run", "Normal"),
+    ],
+)
+def test_after_it_ran_missing_sub_jobs_make_it_degraded(
+    phases: tuple[str, ...], reason: str, text: str, event: str
+) -> None:
+    ran = [job_status(index, phase="Running", startTime=rfc3339(NOW)) for index in range(2)]
+    was = {"state": {"phase": "Running"}, "jobs": ran}
+    seen = [each for index, phase in enumerate(phases) for each in child(index, phase=phase)]
+    status = derived(hyperjob(group(replicas=len(phases)), status=was), *seen)
+    assert (status["state"]["phase"], status["state"]["reason"]) == ("Degraded", reason)
+    assert text in status["state"]["message"]
+    assert [(each.type, each.reason) for each in status_events(was, status)] == [
+        (event, "Degraded")
+    ]
 
 
 def test_min_available_is_what_running_means() -> None:
