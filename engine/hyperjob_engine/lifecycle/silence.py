@@ -140,7 +140,8 @@ def check_silence(
         patience = IMAGES if child.report.pods.total else 1
         due += observed.silence_timeout * max(patience, counts.unmoved / FEW)
     if now < due:
-        return SilenceCheck(record=record, wait=due - now)
+        text = _message(child, since, SilenceStep.ASK) if _is_asked(child) else ""
+        return SilenceCheck(record=record, message=text, wait=due - now)
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
         step = _step(child, record.times)
@@ -205,6 +206,14 @@ def _step(child: Child, times: int) -> SilenceStep:
     """Return the next step after `times` steps; a sub-job that has run is never recreated."""
     again = child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
     return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
+
+
+def _is_asked(child: Child) -> bool:
+    """Return whether Karmada applies a sub-job again, as it was asked to, of which nothing came."""
+    record = child.record
+    if record is None or record.silence is None or record.reason != Reason.NOTHING_REPORTED:
+        return False
+    return _step(child, record.silence.times) is SilenceStep.ASK
 
 
 def _lacks(child: Child) -> DeletionCause:

@@ -1,5 +1,6 @@
 """What Karmada applied and no cluster reports of is asked for again, and at last made again."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -44,19 +45,31 @@ def applied(since: datetime = NOW, **fields: object) -> Object:
     return made
 
 
+def uncounted(since: datetime = NOW) -> Object:
+    """Give a binding of which Karmada has counted the Works before there was one."""
+    made = binding(cluster="a")
+    made["status"] = {
+        "conditions": [
+            {"type": "FullyApplied", "status": "False", "lastTransitionTime": rfc3339(since)}
+        ]
+    }
+    return made
+
+
 def world(
     bound: Object | None,
     *,
     at: timedelta = LIMIT,
     silence: Object | None = None,
     phase: str = "Placed",
+    reason: str = "",
     clusters: tuple[object, ...] = (READY,),
     vcjob: Object | None = None,
     followers: tuple[str, ...] = (),
     **spec: object,
 ) -> Observed:
     """Give one sub-job on cluster a, some time after it was applied."""
-    record: Object = job_status(0, phase=phase)
+    record: Object = job_status(0, phase=phase, reason=reason)
     if silence is not None:
         record["silence"] = silence
     raw = hyperjob(group(replicas=1), status={"jobs": [record]}, **spec)
@@ -144,9 +157,6 @@ def test_what_is_being_made_again_keeps_its_count_and_spends_no_attempt() -> Non
     assert [type(action).__name__ for action in decided.actions] == ["CreateChild"]
     assert entry(decided)["silence"] == count
     assert "attempt" not in entry(decided)
-    young = plan(world(applied(), at=LIMIT / 2, silence=count))
-    assert entry(young)["reason"] == "Dispatching", "a new one has a moment of its own"
-    assert entry(young)["silence"] == count
 
 
 def test_in_the_end_a_person_is_told_what_to_do_and_nothing_is_done_at_rest() -> None:
@@ -157,6 +167,24 @@ def test_in_the_end_a_person_is_told_what_to_do_and_nothing_is_done_at_rest() ->
         "this did not help 4 times: see in the cluster whether Job hj-trainer-0 is there and"
         " Volcano's controller runs, then: kubectl hyperjob restart hj --job hj-trainer-0"
     )
+
+
+@pytest.mark.parametrize("again", [applied, uncounted])
+@pytest.mark.parametrize(
+    ("times", "before", "reason"),
+    [
+        pytest.param(1, "NothingReported", "NothingReported", id="applied again"),
+        pytest.param(TIMES, "NothingReported", "Dispatching", id="recreated"),
+        pytest.param(1, "Suspended", "Dispatching", id="resumed"),
+    ],
+)
+def test_the_reason_stays_while_karmada_applies_it_again(
+    again: Callable[..., Object], times: int, before: str, reason: str
+) -> None:
+    bound, count = again(NOW + LIMIT), after(times, 3 * LIMIT)
+    decided = plan(world(bound, silence=count, reason=before))
+    assert decided.actions == ()
+    assert (entry(decided)["reason"], entry(decided)["silence"]) == (reason, count)
 
 
 def test_a_controller_that_was_restarted_asks_no_sooner() -> None:
@@ -189,17 +217,6 @@ def test_silence_means_nothing_where_nothing_is_to_be_heard(seen: Observed) -> N
     assert not [each for each in decided.actions if isinstance(each, (AskAgain, DeleteChild))]
     assert entry(decided).get("reason") != "NothingReported"
     assert "silence" not in entry(decided)
-
-
-def uncounted(since: datetime = NOW) -> Object:
-    """Give a binding of which Karmada has counted the Works before there was one."""
-    made = binding(cluster="a")
-    made["status"] = {
-        "conditions": [
-            {"type": "FullyApplied", "status": "False", "lastTransitionTime": rfc3339(since)}
-        ]
-    }
-    return made
 
 
 def test_karmada_is_asked_again_where_it_counts_no_work_of_what_was_just_created() -> None:
