@@ -232,13 +232,15 @@ def _left(jobs: Iterable[JobState]) -> str:
 
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
-    """Return how many sub-jobs run where, and those that do not run or may not."""
+    """Return how many sub-jobs run where, and those that do not run, may not, or wait to grow."""
     running = [job for job in jobs if job.is_ready and not job.is_terminal]
     known = ", as last reported" if _doubt(jobs) else ""
     text = (
         f"{ready} of {total} sub-jobs run or completed, on {_cluster_names(running or jobs)}{known}"
     )
-    rest = [job for job in jobs if not _is_well(job) or not job.can_train or job.is_part]
+    whole = [job for job in jobs if _is_well(job) and job.can_train and not job.is_part]
+    settled = {job.name for job in whole if job.reason != Reason.WAITING_FOR_QUEUE}
+    rest = [job for job in jobs if job.name not in settled]
     return f"{text}; {_each(rest)}" if rest else text
 
 

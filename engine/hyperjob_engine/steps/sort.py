@@ -95,7 +95,7 @@ def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
     if grown_name(child.name) in verdict.admitted:
         return False
     if child.name not in draft.losses:
-        text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
+        text = f"waits to grow to {sub_job.size.pods} pods: {verdict.message}"
         draft.blocked[child.name] = Blocked(Reason.WAITING_FOR_QUEUE, text)
     return True
 

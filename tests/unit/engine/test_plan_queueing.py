@@ -212,10 +212,13 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
     told = status(made)
     assert told["state"]["phase"] == "Running", "what runs is untouched"
     text = (
-        "runs, and waits to grow to 12 pods: first of 3 in queue research: the queue engine has not"
+        "waits to grow to 12 pods: first of 3 in queue research: the queue engine has not"
         " considered it yet"
     )
     assert [each["message"] for each in told["jobs"]] == [text, text]
+    assert told["state"]["message"].endswith(
+        f"on a; each of hj-trainer-0, hj-trainer-1 is Running on a: {text}"
+    )
     late = cluster("a", 16, unusable="not Ready", not_ready_since=NOW - timedelta(minutes=1))
     seen = observed(larger, *both, clusters=(late,))
     told = status(plan(replace(seen, verdict=replace(WAITS, admitted=BOTH))))
