@@ -4,10 +4,7 @@ import base64
 from contextlib import asynccontextmanager
 
 import orjson
-import pytest
-import pytest_asyncio
 
-from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     MUTATING_WEBHOOKS,
@@ -27,22 +24,10 @@ from tests.support.sandbox import (
     placed_on,
     policy,
     reported,
+    work_key,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 GATE = "example.com/gate"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def topology(tmp_path_factory):
-    async with Topology(config(), tmp_path_factory.mktemp("sandbox")) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def kube(topology):
-    async with Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client:
-        yield client
 
 
 def hold(request):
@@ -120,22 +105,18 @@ async def submit(kube, name, cluster, *, affinity="gang"):
     await kube.create(VCJOBS, job(name))
 
 
-def work_key(cluster, name):
-    return f"karmada-es-{cluster}/{work_name(name, 'default')}"
-
-
 async def patch(kube, resource, name, body):
     await kube.patch(resource, name, body, kind=PatchType.MERGE, namespace="default")
 
 
-async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened(topology, kube):
-    member1 = topology.clusters["member1"].kube
-    member2 = topology.clusters["member2"].kube
+async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened(tmp_path):
     async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
         gate(kube) as asked,
         following(kube, RESOURCE_BINDINGS, VCJOBS, WORKS) as (bindings, jobs, works),
-        following(member1, VCJOBS) as (first,),
-        following(member2, VCJOBS) as (second,),
+        following(topology.clusters["member1"].kube, VCJOBS) as (first,),
+        following(topology.clusters["member2"].kube, VCJOBS) as (second,),
     ):
         await submit(kube, "gang", "member1")
         created = await bindings.until("default/gang-job", bool)
@@ -196,18 +177,6 @@ async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened
         assert opened["spec"]["suspension"] == {"scheduling": False}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def undispatched(tmp_path_factory):
-    """Start a sandbox whose Volcano Global suspends and never releases; yields a client."""
-    never = config().volcano_global.model_copy(update={"dispatch_period": 3600.0})
-    quiet = config().model_copy(update={"volcano_global": never})
-    async with (
-        Topology(quiet, tmp_path_factory.mktemp("undispatched")) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client,
-    ):
-        yield client
-
-
 async def synced(kube, bindings, name):
     """Make the detector sync once more, so that what came before it is settled."""
     key = f"default/{name}-job"
@@ -220,9 +189,13 @@ async def synced(kube, bindings, name):
     )
 
 
-async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(undispatched):
-    kube = undispatched
-    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
+async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(tmp_path):
+    never = config().volcano_global.model_copy(update={"dispatch_period": 3600.0})
+    async with (
+        Topology(config(volcano_global=never), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs),
+    ):
         await submit(kube, "wiped", "member1", affinity="other")
         created = await bindings.until("default/wiped-job", bool)
         assert created["spec"]["suspension"] == {"scheduling": True}, "the policy's half is gone"

@@ -16,12 +16,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_sandbox.objects import new_object
 from hyperjob_sandbox.topology import Topology
-from tests.support.sandbox import config, following, job, phase, policy, reported
-
-
-async def submit(kube, name, cluster, **spec):
-    await kube.create(PROPAGATION_POLICIES, policy(name, cluster))
-    await kube.create(VCJOBS, job(name, **spec))
+from tests.support.sandbox import config, following, job, phase, policy, reported, submit
 
 
 async def test_pods_wait_for_objects_that_their_member_lacks(tmp_path):

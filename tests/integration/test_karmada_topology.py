@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     PODS,
-    PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -29,11 +27,11 @@ from tests.support.sandbox import (
     condition,
     config,
     following,
-    job,
     phase,
     placed_on,
-    policy,
     reported,
+    submit,
+    work_key,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -50,15 +48,6 @@ async def topology(tmp_path_factory):
 async def kube(topology):
     async with Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client:
         yield client
-
-
-async def submit(kube, name, *clusters, **spec):
-    await kube.create(PROPAGATION_POLICIES, policy(name, *clusters))
-    return await kube.create(VCJOBS, job(name, **spec))
-
-
-def work_key(cluster, name):
-    return f"karmada-es-{cluster}/{work_name(name, 'default')}"
 
 
 def shape(value):

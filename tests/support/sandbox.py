@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from unittest import mock
 
+from hyperjob_core.api.names import work_name, works_namespace
 from hyperjob_core.kube.client import EventType, Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import PROPAGATION_POLICIES, VCJOBS, Resource, key_of
@@ -65,6 +66,17 @@ def policy(name: str, *clusters: str, affinity: str = "hyperjob", **spec: Any) -
             **spec,
         },
     }
+
+
+async def submit(kube: Kube, name: str, *clusters: str, **spec: Any) -> Object:
+    """Create a vcjob and the policy that pins it to clusters."""
+    await kube.create(PROPAGATION_POLICIES, policy(name, *clusters))
+    return await kube.create(VCJOBS, job(name, **spec))
+
+
+def work_key(cluster: str, name: str) -> str:
+    """Return the key of the Work that carries a vcjob to a cluster."""
+    return f"{works_namespace(cluster)}/{work_name(name, 'default')}"
 
 
 class Follower:
