@@ -419,6 +419,23 @@ def test_less_room_only_changes_what_is_said(rig: Rig) -> None:
     assert (rig.queued, rig.later) == ([], ["ns/a", "ns/a"])
 
 
+NOT_READY = changed(free(8), "status", "conditions", value=[{"type": "Ready", "status": "False"}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "new", "looked_at"),
+    [(MODIFIED, NOT_READY, True), (DELETED, None, True), (MODIFIED, free(9), False)],
+    ids=["not Ready", "deleted", "with more room"],
+)
+def test_a_cluster_that_is_lost_concerns_the_hyperjobs_on_it(
+    rig: Rig, kind: EventType, new: Object | None, looked_at: bool
+) -> None:
+    for name in ("m", "n"):
+        rig.hyperjobs.held.append(hyperjob(name=name, status={"jobs": [{"cluster": name}]}))
+    rig.clusters.tell(kind, free(8), new)
+    assert rig.queued == ["default/m"] * looked_at
+
+
 @pytest.mark.parametrize("path", [("spec", "taints"), ("status", "conditions")])
 def test_a_cluster_that_becomes_a_candidate_wakes(rig: Rig, path: tuple[str, ...]) -> None:
     waiting(rig, "ns/a", 8)

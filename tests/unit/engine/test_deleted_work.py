@@ -1,4 +1,4 @@
-"""Sub-jobs whose Work another client deletes, or that Karmada evicts, are lost; others are not."""
+"""Sub-jobs are lost with their Cluster, ResourceBinding or Work, or when Karmada evicts them."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from hyperjob_core.api.names import LABEL_CLAIMED
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.loss import WORK_SETTLES
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
+from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -19,6 +21,7 @@ from tests.unit.engine.builders import (
     hyperjob,
     job,
     job_status,
+    labels,
     observed,
     policy,
     vcjob_status,
@@ -133,6 +136,73 @@ NOT_EVICTED = {
 def test_no_sub_job_is_evicted(case: str) -> None:
     known, fields = NOT_EVICTED[case]
     assert "attempt" not in entry(planned(known, **fields))
+
+
+CLAIMED = labels() | {LABEL_CLAIMED: "id"}
+
+OTHER = cluster("b")
+SIBLING = (
+    job("hj-trainer-1", phase="Running"),
+    policy("hj-trainer-1", cluster="b"),
+    binding("hj-trainer-1", cluster="b"),
+)
+
+
+def reported(
+    *bindings: Object, phase: str = "Running", marked: Any = CLAIMED, where: Any = (READY, OTHER)
+) -> Object:
+    """Plan two sub-jobs without a failure policy that their clusters have reported."""
+    records = [job_status(n, phase=phase, cluster="ab"[n]) for n in range(2)]
+    raw = hyperjob(group(replicas=2), status={"jobs": records})
+    vcjob = job(NAME, phase=phase, marked=marked)
+    decided = plan(observed(raw, vcjob, policy(NAME), *SIBLING, *bindings, clusters=where))
+    return dict(decided.status["jobs"][0])
+
+
+def test_a_sub_job_without_its_resource_binding_starts_again_at_once() -> None:
+    decided = reported()
+    assert (decided["attempt"], decided["reason"]) == (1, "Restarting")
+    text = "is lost: its ResourceBinding was deleted, and Karmada deleted its pods on a"
+    assert decided["message"].endswith(text)
+    (run,) = decided["history"]
+    assert (run["reason"], run["cluster"]) == ("ObjectDeleted", "a")
+
+
+OF_BEFORE = binding(NAME, cluster="a")
+OF_BEFORE["metadata"]["ownerReferences"][0]["uid"] = "another"
+BOUND = {
+    "of a vcjob that Karmada has not claimed": {"marked": labels()},
+    "of a vcjob that no cluster has reported": {"phase": ""},
+    "of a vcjob that is ended": {"phase": "Completed"},
+    "where that of an earlier vcjob is left": {"bindings": (OF_BEFORE,)},
+}
+
+
+@pytest.mark.parametrize("case", BOUND)
+def test_a_resource_binding_is_not_missed(case: str) -> None:
+    fields: dict[str, Any] = dict(BOUND[case])
+    assert "attempt" not in reported(*fields.pop("bindings", ()), **fields)
+
+
+REMOVED = replace(READY, usable=False, trouble=Trouble(ClusterTrouble.REMOVED))
+
+
+@pytest.mark.parametrize(
+    "where", [(OTHER,), (REMOVED, OTHER)], ids=["it is gone", "it is being removed"]
+)
+def test_a_sub_job_of_a_removed_cluster_starts_again_at_once(where: Any) -> None:
+    decided = reported(binding(NAME, cluster="a"), where=where)
+    assert (decided["attempt"], decided["reason"]) == (1, "Restarting")
+    assert decided["message"].endswith("is lost: cluster a is gone")
+    (run,) = decided["history"]
+    assert (run["reason"], run["cluster"]) == ("ClusterLost", "a")
+
+
+@pytest.mark.parametrize(("phase", "where"), [("Running", ()), ("Completed", (OTHER,))])
+def test_no_cluster_is_missed_where_none_is_known_or_its_sub_job_has_ended(
+    phase: str, where: Any
+) -> None:
+    assert "attempt" not in reported(binding(NAME, cluster="a"), phase=phase, where=where)
 
 
 def test_a_vcjob_of_an_earlier_attempt_is_deleted_and_not_lost() -> None:
