@@ -447,7 +447,10 @@ class QueueVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One HyperJob and everything that its plan depends on, read at one instant."""
+    """One HyperJob and everything that its plan depends on, read at one instant.
+
+    `bindings` are by their own names (`binding_name`), what else is of sub-jobs by their names.
+    """
 
     hyperjob: HyperJob
     jobs: Mapping[str, Job]

@@ -163,7 +163,10 @@ class _Chooser:
             yield tuple(self._compose(near, parts, pods))
 
     def _compose(self, near: Sequence[str], parts: int, pods: int) -> list[str]:
-        """Return as many preferred clusters as the number allows, and the best of the others."""
+        """Return as many preferred clusters as the number allows, and the best of the others.
+
+        They are a candidate: whether they hold the pods is asked afterwards.
+        """
         chosen: list[str] = []
         for name in self._wish.like.preferred:
             if name not in self._capacity or len(chosen) == parts:

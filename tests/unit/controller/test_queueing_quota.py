@@ -95,7 +95,9 @@ def test_of_other_workloads_that_wait_nothing_is_kept() -> None:
 def test_a_binding_asks_for_replicas_times_its_request(
     spec: Object, amount: int, waits: bool
 ) -> None:
-    found = charge_of({"metadata": {}, "spec": spec}, queue="q", sub_job="ns/a")
+    since = {"creationTimestamp": "2026-01-02T03:04:05Z"}
+    found = charge_of({"metadata": since, "spec": spec}, queue="q", sub_job="ns/a")
+    assert found.created == since["creationTimestamp"]
     assert found.request.get(GPU, 0) == amount * NANO
     assert found.waits is waits
 

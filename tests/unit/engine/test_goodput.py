@@ -244,6 +244,16 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         [Look(0, RUN, work((0, 0), (30, 30), (20, 20))), Look(40, BROKEN)],
         {"productive": 20, "lostToFailures": 20},
     ),
+    "a part trained on, and then all of it began again from the first step": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(10, DEGRADED, work((0, 0), (10, 10), (10, 10)), share=0.5),
+            Look(110, AGAIN, work((0, 0), (110, 110), (110, 110))),
+            Look(120, RUN, work((0, 120), (1, 121))),
+            Look(130, DONE),
+        ],
+        {"productive": 10, "degraded": 50, "lostToFailures": 70},
+    ),
     "work of before a part was lost is lost with it": (
         [
             Look(0, RUN, work((0, 0), (0, 0))),

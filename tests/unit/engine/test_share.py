@@ -200,6 +200,13 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
     assert len(found) == 5
 
 
+def test_a_large_choice_is_made_among_the_largest_of_one_place_too() -> None:
+    """No place has three equal parts of 20, and the sets to choose from are too many to try."""
+    near = [cluster(f"x{i}", most, provider="p") for i, most in enumerate((30, 19, 11, 2))]
+    far = [cluster(f"c{i:03}", 20, provider=f"p{i}") for i in range(107)]
+    assert set(shared(wish(60), *near, *far)) == {"x0", "x1", "x2"}
+
+
 @pytest.mark.parametrize(
     ("what", "clusters", "max_domains", "text"),
     [

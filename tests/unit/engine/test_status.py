@@ -6,7 +6,18 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.model.planned import Action, Adopt, DeleteChild, Event, Repin, Resize
+from hyperjob_engine.model.planned import (
+    Action,
+    Adopt,
+    DeleteChild,
+    DeleteHyperJob,
+    DeleteWork,
+    Event,
+    OpenGate,
+    ReleaseScheduling,
+    Repin,
+    Resize,
+)
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.diff import merge_patch
 from hyperjob_engine.status.transitions import action_events, pass_events, status_events
@@ -465,19 +476,42 @@ def test_like_actions_are_one_event() -> None:
     )
 
 
+OPEN = {"binding": "j", "binding_uid": "u", "policy_uid": "u", "release_scheduling": False}
+DISPATCHER = "which Volcano Global's dispatcher left out: restart the dispatcher"
+
+
 @pytest.mark.parametrize(
-    ("action", "reason"),
+    ("actions", "told"),
     [
-        (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
-        (Resize(name="j", uid="u", operations=()), "Resized"),
-        (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
-        (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
+        ([Adopt(kind="Job", name="j", uid="u", patch={})], "Normal Adopted: Adopted j"),
+        ([Resize(name="j", uid="u", operations=())], "Normal Resized: Changed the size of j"),
+        (
+            [Repin(name="j", uid="u", cluster="b", demand={}, placement={})],
+            "Normal Moved: Moved j to another cluster",
+        ),
+        ([DeleteChild(name="j", job_uid="u", policy_uid=None)], "Normal Deleted: Deleted j"),
+        ([OpenGate(name="j", **OPEN)], "Normal GateOpened: Let j be dispatched"),
+        (
+            [OpenGate(name="j", **OPEN), OpenGate(name="k", **OPEN)],
+            "Normal GateOpened: Let j, k be dispatched together",
+        ),
+        (
+            [DeleteWork(name="j", clusters=("b", "a")), DeleteWork(name="k", clusters=("b",))],
+            "Warning WorkDeleted: Deleted the Work of j, k on a, b, which Karmada had forgotten",
+        ),
+        (
+            [ReleaseScheduling(name="j", binding="j", binding_uid="u")],
+            f"Warning Released: Released j, {DISPATCHER}",
+        ),
+        (
+            [DeleteHyperJob(name="j", uid="u")],
+            "Normal Expired: Deleted j: ttlSecondsAfterFinished has passed",
+        ),
     ],
 )
-def test_every_action_is_told(action: Action, reason: str) -> None:
-    (event,) = action_events([action])
-    assert (event.type, event.reason) == ("Normal", reason)
-    assert "j" in event.note
+def test_every_action_is_told(actions: list[Action], told: str) -> None:
+    (event,) = action_events(actions)
+    assert f"{event.type} {event.reason}: {event.note}" == told
 
 
 def test_a_binding_that_tells_no_phase_leaves_a_started_sub_job_as_it_was() -> None:
