@@ -447,15 +447,12 @@ class QueueVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One HyperJob and everything that its plan depends on, read at one instant.
-
-    `bindings` are by their own names (`binding_name`), what else is of sub-jobs by their names.
-    """
+    """One HyperJob and everything that its plan depends on, read at one instant."""
 
     hyperjob: HyperJob
     jobs: Mapping[str, Job]
     policies: Mapping[str, Policy]
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, Binding]  # by their own names, `binding_name`
     clusters: tuple[Cluster, ...]
     refusals: Mapping[str, Refusal]
     admission: QueueAdmission

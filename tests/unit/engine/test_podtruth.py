@@ -160,9 +160,9 @@ RUNNING: dict[str, tuple[PodTrouble, dict[str, Any], tuple[str, str, str, str]]]
         running("runs with 5 of 8 pods; ConfigMap x not found: pod p-0 waits"),
     ),
     "none above those that are needed runs": (
-        NO_NODE,
+        MISSING,
         {"jobs": FEW, "pods": {"running": 2, "pending": 6}},
-        running("runs with 2 of 8 pods"),
+        running("runs with 2 of 8 pods; ConfigMap x not found: pod p-0 waits"),
     ),
     "a pod that is needed has no node": (NO_NODE, {"pods": WAITING}, AS_VOLCANO),
     "other pods of a sub-job with a minimum have succeeded": (
