@@ -30,7 +30,7 @@ from hyperjob_controller.memory import (
     Tombstones,
     Unplaced,
 )
-from hyperjob_controller.observe import Limits, Observer, Updater
+from hyperjob_controller.observe import Observer, Updater
 from hyperjob_controller.options import Options, Tuning
 from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
@@ -51,7 +51,7 @@ from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.workers import CONTROLLER, run_workers
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.observed import Limits, QueueAdmission
 from hyperjob_engine.queueing.state import Settings
 
 if TYPE_CHECKING:
@@ -271,9 +271,7 @@ class Manager:
             now=self._now,
             splitter=self._splitter,
             cause_reader=self._causes,
-            trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
-            hang=(lambda _key: None) if self.reader is None else self.reader.hang,
-            waits=(lambda _key: ()) if self.reader is None else self.reader.waits,
+            reader=self.reader,
             members=self.members,
         )
 

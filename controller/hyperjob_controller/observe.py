@@ -7,8 +7,8 @@ The first step of a pass: it updates the controller's memory from the caches.
 The later steps, observe and plan, only read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -21,7 +21,6 @@ from hyperjob_core.api.limits import MAX_SUB_JOBS
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.status import JobStatus
-from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of, split_key
 from hyperjob_engine.expansion.claimed import with_devices
@@ -32,6 +31,7 @@ from hyperjob_engine.model.observed import (
     Binding,
     HyperJob,
     Job,
+    Limits,
     Observed,
     Policy,
     QueueAdmission,
@@ -39,13 +39,13 @@ from hyperjob_engine.model.observed import (
 )
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.planned import DeleteWork
-from hyperjob_engine.model.stalls import Hang, WaitShare
 from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.queueing.queues import missing_from, preempts, priority_of
 from hyperjob_engine.queueing.verdict import choice_in
 
 if TYPE_CHECKING:
     from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
+    from hyperjob_controller.training.reader import Reader
 
 T = TypeVar("T")
 
@@ -99,17 +99,6 @@ _SOON: Final = timedelta(seconds=1)
 """The shortest time until a pass for capacity that changes without a change of an object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The timeouts for a lost cluster, an incomplete gang, a missing report and a first pod."""
-
-    cluster_lost: timedelta
-    gang: timedelta
-    silence: timedelta
-    unschedulable: timedelta
-    start: timedelta
-
-
 class Observer:
     """Reads the caches for one HyperJob at a time."""
 
@@ -124,9 +113,7 @@ class Observer:
         decides_alone: Callable[[], bool] = lambda: False,
         splitter: "Splitter | None" = None,
         cause_reader: CauseReader | None = None,
-        trainings: Callable[[str], Mapping[str, SubJobTraining]] = lambda _key: {},
-        hang: Callable[[str], Hang | None] = lambda _key: None,
-        waits: Callable[[str], tuple[WaitShare, ...]] = lambda _key: (),
+        reader: "Reader | None" = None,
         members: Members | None = None,
     ) -> None:
         self._caches = caches
@@ -137,9 +124,7 @@ class Observer:
         self._decides_alone = decides_alone
         self._splitter = splitter
         self._cause_reader = cause_reader
-        self._trainings = trainings
-        self._hang = hang
-        self._waits = waits
+        self._reader = reader
         self._members = members
         self._hyperjobs: Parsed[HyperJob] = Parsed(_PARSED)
         self._jobs: Parsed[Job] = Parsed()
@@ -183,17 +168,13 @@ class Observer:
             now=now,
             queues=self._queues(),
             closed_queues=self._memory.closed_queues.of(hyperjob),
-            cluster_lost_timeout=self._limits.cluster_lost,
-            gang_timeout=self._limits.gang,
-            silence_timeout=self._limits.silence,
-            unschedulable_timeout=self._limits.unschedulable,
-            start_timeout=self._limits.start,
+            limits=self._limits,
             followers=self._followers(jobs, bindings.values()),
             priority=priority_of(hyperjob, classes),
             preempts=preempts(hyperjob, classes),
-            trainings=self._trainings(key),
-            hang=self._hang(key),
-            waits=self._waits(key),
+            trainings={} if self._reader is None else self._reader.trainings(key),
+            hang=None if self._reader is None else self._reader.hang(key),
+            waits=() if self._reader is None else self._reader.waits(key),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
             causes=None if self._cause_reader is None else self._cause_reader.causes(key),
             asked={} if self._cause_reader is None else self._cause_reader.asked(key),
@@ -214,7 +195,7 @@ class Observer:
         # A sub-job that an elastic HyperJob gave up has no record: its pods may be in any member.
         gone = {name: JobStatus(name=name) for name in hyperjob.stop.jobs} if hyperjob.stop else {}
         recorded = hyperjob.namespace, {**gone, **hyperjob.records}
-        left = members.pods_left(*recorded, seen.now, lost=seen.cluster_lost_timeout)
+        left = members.pods_left(*recorded, seen.now, lost=seen.limits.cluster_lost)
         alone = [name for name, pods in left.items() if pods and name not in seen.jobs]
         return replace(
             seen,

@@ -22,7 +22,6 @@ from hyperjob_engine.lifecycle.finished import (
     forgotten,
     needs_more,
     releases,
-    trainers,
 )
 from hyperjob_engine.lifecycle.records import with_restart
 from hyperjob_engine.lifecycle.requests import answer, giving_back, growing, refuse_after_end
@@ -172,8 +171,7 @@ def _record(draft: Draft) -> Plan | None:
         return None
     asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
-        recorded = _restart(draft, asked.restart)
-        return replace(recorded, events=(*refusal_events(asked.refused), *recorded.events))
+        return _restart(draft, asked)
     if observed.hyperjob.suspend:
         stop = suspending(observed, children)
         return None if stop is None else _stop(draft, stop)
@@ -224,7 +222,7 @@ def _restart(draft: Draft, decided: Restart) -> Plan:
     return replace(
         decision,
         actions=(),
-        events=restart_events(decided, decision.events),
+        events=(*refusal_events(decided.refused), *restart_events(decided, decision.events)),
         requeue_after=AT_ONCE,
         waits_for_capacity=False,
     )
@@ -236,13 +234,9 @@ def _finished_plan(draft: Draft) -> Plan:
     outlooks = Outlooks(
         items=[draft.outlook(member) for member in draft.children],
         minimum=draft.minimum,
-        quorum=observed.hyperjob.quorum,
-        trainers=trainers(observed.hyperjob),
         room_for=draft.placement.room_for,
         needed=draft.needed,
         never=draft.never,
-        verdict=observed.verdict,
-        suspended=observed.hyperjob.suspend,
         late=overdue(observed),
         gang=draft.back_off.record,
     )

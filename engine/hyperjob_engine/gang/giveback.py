@@ -94,10 +94,10 @@ def next_state(
     passed = any(child.name in observed.passed_over for child in parts)
     released = sum(is_released(child) for child in parts) if theirs else 0
     if not (theirs and passed) or any(is_through(child) for child in children):
-        return _gathering(observed, parts, released=released, limit=observed.gang_timeout)
+        return _gathering(observed, parts, released=released, limit=observed.limits.gang)
     if released:
         return _give_back(observed, record, window=_SHORTEST)
-    limit = min(_PATIENCE, observed.gang_timeout)
+    limit = min(_PATIENCE, observed.limits.gang)
     return _gathering(observed, parts, released=released, limit=limit)
 
 
@@ -109,7 +109,7 @@ def next_try(observed: Observed, attempts: int, soon: bool) -> GangStatus | None
     """
     if observed.admission is QueueAdmission.NONE:
         return None
-    usual = observed.gang_timeout * _FIRST
+    usual = observed.limits.gang * _FIRST
     if soon:
         retry = _retry_time(observed, attempts, _SHORTEST, longest=usual)
     else:
@@ -156,7 +156,7 @@ def _gathering(
             return GangBackOff(record=known, wait=soon)
     wait = since + limit - now
     if wait <= timedelta() and (released or observed.contended):
-        return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
+        return _give_back(observed, record, window=observed.limits.gang * _FIRST)
     return GangBackOff(
         record=GangStatus(
             incomplete_since=since,
@@ -177,7 +177,7 @@ def _retry_time(
     observed: Observed, attempts: int, first: timedelta, *, longest: timedelta | None = None
 ) -> datetime:
     """Return when the gang queues again: later each time, with a jitter by HyperJob."""
-    longest = max(_SHORTEST, longest or observed.gang_timeout * _LONGEST)
+    longest = max(_SHORTEST, longest or observed.limits.gang * _LONGEST)
     window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
     seed = f"{observed.hyperjob.uid}/{attempts}".encode()
     share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32

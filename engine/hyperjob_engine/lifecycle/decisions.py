@@ -7,6 +7,7 @@ that restarts in between finds the decision in the status and acts on it once.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import NamedTuple
 
 from hyperjob_core.api.status import GangStatus, JobStatus
 from hyperjob_engine.model.line import Chosen
@@ -34,6 +35,14 @@ class Recreation:
     delayed: bool = False
 
 
+class RefusedRequest(NamedTuple):
+    """A request that the controller refuses, for the whole HyperJob or for some sub-jobs."""
+
+    kind: str
+    token: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     """The sub-jobs to recreate, how many of `maxRestarts` that costs, and the handled requests.
@@ -49,6 +58,7 @@ class Restart:
     gives_back: bool = False
     gang: GangStatus | None = None
     handled: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[RefusedRequest, ...] = ()
     size: Choice = ()
     chosen: Chosen = Chosen.SPARED
     added: tuple[JobStatus, ...] = ()

@@ -178,7 +178,7 @@ def after_end(observed: Observed) -> Plan:
     refused = refuse_after_end(observed.hyperjob)
     if refused is not None:
         requests = mapping(observed.hyperjob.status.get("requests"))
-        status |= {"requests": requests | dict(refused.restart.handled)}
+        status |= {"requests": requests | dict(refused.handled)}
     return Plan(actions=tuple(actions), status=status, requeue_after=wait)
 
 

@@ -170,5 +170,5 @@ def _gone(observed: Observed, cluster: str, missing: Missing, at: datetime) -> L
 def _loss(observed: Observed, cluster: str, since: datetime | None) -> Loss:
     if since is None:
         return Loss(cluster=cluster, at=observed.now, is_lost=True, missing=Missing.CLUSTER)
-    at = since + observed.cluster_lost_timeout
+    at = since + observed.limits.cluster_lost
     return Loss(cluster=cluster, since=since, at=at, is_lost=observed.now >= at)

@@ -13,32 +13,15 @@ restart.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from hyperjob_core.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, string
-from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
+from hyperjob_engine.lifecycle.decisions import Member, Recreation, RefusedRequest, Restart
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import HyperJob, Observed
 from hyperjob_engine.model.subjobs import Choice
 from hyperjob_engine.reasons.reason import Reason
-
-
-class RefusedRequest(NamedTuple):
-    """A request that the controller refuses, for the whole HyperJob or for some sub-jobs."""
-
-    kind: str
-    token: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestAnswer:
-    """The answer to new requests: the restart that they cause, and the refused ones."""
-
-    restart: Restart
-    refused: tuple[RefusedRequest, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,8 +34,8 @@ class _Draft:
 
 def answer(
     hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[str]]
-) -> RequestAnswer | None:
-    """Return the answer to new requests; None if there is none.
+) -> Restart | None:
+    """Return the restart that new requests cause, with the refused ones; None without any.
 
     `no_target` returns what the other clusters lack for the sub-job of a name; empty if one of them
     has room.
@@ -65,7 +48,7 @@ def answer(
     return _answered(draft)
 
 
-def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
+def refuse_after_end(hyperjob: HyperJob) -> Restart | None:
     """Return the refusal of requests that come after the end of the HyperJob."""
     draft = _Draft()
     for kind, token, _ in _new_requests(hyperjob):
@@ -76,11 +59,11 @@ def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
     return _answered(draft)
 
 
-def _answered(draft: _Draft) -> RequestAnswer | None:
+def _answered(draft: _Draft) -> Restart | None:
     if not draft.handled:
         return None
-    restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
-    return RequestAnswer(restart=restart, refused=tuple(draft.refused))
+    again, refused = tuple(draft.again.values()), tuple(draft.refused)
+    return Restart(again=again, handled=draft.handled, refused=refused)
 
 
 def _new_requests(hyperjob: HyperJob) -> Iterator[tuple[str, str, Sequence[str]]]:

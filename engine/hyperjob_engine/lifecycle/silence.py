@@ -111,7 +111,7 @@ _NONE: Final = SilentCounts()
 
 def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
     """Count the sub-jobs that are silent for longer than the silence timeout."""
-    limit = observed.now - observed.silence_timeout
+    limit = observed.now - observed.limits.silence
     found = [
         child.report is None
         for _, child in members
@@ -135,10 +135,10 @@ def check_silence(
     if since is None:
         return _HEARD if record is None else SilenceCheck(record=record)
     uncounted = _uncounted(child)
-    now, due = observed.now, since + (UNCOUNTED if uncounted else observed.silence_timeout)
+    now, due = observed.now, since + (UNCOUNTED if uncounted else observed.limits.silence)
     if child.report is not None:
         patience = IMAGES if child.report.pods.total else 1
-        due += observed.silence_timeout * max(patience, counts.unmoved / FEW)
+        due += observed.limits.silence * max(patience, counts.unmoved / FEW)
     if now < due:
         text = _message(child, since, SilenceStep.ASK) if _is_asked(child) else ""
         return SilenceCheck(record=record, message=text, wait=due - now)
@@ -155,7 +155,7 @@ def check_silence(
         text = _message(child, since, _step(child, times))
         return SilenceCheck(record=record, message=f"{text}; {_advice(observed, child)}")
     times += 1
-    step, wait = _step(child, times), observed.silence_timeout * 2**times
+    step, wait = _step(child, times), observed.limits.silence * 2**times
     return SilenceCheck(
         step=step,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),

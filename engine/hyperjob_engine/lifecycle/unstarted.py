@@ -193,7 +193,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     """
     report, binding = child.report, child.binding
     if not observed.hyperjob.suspend and (lost := _lost_before(observed, child)) is not None:
-        return lost + observed.cluster_lost_timeout
+        return lost + observed.limits.cluster_lost
     refused = refusal_of(observed, child)
     if refused is not None and report is not None and report.phase is JobPhase.PENDING:
         return refused.first + PATIENCE
@@ -208,9 +208,9 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
         return None
     due = _unschedulable_due(observed, sub_job, child, cluster)
     complete = report.pods.pending >= sub_job.size.fewest
-    if not observed.start_timeout or (complete and _on_nodes(sub_job.size.demand, cluster)):
+    if not observed.limits.start or (complete and _on_nodes(sub_job.size.demand, cluster)):
         return due
-    late = binding.applied_since + observed.start_timeout
+    late = binding.applied_since + observed.limits.start
     return late if due is None else min(due, late)
 
 
@@ -257,7 +257,7 @@ def _unschedulable_due(
 
     While pods of others keep it from the nodes, that is asked again after the timeout.
     """
-    said, timeout = unschedulable_in(observed, child), observed.unschedulable_timeout
+    said, timeout = unschedulable_in(observed, child), observed.limits.unschedulable
     if said is None or not timeout or child.binding is None or not child.binding.applied_since:
         return None
     due = max(said.since, child.binding.applied_since) + timeout
@@ -336,9 +336,9 @@ def _again(
     elif (lost := _lost_before(observed, child)) is not None:
         why = f"cluster {child.cluster} is not Ready since {rfc3339(lost)} and has not received it"
     else:
-        within = f"{observed.start_timeout / timedelta(minutes=1):g} minutes"
+        within = f"{observed.limits.start / timedelta(minutes=1):g} minutes"
         why = f"none of its pods ran on {child.cluster} within {within}"
-        first = max(_EXCLUDED_FIRST, observed.start_timeout)
+        first = max(_EXCLUDED_FIRST, observed.limits.start)
     return Recreation(
         name=child.name,
         reason=reason,

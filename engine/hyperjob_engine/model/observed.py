@@ -446,6 +446,17 @@ class QueueVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The timeouts for a lost cluster, an incomplete gang, a missing report and a first pod."""
+
+    cluster_lost: timedelta = timedelta(minutes=5)
+    gang: timedelta = timedelta(minutes=5)
+    silence: timedelta = timedelta(seconds=30)
+    unschedulable: timedelta = timedelta(seconds=30)  # 0: Volcano's words move nothing
+    start: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One HyperJob and everything that its plan depends on, read at one instant."""
 
@@ -460,11 +471,7 @@ class Observed:
     queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None
     verdict: QueueVerdict | None = None  # None: not by the queue engine
-    cluster_lost_timeout: timedelta = timedelta(minutes=5)
-    gang_timeout: timedelta = timedelta(minutes=5)
-    silence_timeout: timedelta = timedelta(seconds=30)
-    unschedulable_timeout: timedelta = timedelta(seconds=30)  # 0: Volcano's words move nothing
-    start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods forever
+    limits: Limits = Limits()
     decides_alone: bool = False  # Volcano Global, which suspends ResourceBindings, is not installed
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0

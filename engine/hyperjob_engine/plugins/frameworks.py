@@ -42,12 +42,13 @@ def env(place: PluginContext, task_pods: TaskPods, _container: Object) -> Sequen
     directory and the last step that all sub-jobs saved, as far as they are known.
     """
     world, sub_job = place.world, place.sub_job
+    checkpoint = world.hyperjob.checkpoint
     known = {
-        "HYPERJOB_CHECKPOINT_DIR": world.checkpoint_dir or None,
-        "HYPERJOB_RESUME_STEP": world.resume_step,
+        "HYPERJOB_CHECKPOINT_DIR": (checkpoint and checkpoint.directory) or None,
+        "HYPERJOB_RESUME_STEP": world.hyperjob.resume_step,
     }
     return (
-        variable("HYPERJOB_NAME", world.hyperjob),
+        variable("HYPERJOB_NAME", world.hyperjob.name),
         variable("HYPERJOB_JOB_NAME", sub_job.name),
         variable("HYPERJOB_REPLICATED_JOB", sub_job.group),
         variable("HYPERJOB_JOB_INDEX", sub_job.index),
@@ -146,7 +147,7 @@ def pytorch(place: PluginContext, task_pods: TaskPods, container: Object) -> Seq
         *([variable("PET_NPROC_PER_NODE", processes)] if processes > 0 else ()),
         variable("PET_RDZV_BACKEND", "c10d"),
         variable("PET_RDZV_ENDPOINT", f"{host}:{port}"),
-        variable("PET_RDZV_ID", f"{world.hyperjob}-{world.uid}-{world.generation}"),
+        variable("PET_RDZV_ID", f"{world.hyperjob.name}-{world.hyperjob.uid}-{world.generation}"),
         variable("PET_RDZV_CONF", _rendezvous(place, task_pods, holder)),
         variable("PET_MASTER_ADDR", host),
         variable("PET_MASTER_PORT", port),
@@ -192,7 +193,7 @@ def torchft(place: PluginContext, task_pods: TaskPods, container: Object) -> Seq
     """
     world, task = place.world, place.arguments.get("lighthouse", "")
     shared = [
-        variable("HYPERJOB_QUORUM", world.quorum or 1),
+        variable("HYPERJOB_QUORUM", world.hyperjob.quorum or 1),
         # torchft sends its host name to other groups, which other clusters cannot resolve.
         from_field("HYPERJOB_POD_IP", "status.podIP"),
     ]
@@ -225,7 +226,7 @@ def _lighthouse(place: PluginContext, task: str) -> str:
     port = place.number("port", LIGHTHOUSE_PORT)
     if found is None:
         return f"http://localhost:{port}"
-    return f"http://{place.hosts.service(place.world, place.sub_job, *found)}:{port}"
+    return f"http://{place.service(*found)}:{port}"
 
 
 def _own_world(place: PluginContext, lighthouse: str) -> PluginContext:

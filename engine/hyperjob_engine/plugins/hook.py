@@ -14,7 +14,7 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import WORLD
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.plugins import PLUGINS, have_hosts, values_of
+from hyperjob_core.api.plugins import NAME_PATTERN, OFF, PLUGINS, have_hosts, values_of
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.resources import SERVICE_EXPORTS
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
@@ -29,7 +29,7 @@ from hyperjob_engine.plugins.world import (
     UnknownHostError,
     World,
     WorldSubJob,
-    hosts_of,
+    svc_arguments,
     with_service,
     with_variables,
     world_of,
@@ -44,20 +44,19 @@ class TooLongError(ValueError):
     """The value of a plugin's variable would be longer than LONGEST_VALUE."""
 
 
-def equip(
-    hyperjob: HyperJob, template: Object, sub_job: WorldSubJob, world: World
-) -> tuple[Object, str]:
-    """Return a vcjob's template with the changes of its plugins, and its mark with their digest.
+def equip(template: Object, name: str, world: World) -> tuple[Object, str]:
+    """Return a sub-job's template with the changes of its plugins, and its mark with their digest.
 
     Raises UnknownHostError if a pod that a variable must name has no cluster yet, and TooLongError.
     """
-    if have_hosts(hyperjob.plugins):
+    sub_job = world.by_name[name]
+    if have_hosts(world.hyperjob.plugins):
         template = with_service(template)
     written: list[Object] = []
     tasks = {task_pods.task: task_pods for task_pods in sub_job.tasks}
 
     def variables(task: str, container: Object) -> Sequence[Object]:
-        found = list(_variables(hyperjob, world, sub_job, tasks[task], container))
+        found = list(_variables(world, sub_job, tasks[task], container))
         written.extend(found)
         return found
 
@@ -68,7 +67,7 @@ def equip(
 
 def export_of(hyperjob: HyperJob, name: str) -> Object | None:
     """Return the ServiceExport of a sub-job, without labels; None if no plugin exports Services."""
-    if not have_hosts(hyperjob.plugins) or not hosts_of(hyperjob.plugins).export:
+    if not have_hosts(hyperjob.plugins) or svc_arguments(hyperjob.plugins).get("export") in OFF:
         return None
     return {
         **SERVICE_EXPORTS.head,
@@ -81,16 +80,17 @@ def export_of(hyperjob: HyperJob, name: str) -> Object | None:
 
 
 def _variables(
-    hyperjob: HyperJob, world: World, sub_job: WorldSubJob, task_pods: TaskPods, container: Object
+    world: World, sub_job: WorldSubJob, task_pods: TaskPods, container: Object
 ) -> Iterator[Object]:
     """Yield the variables that the plugins set in one container, each name once."""
-    hosts = hosts_of(hyperjob.plugins)
+    given = world.hyperjob.plugins
+    pattern = svc_arguments(given).get("name-pattern") or NAME_PATTERN
     seen: set[str] = set()
     for name, plugin in ACTING.items():
-        if name not in hyperjob.plugins:
+        if name not in given:
             continue
-        arguments = values_of(hyperjob.plugins[name], PLUGINS[name].flags)
-        place = PluginContext(world=world, sub_job=sub_job, hosts=hosts, arguments=arguments)
+        arguments = values_of(given[name], PLUGINS[name].flags)
+        place = PluginContext(world=world, sub_job=sub_job, pattern=pattern, arguments=arguments)
         for variable in plugin(place, task_pods, container):
             if len(variable.get("value", "")) > LONGEST_VALUE:
                 raise TooLongError(
@@ -144,7 +144,7 @@ def set_up(
     for action in actions:
         if isinstance(action, CreateChild):
             try:
-                planned.append(_equipped(hyperjob, wanted[action.name], action, world))
+                planned.append(_equipped(wanted[action.name], action, world))
             except UnknownHostError as error:
                 blocked[action.name] = Blocked(Reason.WAITING_FOR_HOST, str(error))
             except TooLongError as error:
@@ -160,7 +160,7 @@ def set_up(
         for sub_job, child in children
         if child.name not in leaving
         and (job := child.job) is not None
-        and _is_outdated(hyperjob, sub_job, child, job, world)
+        and _is_outdated(sub_job, child, job, world)
     }
     return Plugged(actions=[*planned, *again.values()], blocked=blocked, outdated=frozenset(again))
 
@@ -205,18 +205,16 @@ def _pin(child: Child) -> str:
     return child.cluster
 
 
-def _equipped(
-    hyperjob: HyperJob, sub_job: SubJob, action: CreateChild, world: World
-) -> CreateChild:
+def _equipped(sub_job: SubJob, action: CreateChild, world: World) -> CreateChild:
     """Return the creation of a sub-job with the plugins' changes and its mark.
 
     The ServiceExport, if there is one, is in the policy too: Karmada takes it to the same cluster.
     Raises UnknownHostError and TooLongError.
     """
-    job, policy = action.job, action.policy
+    job, policy, hyperjob = action.job, action.policy, world.hyperjob
     export = export_of(hyperjob, action.name)
     if job is not None:
-        spec, mark = equip(hyperjob, job["spec"], world.by_name[action.name], world)
+        spec, mark = equip(job["spec"], action.name, world)
         metadata: Object = job["metadata"]
         marks = {**(metadata.get("annotations") or {}), WORLD: mark}
         job = {**job, "metadata": {**metadata, "annotations": marks}, "spec": spec}
@@ -235,7 +233,7 @@ def _equipped(
     return replace(action, job=job, policy=policy, export=export)
 
 
-def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, job: Job, world: World) -> bool:
+def _is_outdated(sub_job: SubJob, child: Child, job: Job, world: World) -> bool:
     """Return whether a vcjob that no cluster has received has variables of an earlier world."""
     if not child.exists or job.ownership is not Ownership.OURS:
         return False
@@ -244,7 +242,7 @@ def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, job: Job, wo
     if child.binding is not None and child.binding.applied:
         return False
     try:
-        _, mark = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
+        _, mark = equip(sub_job.size.template, child.name, world)
     except (UnknownHostError, TooLongError):
         return False  # a new vcjob would have the same unknown host
     return job.world != mark

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.plugins import (
-    NAME_PATTERN,
-    OFF,
     PLUGINS,
     Flags,
     Kind,
@@ -63,21 +61,15 @@ class World:
     """All sub-jobs of a HyperJob, in order and by name; `size` counts their pods.
 
     `generation` grows with each restart of all sub-jobs; a sub-job that is restarted alone joins
-    the world of the others. `minimum` is how many sub-jobs are enough to start. `resume_step` is
-    the step from which all sub-jobs start; None if it is unknown.
+    the world of the others. `minimum` is how many sub-jobs are enough to start.
     """
 
-    hyperjob: str
-    uid: str
-    namespace: str
+    hyperjob: HyperJob
     generation: int
     minimum: int
     size: int
     sub_jobs: tuple[WorldSubJob, ...]
     by_name: Mapping[str, WorldSubJob]
-    quorum: int | None = None
-    checkpoint_dir: str = ""
-    resume_step: int | None = None
 
     def first(self, task: str = "") -> tuple[WorldSubJob, TaskPods] | None:
         """Return the first task with pods, or the first with pods and this name."""
@@ -116,17 +108,12 @@ def world_of(
         )
         offset += made[-1].pods
     return World(
-        hyperjob=hyperjob.name,
-        uid=hyperjob.uid,
-        namespace=hyperjob.namespace,
+        hyperjob=hyperjob,
         generation=generation,
         minimum=minimum,
         size=offset,
         sub_jobs=tuple(made),
         by_name={each.name: each for each in made},
-        quorum=hyperjob.quorum,
-        checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
-        resume_step=hyperjob.resume_step,
     )
 
 
@@ -197,28 +184,31 @@ class UnknownHostError(ValueError):
     """The host name of a pod is unknown: its sub-job has no cluster yet."""
 
 
+def svc_arguments(plugins: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    """Return the arguments of the plugin svc."""
+    return values_of(plugins.get("svc", ()), PLUGINS["svc"].flags)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hosts:
-    """The naming of pods, and whether Services are exported."""
+class PluginContext:
+    """The sub-job for which a plugin is called, its world and the plugin's arguments.
 
+    `pattern` is that of the host names of pods in other sub-jobs.
+    """
+
+    world: World
+    sub_job: WorldSubJob
     pattern: str
-    export: bool
+    arguments: Mapping[str, str]
 
-    def name(
-        self,
-        world: World,
-        seen_from: WorldSubJob,
-        sub_job: WorldSubJob,
-        task_pods: TaskPods,
-        index: int,
-    ) -> str:
-        """Return the name of a pod; raises UnknownHostError.
+    def host(self, sub_job: WorldSubJob, task_pods: TaskPods, index: int = 0) -> str:
+        """Return the name by which this sub-job's pods look up a pod; raises UnknownHostError.
 
         Within a sub-job it is a name of Volcano's headless Service, which needs no DNS across
         clusters.
         """
         pod = f"{sub_job.name}-{task_pods.task}-{index}"
-        if sub_job.name == seen_from.name:
+        if sub_job.name == self.sub_job.name:
             return f"{pod}.{sub_job.name}"
         if not sub_job.cluster and "cluster" in placeholders_of(self.pattern):
             raise UnknownHostError(
@@ -229,50 +219,26 @@ class Hosts:
             {
                 "pod": pod,
                 "service": sub_job.name,
-                "namespace": world.namespace,
+                "namespace": self.world.hyperjob.namespace,
                 "cluster": sub_job.cluster,
             },
         )
 
-    def service(
-        self, world: World, seen_from: WorldSubJob, sub_job: WorldSubJob, task_pods: TaskPods
-    ) -> str:
+    def service(self, sub_job: WorldSubJob, task_pods: TaskPods) -> str:
         """Return a name for the only pod of a sub-job that does not depend on its cluster.
 
         It is the name of its Service, without pod and cluster; the name of the pod if the pattern
         has no Service.
         """
-        if sub_job.name == seen_from.name or len(sub_job.tasks) > 1 or task_pods.pods > 1:
-            return self.name(world, seen_from, sub_job, task_pods, 0)
         labels = self.pattern.split(".")
         rest = [label for label in labels if label not in ("{pod}", "{cluster}")]
         glued = any("{pod}" in label or "{cluster}" in label for label in rest)
-        if glued or "{service}" not in rest:
-            return self.name(world, seen_from, sub_job, task_pods, 0)
-        return fill(".".join(rest), {"service": sub_job.name, "namespace": world.namespace})
-
-
-def hosts_of(plugins: Mapping[str, tuple[str, ...]]) -> Hosts:
-    """Return the naming of pods from the arguments of the plugin svc."""
-    given = values_of(plugins.get("svc", ()), PLUGINS["svc"].flags)
-    return Hosts(
-        pattern=given.get("name-pattern") or NAME_PATTERN,
-        export=given.get("export", "true") not in OFF,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginContext:
-    """The sub-job for which a plugin is called, its world and the plugin's arguments."""
-
-    world: World
-    sub_job: WorldSubJob
-    hosts: Hosts
-    arguments: Mapping[str, str]
-
-    def host(self, sub_job: WorldSubJob, task_pods: TaskPods, index: int = 0) -> str:
-        """Return the name by which this sub-job's pods look up a pod; raises UnknownHostError."""
-        return self.hosts.name(self.world, self.sub_job, sub_job, task_pods, index)
+        alone = len(sub_job.tasks) <= 1 and task_pods.pods <= 1
+        own = sub_job.name == self.sub_job.name
+        if own or not alone or glued or "{service}" not in rest:
+            return self.host(sub_job, task_pods)
+        namespace = self.world.hyperjob.namespace
+        return fill(".".join(rest), {"service": sub_job.name, "namespace": namespace})
 
     def number(self, name: str, default: int) -> int:
         """Return the number of an argument `--name=number`, else the default."""

@@ -24,6 +24,7 @@ from hyperjob_core.api.status import (
     MeasuredSpeed,
 )
 from hyperjob_core.api.wire import at, condition, mapping, objects, one_of, rfc3339, string
+from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.lifecycle.history import kept
 from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
@@ -79,7 +80,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     members = [(item.sub_job, item.child) for item in outlooks.items]
     stall = None if outlooks.end is not None else stall_of(observed, members)
     training = training_status(observed, jobs)
-    state = state_of(jobs, outlooks, previous=previous, stall=stall, slow=slow_text(training))
+    state = state_of(
+        observed, jobs, outlooks, previous=previous, stall=stall, slow=slow_text(training)
+    )
     clusters = _cluster_entries(jobs)
     status: Object = {
         "replicatedJobsStatus": _group_entries(observed, jobs),
@@ -97,7 +100,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "queue": _joined(sorted({job.queue for job in jobs})),
         "restarts": old.get("restarts", 0),
     }
-    status |= _occasional(old, outlooks, state, now)
+    status |= _occasional(observed, outlooks, state)
     if stall is not None or "stall" in old:
         status["stall"] = None if stall is None else table.write(stall)
     stops = going_on(observed, members)
@@ -117,21 +120,22 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         stalled = stall.step if stall is not None else None
         still = without_end(training, phase=state.phase, stalled=stalled)
         status["training"] = training if state.phase in _TRAINING and stall is None else still
-    share = _ready_share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
+    share = _ready_share(jobs, hyperjob) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     devices = sum(job.accelerators or 0 for job in jobs)
     status |= _alternatives(observed, training, state.phase, devices, jobs)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
-def _occasional(old: Object, outlooks: Outlooks, state: State, now: str) -> Object:
-    """Return the fields that a HyperJob has at times; None removes a field of the `old` status."""
+def _occasional(observed: Observed, outlooks: Outlooks, state: State) -> Object:
+    """Return the fields that a HyperJob has at times; None removes a field of the old status."""
+    old, now = observed.hyperjob.status, rfc3339(observed.now)
     found: Object = {}
     if "requests" in old:
         found["requests"] = old["requests"]
     if outlooks.gang is not None or "gang" in old:
         found["gang"] = None if outlooks.gang is None else table.write(outlooks.gang)
-    expected = _expected_start(state, outlooks.verdict)
+    expected = _expected_start(state, observed.verdict)
     if expected is not None or "expectedStart" in old:
         found["expectedStart"] = expected
     start = string(old.get("startTime"))
@@ -150,9 +154,10 @@ def _expected_start(state: State, verdict: QueueVerdict | None) -> Object | None
     return table.write(ExpectedStart(time=start.at, after=start.after, by=start.by))
 
 
-def _ready_share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
+def _ready_share(jobs: Sequence[JobState], hyperjob: HyperJob) -> float:
     """Return the share, from 0 to 1, of the sub-jobs that train on without the others."""
-    training = [job for job in jobs if job.replicated_job in outlooks.trainers]
+    groups = trainers(hyperjob)
+    training = [job for job in jobs if job.replicated_job in groups]
     return sum(job.is_ready for job in training) / len(training) if training else 0.0
 
 

@@ -5,7 +5,7 @@ the last known phase. Its pods may say more than this phase: Volcano calls a vcj
 head has failed, or whose containers crash again and again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -29,7 +29,7 @@ from hyperjob_engine.lifecycle.unstarted import (
     unschedulable_in,
     waits_for_itself,
 )
-from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict, ReportedStatus
+from hyperjob_engine.model.observed import Observed, QueueAdmission, ReportedStatus
 from hyperjob_engine.model.subjobs import Child, SubJob, queue_of
 from hyperjob_engine.model.training import latest_training
 from hyperjob_engine.reasons.pods import (
@@ -80,20 +80,15 @@ class Outlook:
 class Outlooks:
     """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
 
-    `quorum` sub-jobs of the replicatedJobs `trainers` can train on without the others.
     `never`: even empty clusters have no room for the `needed` sub-jobs. `late`: they are stopped,
     since the deadline has passed.
     """
 
     items: Sequence[Outlook]
     minimum: int
-    quorum: int | None = None
-    trainers: Collection[str] = ()
     room_for: int = 0
     needed: int = 0
     never: bool = False
-    verdict: QueueVerdict | None = None
-    suspended: bool = False
     late: str = ""
     end: End | None = None
     gang: GangStatus | None = None

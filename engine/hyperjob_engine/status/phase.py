@@ -30,6 +30,8 @@ from hyperjob_core.api.training import StallStatus
 from hyperjob_core.api.wire import objects, string
 from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.lifecycle.finished import trainers
+from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE
 from hyperjob_engine.reasons.pods import follows
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
@@ -50,6 +52,7 @@ class State:
 
 
 def state_of(
+    observed: Observed,
     jobs: Sequence[JobState],
     outlooks: Outlooks,
     *,
@@ -66,15 +69,15 @@ def state_of(
     HyperJob was Running. Before its first run the phase is that of the earliest step that too few
     sub-jobs have passed: a place, the queue, the start.
     """
-    total, minimum = len(jobs), outlooks.minimum
-    if outlooks.quorum is not None and previous in _TRAINED:  # the others train before it joins
+    total, minimum, quorum = len(jobs), outlooks.minimum, observed.hyperjob.quorum
+    if quorum is not None and previous in _TRAINED:  # the others train before it joins
         able = total - sum(job.never_ran for job in jobs)
-        minimum = min(minimum, max(outlooks.quorum, able))
+        minimum = min(minimum, max(quorum, able))
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]
     if outlooks.end is not None:
         return _end_state(jobs, failed, outlooks.end)
-    if outlooks.suspended:
+    if observed.hyperjob.suspend:
         return _suspended(jobs, outlooks.late)
     stuck = [job for job in jobs if job.is_ready and not job.can_train]
     if ready >= minimum > ready - len(stuck):
@@ -87,9 +90,9 @@ def state_of(
         if slow and not _doubt(jobs):
             return _state(Phase.RUNNING, Reason.SLOW_PROGRESS, f"{text}; {slow}")
         return _state(Phase.RUNNING, _doubt(jobs) or Reason.JOBS_RUNNING, text)
-    quorum = outlooks.quorum
     if quorum is not None:
-        training = [job for job in jobs if job.replicated_job in outlooks.trainers]
+        groups = trainers(observed.hyperjob)
+        training = [job for job in jobs if job.replicated_job in groups]
         able = sum(job.is_ready for job in training)
         if able and (previous in _TRAINED or (previous == Phase.RESTARTING and able >= quorum)):
             return _with_quorum(jobs, failed, (able, len(training)), quorum)
@@ -102,11 +105,11 @@ def state_of(
         return _degraded(jobs, failed, ready, minimum)
     unplaced = [job for job in jobs if job.phase == UNPLACED]
     if total - len(unplaced) < minimum:
-        return _pending(unplaced, outlooks)
+        return _pending(unplaced, outlooks, observed.verdict)
     queued = [job for job in jobs if job.phase == QUEUED]
     admitted = total - len(unplaced) - len(queued)
     if admitted < minimum:
-        return _queued(queued, admitted, outlooks)
+        return _queued(queued, admitted, minimum=outlooks.minimum, verdict=observed.verdict)
     # Fewer are ready than the `minimum` that is admitted: at least one sub-job waits.
     waiting = [job for job in jobs if not job.is_ready and job.phase not in (UNPLACED, QUEUED)]
     first = min(waiting, key=_urgency)
@@ -177,7 +180,9 @@ def _suspended(jobs: Sequence[JobState], late: str) -> State:
     return _state(Phase.STOPPING if left or late else Phase.SUSPENDED, reason, text)
 
 
-def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
+def _pending(
+    unplaced: Sequence[JobState], outlooks: Outlooks, verdict: QueueVerdict | None
+) -> State:
     """Return the state of a HyperJob with too few placed sub-jobs.
 
     Sub-jobs that are blocked by something other than room come first: room would not help them.
@@ -186,7 +191,6 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     blocked = [job for job in unplaced if job.reason not in room]
     if blocked:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
-    verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
         return _state(Phase.PENDING, verdict.reason, _left(unplaced) + verdict.wait.message)
     short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
@@ -202,12 +206,13 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     return _state(Phase.PENDING, reason, _left(short) + text)
 
 
-def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> State:
+def _queued(
+    queued: Sequence[JobState], admitted: int, *, minimum: int, verdict: QueueVerdict | None
+) -> State:
     """Return the state of a HyperJob with too few admitted sub-jobs; `queued` are the others.
 
     The verdict of the controller's own queue engine explains it, else Volcano Global's behaviour.
     """
-    verdict = outlooks.verdict
     if verdict is not None and verdict.wait is not None:
         return _state(Phase.QUEUED, verdict.reason, _left(queued) + verdict.wait.message)
     for reason in (
@@ -220,9 +225,7 @@ def _queued(queued: Sequence[JobState], admitted: int, outlooks: Outlooks) -> St
         if concerned:
             return _state(Phase.QUEUED, reason, _each(concerned))
     queues = listed(sorted({job.queue for job in queued}))
-    text = (
-        f"{admitted} of {outlooks.minimum} needed sub-jobs are admitted; waits for queue {queues}"
-    )
+    text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"
     return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
 
 

@@ -14,8 +14,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import ContainerFailure, Run
 from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
-from hyperjob_engine.lifecycle.decisions import Restart
-from hyperjob_engine.lifecycle.requests import RefusedRequest
+from hyperjob_engine.lifecycle.decisions import RefusedRequest, Restart
 from hyperjob_engine.model.planned import (
     Action,
     Adopt,

@@ -106,7 +106,7 @@ def _forgotten(draft: Draft, child: Child) -> list[DeleteWork]:
     Seen with Karmada 1.19: where a vcjob is deleted within a second after its creation, Karmada's
     binding controller writes the Work again after it has deleted it with the ResourceBinding.
     """
-    clusters = _keeping(draft, child, draft.observed.silence_timeout)
+    clusters = _keeping(draft, child, draft.observed.limits.silence)
     return [DeleteWork(name=child.name, clusters=clusters)] if clusters else []
 
 
@@ -134,7 +134,7 @@ def _held_back(draft: Draft, child: Child) -> Blocked | None:
     if left and child.job is None:
         text = f"waits until the pods of its earlier attempt have ended: {left} left"
         # Also without a Work: its Cluster was deleted while it did not answer, and joined again.
-        if where := _keeping(draft, child, 2 * draft.observed.silence_timeout):
+        if where := _keeping(draft, child, 2 * draft.observed.limits.silence):
             text += (
                 f", and {listed(where)} has a vcjob that Karmada does not know: hyperjob"
                 " after-restore --apply lets Karmada have it and its pods again"

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from hyperjob_controller.memory import Memory
-from hyperjob_controller.observe import Limits, Observer
+from hyperjob_controller.observe import Observer
 from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.members import MemberView
-from hyperjob_engine.model.observed import QueueVerdict
+from hyperjob_engine.model.observed import Limits, QueueVerdict
 from tests.unit.controller.test_pass import member
 from tests.unit.engine.builders import (
     GPU,
@@ -125,7 +125,6 @@ def test_while_nothing_is_decided_nothing_is_promised() -> None:
 def judge(rig: Rig, admission: Any) -> Any:
     """Judge a HyperJob as a pass does, once its objects are seen."""
     unused: Any = None
-    second = timedelta(seconds=1)
     observer = Observer(
         unused,
         Memory(
@@ -136,9 +135,7 @@ def judge(rig: Rig, admission: Any) -> Any:
             tombstones=unused,
             closed_queues=unused,
         ),
-        limits=Limits(
-            cluster_lost=second, gang=second, silence=second, start=second, unschedulable=second
-        ),
+        limits=Limits(),
         admission=unused,
         now=lambda: NOW,
     )

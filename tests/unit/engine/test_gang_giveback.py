@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import SOON, backs_off
-from hyperjob_engine.model.observed import Observed, QueueAdmission
+from hyperjob_engine.model.observed import Limits, Observed, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, OpenGate, Plan
 from hyperjob_engine.plan import plan
 from tests.support.structural import assert_status
@@ -41,7 +41,10 @@ def look(
     raw = hyperjob(status={"gang": gang} if gang else {}, **spec)
     seen = observed(raw, *objects, clusters=FULL, admission=GLOBAL, now=now)
     return replace(
-        seen, contended=contended, hyperjob=replace(seen.hyperjob, uid=uid), gang_timeout=LIMIT
+        seen,
+        contended=contended,
+        hyperjob=replace(seen.hyperjob, uid=uid),
+        limits=Limits(gang=LIMIT),
     )
 
 

@@ -48,7 +48,7 @@ def run(*groups: Object, plugins: Object, minimum: int | None = None, **spec: An
     whole = world(found, wanted, minimum=minimum)
     pods = []
     for sub_job in wanted:
-        spec, _ = equip(found, sub_job.size.template, whole.by_name[sub_job.name], whole)
+        spec, _ = equip(sub_job.size.template, sub_job.name, whole)
         pods += pods_of(job(sub_job.name, spec=spec))
     return pods
 
@@ -164,8 +164,8 @@ def test_a_host_without_a_cluster_is_waited_for_where_its_name_has_one() -> None
         found, [first, second], attempts={}, clusters={second.name: "m"}, generation=0, minimum=2
     )
     with pytest.raises(UnknownHostError, match="waits for the cluster of hj-trainer-0"):
-        equip(found, second.size.template, whole.by_name[second.name], whole)
-    equip(found, first.size.template, whole.by_name[first.name], whole)
+        equip(second.size.template, second.name, whole)
+    equip(first.size.template, first.name, whole)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_pods_of_other_sub_jobs_are_let_in(own: list[str] | None, wanted: list[s
     fields = {} if own is None else {"plugins": {"svc": own}}
     found, (first, *_) = parsed(group(templateSpec=template(**fields)), plugins={"svc": []})
     whole = world(found, [first])
-    made, _ = equip(found, first.size.template, whole.sub_jobs[0], whole)
+    made, _ = equip(first.size.template, first.name, whole)
     assert made["plugins"]["svc"] == wanted
 
 
@@ -207,7 +207,7 @@ def test_init_containers_are_told_too() -> None:
     spec["tasks"][0]["template"]["spec"]["initContainers"] = [{"name": "init", "image": "i"}]
     found, (first,) = parsed(group(replicas=1, templateSpec=spec), plugins={"env": []})
     whole = world(found, [first])
-    made, _ = equip(found, first.size.template, whole.sub_jobs[0], whole)
+    made, _ = equip(first.size.template, first.name, whole)
     pod = made["tasks"][0]["template"]["spec"]
     assert pod["initContainers"][0]["env"] == pod["containers"][0]["env"]
 
@@ -276,7 +276,7 @@ def test_equipping_is_repeatable_and_leaves_its_input_alone(
     )
     before = copy.deepcopy(wanted)
     first, second = (
-        [equip(found, item.size.template, whole.by_name[item.name], whole) for item in wanted]
+        [equip(item.size.template, item.name, whole) for item in wanted]
         for whole in (world(found, wanted, generation=generation) for _ in range(2))
     )
     assert first == second
@@ -284,5 +284,5 @@ def test_equipping_is_repeatable_and_leaves_its_input_alone(
     # Equipped once more, nothing is written twice.
     whole = world(found, wanted, generation=generation)
     for (made, _), item in zip(first, wanted, strict=True):
-        again, _ = equip(found, made, whole.by_name[item.name], whole)
+        again, _ = equip(made, item.name, whole)
         assert again == made

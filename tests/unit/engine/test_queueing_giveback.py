@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.model.observed import Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.observed import Limits, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
@@ -54,7 +54,7 @@ def look(
         now=NOW + later,
     )
     verdict = QueueVerdict(admitted=frozenset(NAMES if admitted else ()))
-    return replace(seen, contended=contended, gang_timeout=LIMIT, verdict=verdict)
+    return replace(seen, contended=contended, limits=Limits(gang=LIMIT), verdict=verdict)
 
 
 def status(decided: Plan) -> Object:

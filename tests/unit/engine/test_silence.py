@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.lifecycle.silence import FEW, TIMES, UNCOUNTED
-from hyperjob_engine.model.observed import Observed
+from hyperjob_engine.model.observed import Limits, Observed
 from hyperjob_engine.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.pods import no_pod_text
@@ -81,7 +81,7 @@ def world(
         now=NOW + at,
         followers=followers,
     )
-    return replace(seen, start_timeout=timedelta())
+    return replace(seen, limits=Limits(start=timedelta()))
 
 
 def entry(decided: Plan) -> Object:

@@ -512,7 +512,7 @@ def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> N
     assert shown[NAMES[0]]["message"] == (
         "waits until the pods of its earlier attempt have ended: 2 left"
     )
-    since = rfc3339(NOW - 2 * seen.silence_timeout)
+    since = rfc3339(NOW - 2 * seen.limits.silence)
     known = {n: replace(r, last_transition_time=since) for n, r in seen.hyperjob.records.items()}
     kept = replace(
         seen,

@@ -171,7 +171,7 @@ def test_a_sub_job_without_pods_is_no_replica_group_and_does_not_fail_the_others
     whole = world_of(found, wanted, attempts={}, clusters={}, generation=0, minimum=3)
     numbers = {}
     for each in wanted:
-        made, _ = equip(found, each.size.template, whole.by_name[each.name], whole)
+        made, _ = equip(each.size.template, each.name, whole)
         variables = made["tasks"][0]["template"]["spec"]["containers"][0]["env"]
         told = {item["name"]: item.get("value") for item in variables}
         numbers[each.name] = told.get("REPLICA_GROUP_ID"), told.get("NUM_REPLICA_GROUPS")

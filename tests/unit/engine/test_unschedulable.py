@@ -14,7 +14,7 @@ from hyperjob_engine.members.facts import podgroup_fact
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.line import Wait
 from hyperjob_engine.model.members import MemberNode, NodeState, PodHeld
-from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
+from hyperjob_engine.model.observed import Cluster, Limits, Observed, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind, Unschedulable
@@ -161,7 +161,7 @@ def waiting(
     return replace(
         looked,
         unschedulable={"hj-trainer-0": Unschedulable(words, NOW)},
-        unschedulable_timeout=TIMEOUT,
+        limits=Limits(unschedulable=TIMEOUT),
     )
 
 
@@ -260,7 +260,7 @@ STAYS: dict[str, Observed] = {
             )
         },
     ),
-    "there is no limit": replace(waiting(), unschedulable_timeout=timedelta()),
+    "there is no limit": replace(waiting(), limits=Limits(unschedulable=timedelta())),
     "it is suspended": waiting(suspend=True),
     "the words are newer than the vcjob": replace(
         waiting(), unschedulable={"hj-trainer-0": Unschedulable(CAUSE, NOW + SECOND)}

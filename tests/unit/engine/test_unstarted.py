@@ -14,7 +14,7 @@ from hyperjob_core.api.names import LABEL_ATTEMPT
 from hyperjob_core.api.wire import rfc3339, timestamp
 from hyperjob_engine.gang.giveback import next_try
 from hyperjob_engine.members.facts import refusal_fact
-from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
+from hyperjob_engine.model.observed import Cluster, Limits, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.queueing.read import unit_of
@@ -69,7 +69,7 @@ def look(
     raw = hyperjob(group(replicas=2), status=told, **spec)
     seen = observed(raw, *objects, clusters=clusters, admission=admission, now=NOW + at)
     verdict = None if admission is not BUILTIN else ALL
-    return replace(seen, verdict=verdict, start_timeout=LIMIT)
+    return replace(seen, verdict=verdict, limits=Limits(start=LIMIT))
 
 
 def status_of(decided: Plan) -> Object:
@@ -110,7 +110,7 @@ def test_a_gang_that_never_reached_a_lost_cluster_gives_all_of_it_back(
         objects += [job(f"hj-trainer-{index}"), pin, bound]
     placed = {"jobs": [record(index) | {"phase": "Placed"} for index in range(2)]}
     seen = look(*objects, clusters=(lost, B), at=timedelta(), status=placed)
-    late = seen.cluster_lost_timeout + timedelta(seconds=seconds)
+    late = seen.limits.cluster_lost + timedelta(seconds=seconds)
     decided = plan(replace(seen, now=NOW + late))
     leaves = seconds == 0 and not held
     assert attempts(decided) == [int(leaves)] * 2
@@ -163,7 +163,7 @@ def test_it_keeps_its_place(case: str) -> None:
 
 
 def test_a_time_limit_of_zero_is_none() -> None:
-    seen = replace(look(*member(0), *member(1)), start_timeout=timedelta())
+    seen = replace(look(*member(0), *member(1)), limits=Limits(start=timedelta()))
     assert attempts(plan(seen)) == [0, 0]
 
 
