@@ -150,11 +150,6 @@ class Admission:
         """Return the present state, which only this class changes while it runs rounds."""
         return self._state
 
-    @property
-    def known(self) -> bool:
-        """Return whether the Queues are known; before that the engine admits no HyperJob."""
-        return self._state.known
-
     def update(self, observed: Observed) -> None:
         """Update the state with the present spec and objects of a HyperJob."""
         key = observed.hyperjob.key

@@ -182,7 +182,6 @@ class Watch:
             since=self._last_sign(),
             step=self.track.last[0],
             attempt=self.source.attempt,
-            uid=self.source.uid,
             patience=self.track.patience,
             usual=self.track.usual,
         )

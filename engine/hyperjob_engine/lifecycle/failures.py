@@ -106,7 +106,7 @@ def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
 
 
 def _failed_job(child: Child, job: Job, cluster: str) -> FailedJob:
-    return FailedJob(name=child.name, uid=job.uid, cluster=cluster, attempt=child.attempt)
+    return FailedJob(name=child.name, uid=job.uid, cluster=cluster)
 
 
 def _reachable(observed: Observed) -> set[str]:

@@ -26,7 +26,7 @@ from hyperjob_core.api.stops import CheckpointStatus, LostWork, StopCause, StopS
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.lifecycle.decisions import Member, Restart
 from hyperjob_engine.model.claimcopies import Claim
-from hyperjob_engine.model.observed import Observed, Ownership
+from hyperjob_engine.model.observed import Observed, Ownership, grace_of
 from hyperjob_engine.model.planned import (
     Action,
     DeleteChild,
@@ -83,7 +83,10 @@ def stopped(
         return fields
     grace = min(
         LONGEST_GRACE,
-        max(checkpoint.grace_of(sub_job.size.template) for sub_job, _ in running),
+        max(
+            grace_of(sub_job.size.template, default=checkpoint.grace_seconds)
+            for sub_job, _ in running
+        ),
     )
     stop = StopStatus(
         cause=cause,

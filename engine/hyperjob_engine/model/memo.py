@@ -1,10 +1,11 @@
 """A memo of values computed from immutable objects, such as those of the informer caches."""
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+_MOST: Final = 1024
 
 
 class Memo(Generic[S, T]):
@@ -14,16 +15,14 @@ class Memo(Generic[S, T]):
     source while its value is kept.
     """
 
-    def __init__(self, most: int = 1024) -> None:
-        """`most` is the greatest number of values."""
-        self._most = most
+    def __init__(self) -> None:
         self._known: dict[Hashable, tuple[S, T]] = {}
 
     def of(self, key: Hashable, source: S, make: Callable[[S], T]) -> T:
         """Return the value of the key; call `make` if it has none, or if its source is another."""
         known = self._known.get(key)
         if known is None or known[0] is not source:
-            if len(self._known) >= self._most:
+            if len(self._known) >= _MOST:
                 self._known.clear()
             known = self._known[key] = source, make(source)
         return known[1]

@@ -93,10 +93,7 @@ class SuccessPolicy:
 
 
 def grace_of(template: Object, *, default: int = DEFAULT_GRACE_SECONDS) -> int:
-    """Return the longest grace period of the pods of a sub-job, in seconds.
-
-    `default` is that of pods whose template has none.
-    """
+    """Return the longest grace period of a sub-job's pods, in seconds, or `default` without any."""
     templates = (mapping(task.get("template")) for task in objects(template.get("tasks")))
     pods = (mapping(each.get("spec")) for each in templates)
     own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
@@ -115,10 +112,6 @@ class Checkpoint:
     claim: str = ""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     interval_seconds: int | None = None
-
-    def grace_of(self, template: Object) -> int:
-        """Return the longest grace period of the pods of a sub-job, in seconds."""
-        return grace_of(template, default=self.grace_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +276,6 @@ class Job:
 
     name: str
     uid: str
-    resource_version: str
     deleting: bool
     ownership: Ownership
     owner: str
@@ -502,6 +494,5 @@ class Observed:
     # What troubles the pods of a sub-job, by name; absent: nothing, or its member is not known.
     pod_troubles: Mapping[str, PodsTrouble] = field(default_factory=dict)
     followers: Collection[str] = ()  # vcjobs created soon after the deletion of a namesake
-    # The queues that some clusters have closed, by name.
-    closed_queues: Mapping[str, ClosedQueue] = field(default_factory=dict)
+    closed_queues: Mapping[str, ClosedQueue] = field(default_factory=dict)  # in some clusters
     claims: tuple[Claim, ...] = ()  # the PersistentVolumeClaims that its sub-jobs use or have used

@@ -141,7 +141,6 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
     return Job(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
-        resource_version=string(metadata.get("resourceVersion")),
         deleting=metadata.get("deletionTimestamp") is not None,
         ownership=ownership,
         owner=holder,

@@ -227,7 +227,6 @@ class FailedJob:
     name: str
     uid: str
     cluster: str
-    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

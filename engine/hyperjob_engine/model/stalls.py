@@ -28,7 +28,6 @@ class Stall:
     since: datetime
     step: int
     attempt: int
-    uid: str
     patience: timedelta
     usual: timedelta | None = None
 

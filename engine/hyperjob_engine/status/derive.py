@@ -76,13 +76,10 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     hyperjob, old = observed.hyperjob, observed.hyperjob.status
     now = rfc3339(observed.now)
     jobs = [job_state(observed, outlook) for outlook in outlooks.items]
-    previous = string(at(old, "state", "phase"))
     members = [(item.sub_job, item.child) for item in outlooks.items]
     stall = None if outlooks.end is not None else stall_of(observed, members)
     training = training_status(observed, jobs)
-    state = state_of(
-        observed, jobs, outlooks, previous=previous, stall=stall, slow=slow_text(training)
-    )
+    state = state_of(observed, jobs, outlooks, stall=stall, slow=slow_text(training))
     clusters = _cluster_entries(jobs)
     status: Object = {
         "replicatedJobsStatus": _group_entries(observed, jobs),

@@ -27,7 +27,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.phases import JobPhase, Phase
 from hyperjob_core.api.training import StallStatus
-from hyperjob_core.api.wire import objects, string
+from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.finished import trainers
@@ -56,13 +56,10 @@ def state_of(
     jobs: Sequence[JobState],
     outlooks: Outlooks,
     *,
-    previous: str,
     stall: StallStatus | None = None,
     slow: str = "",
 ) -> State:
-    """Return the state from all sub-jobs; `previous` is the phase in the stored status.
-
-    `slow` is what to say of a training that is slower than usual.
+    """Return the state from all sub-jobs; `slow` is what to say of a slow training.
 
     The first rule that applies decides. The order is: the end, a suspension, sub-jobs that run and
     cannot train, enough running sub-jobs, a quorum, restarts, and the loss of sub-jobs after the
@@ -70,6 +67,7 @@ def state_of(
     sub-jobs have passed: a place, the queue, the start.
     """
     total, minimum, quorum = len(jobs), outlooks.minimum, observed.hyperjob.quorum
+    previous = string(at(observed.hyperjob.status, "state", "phase"))
     if quorum is not None and previous in _TRAINED:  # the others train before it joins
         able = total - sum(job.never_ran for job in jobs)
         minimum = min(minimum, max(quorum, able))

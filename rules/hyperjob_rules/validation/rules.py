@@ -22,7 +22,6 @@ INVALID: Final = ErrorType.INVALID
 NOT_SUPPORTED: Final = ErrorType.NOT_SUPPORTED
 DUPLICATE: Final = ErrorType.DUPLICATE
 FORBIDDEN: Final = ErrorType.FORBIDDEN
-WARNING: Final = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
     running = asyncio.create_task(admission.run(lambda _: None))
     try:
         caches.queues.synced.set()
-        while not admission.known:
+        while not admission.state.known:
             admission.update(seen)
             assert admission.verdict(seen.hyperjob.key).undecided
             await asyncio.sleep(0)
@@ -134,7 +134,7 @@ async def test_a_state_that_begins_anew_counts_the_pods_of_stopped_sub_jobs_on()
         assert from_text(admission.record()) == [pods]
         admission.wake()
         async with asyncio.timeout(30):
-            while not admission.known:  # noqa: ASYNC110 - the engine sends no event
+            while not admission.state.known:  # noqa: ASYNC110 - the engine sends no event
                 await asyncio.sleep(0)
         assert admission.state.usage.used("default") == {GPU: 8}
 

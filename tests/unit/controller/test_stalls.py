@@ -196,7 +196,7 @@ def training(step: int = 40, **fields: Any) -> SubJobTraining:
 
 def stall(minutes: float = 1, step: int = 40) -> Stall:
     return Stall(
-        since=NOW - timedelta(minutes=minutes), step=step, attempt=0, uid="",
+        since=NOW - timedelta(minutes=minutes), step=step, attempt=0,
         patience=timedelta(seconds=20), usual=timedelta(seconds=1),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 
 from hyperjob_core.api.defaults import complete_template
 from hyperjob_engine.expansion.templates import with_checkpoint
-from hyperjob_engine.model.observed import Checkpoint
+from hyperjob_engine.model.observed import Checkpoint, grace_of
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan
 from tests.support.podenv import pods_of
@@ -82,7 +82,7 @@ def test_the_grace_period_of_a_template_wins(own: int | None, expected: int) -> 
     checkpoint = Checkpoint(directory="/runs", grace_seconds=120)
     made = with_checkpoint(template(each), checkpoint)
     assert pod_spec({"spec": made})["terminationGracePeriodSeconds"] == expected
-    assert checkpoint.grace_of(template(each)) == expected
+    assert grace_of(template(each), default=checkpoint.grace_seconds) == expected
 
 
 def test_without_spec_checkpoint_the_template_is_as_it_was() -> None:
