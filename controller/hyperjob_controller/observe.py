@@ -215,7 +215,7 @@ class Observer:
         verdict = admission.verdict(key)
         if verdict.undecided:  # the next round of the queue decides
             return replace(seen, clusters=reservations.clusters(now=seen.now), verdict=verdict)
-        wait = reservations.changes_in(now=seen.now)
+        wait, releases = reservations.changes_in(now=seen.now), admission.releases
         return replace(
             seen,
             clusters=reservations.clusters(now=seen.now, promised=admission.reserved(key)),
@@ -223,9 +223,9 @@ class Observer:
             ending=admission.ending(key) if seen.hyperjob.suspend else {},
             contended=admission.is_contended(key),
             capacity_changes_in=None if wait is None else max(wait, _SOON),
-            passed_over=admission.passed_over(seen),
-            unanswered=admission.unanswered(seen),
-            forgotten=admission.forgotten(seen),
+            passed_over=_named(seen, releases.passed_over),
+            unanswered=_named(seen, releases.unanswered),
+            forgotten=_named(seen, releases.forgotten),
         )
 
     def remains(self, key: str) -> list[tuple[Object, Binding]]:
@@ -297,6 +297,12 @@ class Observer:
             string(at(queue, "metadata", "name")): string(at(queue, "status", "state"))
             for queue in queues.items()
         }
+
+
+def _named(seen: Observed, applies: Callable[..., bool]) -> frozenset[str]:
+    """Return the names of the vcjobs to which something applies now."""
+    namespace = seen.hyperjob.namespace
+    return frozenset(name for name in seen.jobs if applies(f"{namespace}/{name}", now=seen.now))
 
 
 def _wanted(hyperjob: HyperJob) -> list[str]:

@@ -92,7 +92,7 @@ class Admission:
         self._next_refresh = 0.0
         self._refresh_at: dict[str, float] = {}  # when each planned refresh of a message is due
         self._alone = True  # False after the log has named another component that suspends bindings
-        self._releases = Releases(caches, changed=self.wake)
+        self.releases = Releases(caches, changed=self.wake)
         self._state = queue_state.new_state(settings)
         self._queues: dict[str, Queue] = {}  # as the cache has them
         self._queues_changed = False  # since the state had them
@@ -107,7 +107,7 @@ class Admission:
     def reset(self) -> None:
         """Forget all HyperJobs; `run` learns them again from the objects."""
         mode = self._mode()
-        self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
+        self.releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
         self._empty(mode)
         self._alone = True
 
@@ -143,7 +143,7 @@ class Admission:
             case QueueAdmission.BUILTIN:
                 return confirm.BuiltinQueues()
             case QueueAdmission.VOLCANO_GLOBAL:
-                return confirm.VolcanoGlobal(self._releases.others)
+                return confirm.VolcanoGlobal(self.releases.others)
 
     @property
     def state(self) -> queue_state.QueueState:
@@ -193,24 +193,6 @@ class Admission:
         self._refresh_at.pop(key, None)
         workload = unit_of_remains(key, remains)
         self._put(key, workload, now=self._now())
-
-    def passed_over(self, observed: Observed) -> frozenset[str]:
-        """Return the sub-jobs for which Volcano Global has had no quota for some seconds."""
-        return self._named(observed, self._releases.passed_over)
-
-    def unanswered(self, observed: Observed) -> frozenset[str]:
-        """Return the sub-jobs whose release by Volcano Global is overdue."""
-        return self._named(observed, self._releases.unanswered)
-
-    def forgotten(self, observed: Observed) -> frozenset[str]:
-        """Return the sub-jobs that Volcano Global leaves out while it releases others."""
-        return self._named(observed, self._releases.forgotten)
-
-    def _named(self, observed: Observed, applies: Callable[..., bool]) -> frozenset[str]:
-        namespace = observed.hyperjob.namespace
-        return frozenset(
-            name for name in observed.jobs if applies(f"{namespace}/{name}", now=observed.now)
-        )
 
     def is_contended(self, key: str) -> bool:
         """Return whether another HyperJob waits that could use the resources of this one."""
@@ -377,7 +359,7 @@ class Admission:
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
         """Return the time until a round may admit a HyperJob without a change of an object."""
-        waits = [next_change(self._state, now=now), self._releases.next_change(now=now)]
+        waits = [next_change(self._state, now=now), self.releases.next_change(now=now)]
         if self._state.lines:
             waits.append(self._reservations.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
@@ -421,7 +403,7 @@ class Admission:
             pods_left=self._pods_left,
         )
         count_evicted(state, decisions.evicted)
-        overdue = self._releases.look(state.shares.queues, now=now) if follows else set()
+        overdue = self.releases.look(state.shares.queues, now=now) if follows else set()
         for key in (*overdue, *decisions.keys):
             self._queue.add(key)
         try:

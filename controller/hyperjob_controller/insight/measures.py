@@ -38,13 +38,12 @@ from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
+from hyperjob_engine.status.phase import STARTED, TRAINS
 
 if TYPE_CHECKING:
     from hyperjob_core.telemetry.endpoints import Handler
 
-_RUNS: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 _SIZES: Final = ("below", "wanted", "beyond")
-_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 
 _NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.NO_MATCHING_NODE)
 
@@ -122,7 +121,7 @@ def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> StatusChange
     """Return the difference between the old status of a HyperJob and the written one."""
     old = hyperjob.status
     phase, before = (string(at(status, "state", "phase")) for status in (new, old))
-    started = not old.get("startTime") and phase in _STARTED
+    started = not old.get("startTime") and phase in STARTED
     gave_back = count(at(new, "gang", "attempts")) > count(at(old, "gang", "attempts"))
     earlier = {job.get("name"): count(job.get("attempt")) for job in objects(old.get("jobs"))}
     attempts = (
@@ -219,7 +218,7 @@ class Meter:
 def _sizes(hyperjob: Object | None) -> list[str]:
     """Return how the size of a HyperJob that runs compares with its wish."""
     status = mapping(at(hyperjob, "status"))
-    if not status.get("alternatives") or at(status, "state", "phase") not in _RUNS:
+    if not status.get("alternatives") or at(status, "state", "phase") not in TRAINS:
         return []
     chosen, found = {name: each.name for name, each in taken(status).items()}, []
     for job in objects(at(hyperjob, "spec", "replicatedJobs")):

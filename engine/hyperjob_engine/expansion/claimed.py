@@ -14,8 +14,9 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import DEVICES
 from hyperjob_core.api.quantity import NANO
-from hyperjob_core.api.wire import at, mapping, objects, string
+from hyperjob_core.api.wire import at, objects, string
 from hyperjob_engine.devices import device_mark
+from hyperjob_engine.expansion.templates import with_annotation
 from hyperjob_engine.members.deviceclasses import devices_of_template
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob
@@ -71,14 +72,7 @@ def _marked(
 
 def _with_marks(marks: list[str], template: Object) -> Object:
     tasks = [
-        _with_mark(task, mark) if mark else task
+        with_annotation(task, DEVICES, mark) if mark else task
         for task, mark in zip(objects(template.get("tasks")), marks, strict=True)
     ]
     return {**template, "tasks": tasks}
-
-
-def _with_mark(task: Object, mark: str) -> Object:
-    template = mapping(task.get("template"))
-    metadata = mapping(template.get("metadata"))
-    annotations = {**mapping(metadata.get("annotations")), DEVICES: mark}
-    return {**task, "template": {**template, "metadata": {**metadata, "annotations": annotations}}}

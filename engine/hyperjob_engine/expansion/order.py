@@ -4,6 +4,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import TASK_PRIORITY
 from hyperjob_core.api.wire import at, mapping, objects
 from hyperjob_engine.expansion.expand import turns_of
+from hyperjob_engine.expansion.templates import with_annotation
 
 
 def in_order(template: Object) -> Object:
@@ -17,18 +18,13 @@ def in_order(template: Object) -> Object:
     if len(ranks) < 2 or any(map(_has_priority, tasks)):
         return template
     pairs = zip(tasks, turns, strict=True)
-    return {**template, "tasks": [_with(task, 1 + ranks.index(turn)) for task, turn in pairs]}
+    ordered = [
+        with_annotation(task, TASK_PRIORITY, str(1 + ranks.index(turn))) for task, turn in pairs
+    ]
+    return {**template, "tasks": ordered}
 
 
 def _has_priority(task: Object) -> bool:
     template = task.get("template")
     given = at(template, "spec", "priorityClassName")
     return bool(given) or TASK_PRIORITY in mapping(at(template, "metadata", "annotations"))
-
-
-def _with(task: Object, rank: int) -> Object:
-    template = mapping(task.get("template"))
-    metadata = mapping(template.get("metadata"))
-    annotations = {**mapping(metadata.get("annotations")), TASK_PRIORITY: str(rank)}
-    metadata = {**metadata, "annotations": annotations}
-    return {**task, "template": {**template, "metadata": metadata}}

@@ -26,6 +26,14 @@ def with_pods(template: Object, change: Callable[[str, Object], Object]) -> Obje
     return {**template, "tasks": tasks}
 
 
+def with_annotation(task: Object, key: str, value: str) -> Object:
+    """Return a task whose pods have an annotation."""
+    template = mapping(task.get("template"))
+    metadata = mapping(template.get("metadata"))
+    annotations = {**mapping(metadata.get("annotations")), key: value}
+    return {**task, "template": {**template, "metadata": {**metadata, "annotations": annotations}}}
+
+
 def with_containers(spec: Object, change: Callable[[Object], Object]) -> Object:
     """Return the spec of a pod with `change` of each of its init containers and containers."""
     lists = (field for field in ("initContainers", "containers") if field in spec)

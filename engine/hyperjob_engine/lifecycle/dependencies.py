@@ -20,7 +20,7 @@ _NO_CLASS: Final = (
     "PriorityClass {name} does not exist in the control plane, and Volcano Global admits no sub-job"
     " that names it: create it, or correct priorityClassName"
 )
-_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _unmet(dependency: Dependency, members: Sequence[Member], losses: Mapping[st
 def _is_ready(member: Member, losses: Mapping[str, Loss]) -> bool:
     child = member[1]
     loss = losses.get(child.name)
-    return child.phase in _READY and (loss is None or not loss.is_lost)
+    return child.phase in READY and (loss is None or not loss.is_lost)
 
 
 def _is_hopeless(

@@ -33,12 +33,18 @@ from hyperjob_engine.model.observed import HyperJob, Observed, QueueVerdict
 from hyperjob_engine.model.subjobs import Choice, SubJob, choice_text, mix_text, speeds_of
 from hyperjob_engine.reasons.reason import Reason, stop_text
 from hyperjob_engine.status.jobs import JobState, Outlooks, job_state
-from hyperjob_engine.status.phase import State, conditions_of, end_condition, state_of
+from hyperjob_engine.status.phase import (
+    STARTED,
+    TRAINS,
+    State,
+    conditions_of,
+    end_condition,
+    state_of,
+)
 from hyperjob_engine.status.training import goodput_status, slow_text, training_status, without_end
 
 _CLUSTERS_SHOWN: Final = 8
 _WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
-_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _STOPPED: Final = frozenset(
     {
         Phase.STOPPING,
@@ -49,7 +55,6 @@ _STOPPED: Final = frozenset(
         Phase.STARTING,
     }
 )
-_TRAINING: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 _STEADY: Final = 0.05
 """The part by which a speed must differ from the one in the status to be written again."""
 _MESSAGES: Final[Mapping[Chosen, str]] = {
@@ -116,7 +121,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     if training is not None:
         stalled = stall.step if stall is not None else None
         still = without_end(training, phase=state.phase, stalled=stalled)
-        status["training"] = training if state.phase in _TRAINING and stall is None else still
+        status["training"] = training if state.phase in TRAINS and stall is None else still
     share = _ready_share(jobs, hyperjob) if state.reason == Reason.QUORUM_MET else 0.0
     status["goodput"] = goodput_status(observed, state, training, share=share, stall=stall)
     devices = sum(job.accelerators or 0 for job in jobs)
@@ -136,7 +141,7 @@ def _occasional(observed: Observed, outlooks: Outlooks, state: State) -> Object:
     if expected is not None or "expectedStart" in old:
         found["expectedStart"] = expected
     start = string(old.get("startTime"))
-    if start or state.phase in _STARTED or state.phase.is_terminal:
+    if start or state.phase in STARTED or state.phase.is_terminal:
         found["startTime"] = start or now
     if state.phase.is_terminal:
         found["completionTime"] = string(old.get("completionTime")) or now
@@ -329,7 +334,7 @@ def _alternatives(
         entries.append(table.write(entry))
     found: Object = {"alternatives": entries}
     if choice or "speeds" in old:
-        text = choice_text(choice) if phase in _TRAINING else ""
+        text = choice_text(choice) if phase in TRAINS else ""
         speed = string(mapping(training).get("stepsPerSecond")) if phase is Phase.RUNNING else ""
         found["speeds"] = _speeds(old, text, speed, devices, observed.now)
     return found

@@ -6,20 +6,23 @@ head has failed, or whose containers crash again and again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.status import GangStatus, JobStatus, Rejection, Silence
+from hyperjob_core.api.status import GangStatus, JobStatus
 from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import listed, shortened
-from hyperjob_engine.gang.gang import is_held, is_opened, is_released, is_through
+from hyperjob_engine.gang.gang import RejectionCheck, is_held, is_opened, is_released, is_through
 from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.lifecycle.dependencies import READY
 from hyperjob_engine.lifecycle.history import failure_of, next_attempt, present_run
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
+from hyperjob_engine.lifecycle.records import UNPLACED
+from hyperjob_engine.lifecycle.silence import SilenceCheck
 from hyperjob_engine.lifecycle.stops import is_left
 from hyperjob_engine.lifecycle.unstarted import (
     closed_in,
@@ -52,8 +55,7 @@ class Outlook:
     """A sub-job, its objects, and why the controller does not create it, if it does not.
 
     `no_room` is why its cluster has no room any more; `loss` is the trouble of its cluster; `ended`
-    is the end of the HyperJob that ended it too; `unheard`: its cluster does not report;
-    `left_out`: clusters on which Karmada could not schedule it.
+    is the end of the HyperJob that ended it too.
     """
 
     sub_job: SubJob
@@ -65,10 +67,8 @@ class Outlook:
     loss: Loss | None = None
     ended: End | None = None
     no_room: str = ""
-    left_out: Sequence[Rejection] = ()
-    rejections: tuple[Rejection, ...] = ()
-    silence: Silence | None = None
-    unheard: str = ""
+    rejection_check: RejectionCheck = field(default_factory=RejectionCheck)
+    silence_check: SilenceCheck = field(default_factory=SilenceCheck)
 
     @property
     def lost(self) -> bool:
@@ -117,7 +117,7 @@ def told_by_pods(
         return None
     text = pods_trouble_text(found)
     if report.phase is JobPhase.PENDING:
-        running = f"{report.pods.running} of {outlook.sub_job.size.pods} pods run"
+        running = pods_text(report.pods.running, outlook.sub_job.size.pods)
         return trouble.reason, f"{text}; {running}"
     if report.phase is not JobPhase.RUNNING or trouble.kind > TroubleKind.BLOCKED:
         return None
@@ -189,12 +189,10 @@ def _tasks(template: Object) -> list[Object]:
     return objects(template.get("tasks"))
 
 
-UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
 PLACED: Final = "Placed"
 _MESSAGE_LIMIT: Final = 400
 _LACKS_ROOM: Final = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.WAITING_FOR_QUEUE})
-_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +221,7 @@ class JobState(JobStatus):
     @property
     def is_ready(self) -> bool:
         """Return whether the sub-job runs on a cluster that is not lost, or has completed."""
-        return self.job_phase in _READY and not self.lost
+        return self.job_phase in READY and not self.lost
 
     @property
     def never_ran(self) -> bool:
@@ -255,6 +253,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     left = _left_text(record, observed.now) if record is not None and reason in _LACKS_ROOM else ""
     excluded = record.excluded(observed.now) if record is not None else ()
     until = record.exclusion_end(observed.now) if record is not None and excluded else None
+    silence = outlook.silence_check.record
     run = present_run(observed, child, reason=reason, message=message)
     training = latest_training(
         observed.trainings.get(child.name), record.training if record is not None else None
@@ -279,7 +278,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         last_transition_time=_since(report, record, phase) or rfc3339(observed.now),
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
-        and (record is None or JobPhase(record.phase) not in _READY),
+        and (record is None or JobPhase(record.phase) not in READY),
         is_dispatched=report is not None or is_through(child),
         is_left=is_left(observed, child),
         is_part=bool(part_text(outlook.sub_job, report)),
@@ -291,8 +290,8 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         excluded_until=until,
         excluded_message=record.excluded_message if record is not None and excluded else "",
         excluded_for_good=record.excluded_for_good if record is not None and until else (),
-        rejections=outlook.rejections,
-        silence=outlook.silence if outlook.silence and outlook.silence.retry_time else None,
+        rejections=outlook.rejection_check.rejections,
+        silence=silence if silence and silence.retry_time else None,
         start_time=run.start,
         failure=None if run.failure is None else bounded(run.failure),
         history=run.history,
@@ -348,7 +347,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     left_out = [
         f"Karmada could not schedule it on {each.cluster}, left out until"
         f" {each.retry_time:%H:%M:%S}Z"
-        for each in outlook.left_out
+        for each in outlook.rejection_check.left_out
     ]
     return phase, reason, "; ".join([message, *left_out])
 
@@ -381,7 +380,7 @@ def _reported(observed: Observed, outlook: Outlook, report: ReportedStatus) -> t
         return Reason.PODS_PENDING, f"{why}; {text}"
     if told is not None:
         return told
-    why = report.message or outlook.unheard
+    why = report.message or outlook.silence_check.message
     if not why and lacks_pods(observed, outlook.child):
         why = no_pod_text(outlook.child.cluster, observed.hyperjob.name)
     text = f"{text}: {why}" if why else text
@@ -409,8 +408,8 @@ def _without_report(outlook: Outlook, record: JobStatus) -> tuple[str, str]:
         return reason_of_loss(outlook.loss), loss_text(outlook.loss)
     if binding is not None and binding.apply_error:
         return apply_failure(binding.cluster, binding.apply_error)
-    if outlook.unheard:
-        return Reason.NOTHING_REPORTED, outlook.unheard
+    if outlook.silence_check.message:
+        return Reason.NOTHING_REPORTED, outlook.silence_check.message
     return record.reason, record.message
 
 
@@ -459,8 +458,8 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
     if binding.dispatching_suspended and not is_held(child) and not is_opened(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
-    if outlook.unheard:
-        return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
+    if outlook.silence_check.message:
+        return PLACED, Reason.NOTHING_REPORTED, outlook.silence_check.message
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 

@@ -31,15 +31,17 @@ from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.text import alike, listed, shortened
 from hyperjob_engine.lifecycle.decisions import End
 from hyperjob_engine.lifecycle.finished import trainers
+from hyperjob_engine.lifecycle.records import UNPLACED
 from hyperjob_engine.model.observed import Observed, QueueVerdict
 from hyperjob_engine.placement.place import NEVER, TOO_LARGE
 from hyperjob_engine.reasons.pods import follows
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
-from hyperjob_engine.status.jobs import QUEUED, STUCK, UNPLACED, JobState, Outlooks
+from hyperjob_engine.status.jobs import QUEUED, STUCK, JobState, Outlooks
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
-_TRAINED: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+TRAINS: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
+STARTED: Final = TRAINS | {Phase.STARTING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def state_of(
     """
     total, minimum, quorum = len(jobs), outlooks.minimum, observed.hyperjob.quorum
     previous = string(at(observed.hyperjob.status, "state", "phase"))
-    if quorum is not None and previous in _TRAINED:  # the others train before it joins
+    if quorum is not None and previous in TRAINS:  # the others train before it joins
         able = total - sum(job.never_ran for job in jobs)
         minimum = min(minimum, max(quorum, able))
     ready = sum(job.is_ready for job in jobs)
@@ -92,7 +94,7 @@ def state_of(
         groups = trainers(observed.hyperjob)
         training = [job for job in jobs if job.replicated_job in groups]
         able = sum(job.is_ready for job in training)
-        if able and (previous in _TRAINED or (previous == Phase.RESTARTING and able >= quorum)):
+        if able and (previous in TRAINS or (previous == Phase.RESTARTING and able >= quorum)):
             return _with_quorum(jobs, failed, (able, len(training)), quorum)
     restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     if restarting:
@@ -326,8 +328,8 @@ def _state(phase: Phase, reason: str, message: str) -> State:
 
 
 TRUE_IN: Final[Mapping[str, Collection[Phase]]] = {
-    CONDITION_QUOTA_RESERVED: {Phase.STARTING, Phase.RUNNING, Phase.DEGRADED, Phase.STOPPING},
-    CONDITION_ADMITTED: {Phase.STARTING, Phase.RUNNING, Phase.DEGRADED},
+    CONDITION_QUOTA_RESERVED: STARTED | {Phase.STOPPING},
+    CONDITION_ADMITTED: STARTED,
     CONDITION_RUNNING: {Phase.RUNNING},
     CONDITION_SUSPENDED: {Phase.SUSPENDED},
     CONDITION_DEGRADED: {Phase.DEGRADED},

@@ -35,6 +35,7 @@ from hyperjob_engine.model.planned import (
 )
 from hyperjob_engine.reasons.pods import container_text
 from hyperjob_engine.reasons.reason import Reason, has_lost, stop_text
+from hyperjob_engine.status.phase import STARTED, TRAINS
 
 _NAMES_SHOWN: Final = 5
 _WHYS: Final = {
@@ -50,7 +51,6 @@ _WHYS: Final = {
 STARTS: Final = frozenset({"Created", "GateOpened"})
 """The reasons of Events about actions which lead to a phase, whose Event has their notes."""
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
-_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _TROUBLES: Final = frozenset(
     {
         Reason.NAME_CONFLICT,
@@ -71,7 +71,7 @@ _TROUBLES: Final = frozenset(
 )
 
 
-_GOES_ON: Final = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.RESTARTING})
+_GOES_ON: Final = TRAINS | {Phase.RESTARTING}
 
 
 def status_events(old: Object, new: Object) -> tuple[Event, ...]:
@@ -105,7 +105,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 def _choices(new: Object, was: str) -> Iterator[str]:
     """Yield the alternative or size of each replicated job with which the sub-jobs start now."""
-    if string(at(new, "state", "phase")) in _STARTED and was not in _STARTED:
+    if string(at(new, "state", "phase")) in STARTED and was not in STARTED:
         for group, each in taken(new).items():
             yield f"{group} takes {each.name}: {each.message}"
 

@@ -138,9 +138,6 @@ class Draft:
             if shortage.mismatch and self.never:
                 waits = Reason.NO_MATCHING_NODE
             blocked = Blocked(waits, shortage.text)
-        loss = self.losses.get(name)
-        rejection_check = self.rejection_checks.get(name, RejectionCheck())
-        silence_check = self.silence_checks.get(name, SilenceCheck())
         return Outlook(
             sub_job=sub_job,
             child=child,
@@ -148,12 +145,10 @@ class Draft:
             blocked=blocked,
             opening=name in self.opening,
             admitted=self._holds_share(child),
-            loss=loss,
+            loss=self.losses.get(name),
             no_room=no_room.text if no_room is not None else "",
-            left_out=rejection_check.left_out,
-            rejections=rejection_check.rejections,
-            silence=silence_check.record,
-            unheard=silence_check.message,
+            rejection_check=self.rejection_checks.get(name, RejectionCheck()),
+            silence_check=self.silence_checks.get(name, SilenceCheck()),
         )
 
     def _holds_share(self, child: Child) -> bool:

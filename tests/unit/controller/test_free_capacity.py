@@ -1,5 +1,6 @@
 """What is free on the clusters as a pass and a round of the queues read it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -96,9 +97,11 @@ def test_room_that_is_promised_to_another_hyperjob_is_not_free_in_a_pass() -> No
         verdict=lambda _key: QueueVerdict(admitted=frozenset({"hj-trainer-0"})),
         is_contended=lambda _key: True,
         reserved=lambda key: {"b": [request("other", 5)]} if key == "default/hj" else {},
-        passed_over=lambda _: frozenset({"passed-over"}),
-        unanswered=lambda _: frozenset({"unanswered"}),
-        forgotten=lambda _: frozenset({"forgotten"}),
+        releases=SimpleNamespace(
+            passed_over=lambda job, now: job == "default/passed-over" and now == NOW,
+            unanswered=lambda job, now: job == "default/unanswered" and now == NOW,
+            forgotten=lambda job, now: job == "default/forgotten" and now == NOW,
+        ),
     )
     judged = judge(rig, known)
     assert {each.name: each.free[GPU] // 10**9 for each in judged.clusters} == {"a": 16, "b": 11}
@@ -139,7 +142,8 @@ def judge(rig: Rig, admission: Any) -> Any:
         admission=unused,
         now=lambda: NOW,
     )
-    return observer.observe(observed())
+    jobs = dict.fromkeys(("passed-over", "unanswered", "forgotten"), unused)
+    return observer.observe(replace(observed(), jobs=jobs))
 
 
 def test_a_view_of_the_nodes_counts_at_once_what_the_summary_counts_later() -> None:
