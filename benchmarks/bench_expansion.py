@@ -20,6 +20,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.plainloop import copies_of, plain_loop
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
@@ -31,7 +32,6 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from tests.support.envtest import kube_apiserver
-from tests.support.life import phase_of
 from tests.support.stack import Stack, kubectl, our_stack, sandbox
 
 CASES = {"1x2": (1, 2), "1x100": (1, 100), "100x4": (100, 4)}

@@ -21,6 +21,7 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.bench_expansion import hyperjobs
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import EventType, Kube, PatchType
@@ -28,7 +29,6 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
 from tests.support.controller import set_cluster
 from tests.support.controlplane import control_plane
-from tests.support.life import phase_of
 from tests.support.stack import Service, controller_service
 
 SPREAD = 1.0

@@ -20,6 +20,7 @@ from typing import Final
 
 from benchmarks.bench_members import GPU, arguments, served
 from benchmarks.scale import Process, processes
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.informer import Informer
@@ -27,7 +28,6 @@ from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS
 from hyperjob_core.tasks import cancel
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
-from tests.support.life import phase_of
 from tests.support.stack import controller_service
 
 _NAMESPACE: Final = "default"

@@ -20,6 +20,7 @@ from aiohttp import web
 from benchmarks.bench_members import GPU
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.scale import bound
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call, MemoryServer
@@ -39,7 +40,6 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Params, Response
 from tests.support.hostile import hostile, ordinary
-from tests.support.life import phase_of
 
 Object = dict[str, Any]
 

@@ -28,13 +28,13 @@ from aiohttp import web
 from benchmarks.bench_expansion import hyperjobs
 from benchmarks.scale import Times as Seen
 from benchmarks.scale import percentiles, report, submit
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
-from tests.support.life import phase_of
 from tests.support.stack import Service, controller_service
 
 CLUSTERS = 10

@@ -29,6 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.plainloop import CONNECTIONS, copies_of, parallel, plain_loop
+from e2e.support.scenario import phase_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob_core.kube.client import EventType, Kube, PatchType
@@ -44,7 +45,6 @@ from hyperjob_core.kube.resources import (
 )
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
-from tests.support.life import phase_of
 from tests.support.stack import Service, controller_service
 
 TIME_LIMIT = 3600.0

@@ -20,6 +20,7 @@ import orjson
 from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from benchmarks.scale import bound
+from e2e.support.scenario import phase_of
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
 from hyperjob_core.api.meta import Object
@@ -36,7 +37,6 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer
-from tests.support.life import phase_of
 from tests.unit.controller.test_pass import member
 
 KINDS = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
