@@ -349,11 +349,6 @@ class Caches:
                 extra={"error": str(self.queue_bindings.last_error or "no answer yet")},
             )
 
-    @property
-    def beside_volcano_global(self) -> tuple[Informer, ...]:
-        """Return the informers of other workloads, which only Volcano Global's quota needs."""
-        return (self.deployments,)
-
     def add_handler(self, resource: Resource, handler: Handler) -> None:
         """Call the handler after a change of an object, unless the controller wrote the change."""
         self._written[resource].add_handler(handler)

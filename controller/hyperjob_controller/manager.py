@@ -383,11 +383,9 @@ class Manager:
                 self.queue.add(key_of(obj))
 
     async def _rounds(self) -> None:
-        follows = self.mode.current is QueueAdmission.VOLCANO_GLOBAL
-        others = self.caches.beside_volcano_global if follows else ()
         async with asyncio.TaskGroup() as group:
-            for informer in others:
-                group.create_task(self.wall.keep(Place.INFORMER, informer.run))
+            if self.mode.current is QueueAdmission.VOLCANO_GLOBAL:  # its quota counts them
+                group.create_task(self.wall.keep(Place.INFORMER, self.caches.deployments.run))
             await self.admission.run(self.updater.update)
 
     def _mode_changed(self) -> None:

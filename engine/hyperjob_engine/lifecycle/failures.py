@@ -25,7 +25,7 @@ from hyperjob_engine.lifecycle.decisions import (
 )
 from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.lifecycle.history import failure_of
-from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
+from hyperjob_engine.lifecycle.loss import Loss, loss_text, reachable, reason_of_loss
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.model.subjobs import Child
@@ -78,14 +78,14 @@ def unexplained(observed: Observed, members: Sequence[Member]) -> Asking | None:
 
 def _failed(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
     """Return the failed sub-jobs without a recorded cause, the earliest first."""
-    reachable = _reachable(observed)
+    ready = reachable(observed)
     failed = [
         (report.last_transition or _LAST, _failed_job(child, job, where))
         for _, child in members
         if (job := child.job) is not None
         and (report := child.report) is not None
         and report.phase.is_failed
-        and (where := child.cluster) in reachable
+        and (where := child.cluster) in ready
         and (child.record is None or child.record.failure is None)
     ]
     return [job for _, job in sorted(failed, key=lambda each: each[0])]
@@ -93,7 +93,7 @@ def _failed(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
 
 def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
     """Return the first sub-jobs that have not ended."""
-    reachable = _reachable(observed)
+    ready = reachable(observed)
     return [
         _failed_job(child, job, child.cluster)
         for _, child in members
@@ -101,16 +101,12 @@ def _running(observed: Observed, members: Sequence[Member]) -> list[FailedJob]:
         and job.ownership is Ownership.OURS
         and child.report is not None
         and not child.is_terminal
-        and child.cluster in reachable
+        and child.cluster in ready
     ][:_SIBLINGS]
 
 
 def _failed_job(child: Child, job: Job, cluster: str) -> FailedJob:
     return FailedJob(name=child.name, uid=job.uid, cluster=cluster)
-
-
-def _reachable(observed: Observed) -> set[str]:
-    return {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
 
 
 def unread(observed: Observed, members: Sequence[Member]) -> timedelta | None:

@@ -61,6 +61,11 @@ def loss_text(loss: Loss) -> str:
     return f"{text}, counts as lost from {rfc3339(loss.at)} on"
 
 
+def reachable(observed: Observed) -> set[str]:
+    """Return the names of the clusters that are Ready."""
+    return {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
+
+
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:
     """Return the trouble of the clusters and objects of started sub-jobs, by sub-job."""
     since = {

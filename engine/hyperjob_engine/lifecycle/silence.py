@@ -43,6 +43,7 @@ from hyperjob_engine.lifecycle.decisions import (
     restarts_spent,
     with_all,
 )
+from hyperjob_engine.lifecycle.loss import reachable
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import DeletionCause
 from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall
@@ -174,14 +175,10 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
         return None
     if binding.suspended:
         return None
-    reachable = any(
-        cluster.name == binding.cluster and cluster.not_ready_since is None
-        for cluster in observed.clusters
-    )
     since = binding.applied_since if binding.applied else binding.undelivered_since
     if _uncounted(child):
         since = binding.workless_since
-    return since if reachable else None
+    return since if binding.cluster in reachable(observed) else None
 
 
 def _uncounted(child: Child) -> bool:

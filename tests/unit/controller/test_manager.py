@@ -63,7 +63,7 @@ async def test_a_change_of_the_queue_admission_begins_anew_and_is_told_at_the_le
         await until(lambda: reason(server, "before"))
         webhook = server.put(MUTATING_WEBHOOKS, volcano_global())
         await until(lambda: notes(server) == ["volcano-global"])
-        await until(lambda: all(c.synced.is_set() for c in manager.caches.beside_volcano_global))
+        await until(manager.caches.deployments.synced.is_set)
         assert [str(manager.mode.current)] == notes(server)
         server.remove(MUTATING_WEBHOOKS, webhook["metadata"]["name"])
         await until(lambda: len(notes(server)) == 2)

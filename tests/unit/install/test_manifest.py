@@ -224,8 +224,7 @@ def test_the_controller_may_watch_what_it_caches_and_nothing_else() -> None:
     }
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     assert may == {
-        (each.resource.group, each.resource.plural)
-        for each in (*caches.all, *caches.beside_volcano_global)
+        (each.resource.group, each.resource.plural) for each in (*caches.all, caches.deployments)
     }
 
 
