@@ -15,6 +15,7 @@ import yaml
 from hyperjob_controller.options import SETTINGS
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.leaderelection import new_lease
+from hyperjob_core.kube.resources import LEASES
 from hyperjob_rules.configuration import configurations
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.helm import one, template, unpack
@@ -108,7 +109,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     folder = tmp_path_factory.mktemp("plane")
     with control_plane(folder) as plane:
         rendered = template(unpack("helm4", folder), {"webhook": {"url": "https://h:1"}})
-        lease = new_lease(
+        lease = LEASES.head | new_lease(
             *("karmada-system", "hyperjob-controller", "somebody"), seconds=3600, now=utc_now()
         )
         cluster = {

@@ -211,7 +211,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
             {"reason": error.type.value, "message": error.advice, "field": error.field}
             for error in errors
         ]
-    return make_status(422, message) | {"details": details}
+    return make_status(422, message, details=details)
 
 
 _REASONS: Final = {
@@ -232,7 +232,9 @@ _REASONS: Final = {
 }
 
 
-def make_status(code: int, message: str, *, reason: str = "") -> Object:
+def make_status(
+    code: int, message: str, *, reason: str = "", details: Object | None = None
+) -> Object:
     """Return a failure Status for a response without one."""
     phrases = {int(status): status.phrase for status in HTTPStatus}
     message = message or reason or phrases.get(code, "Unknown")
@@ -244,6 +246,7 @@ def make_status(code: int, message: str, *, reason: str = "") -> Object:
         "status": "Failure",
         "message": message,
         "reason": reason,
+        **({} if details is None else {"details": details}),
         "code": code,
     }
 

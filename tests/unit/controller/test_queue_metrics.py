@@ -70,7 +70,7 @@ def test_a_preemption_counts_in_its_own_queue() -> None:
     made.now += 2 * LAG
     made.submit(unit("urgent", 16, queue="z", priority=9, age=5))
     decided = schedule(made.state, made.clusters(), now=made.now)
-    assert decided.evicted == ("ns/patient",)
+    assert decided.evicted == ["ns/patient"]
     count_evicted(made.state, decided.evicted)
     name = "hyperjob_preempted_workloads_total"
     assert counts(name, preempting_queue="z", reason="InQueue") == 1

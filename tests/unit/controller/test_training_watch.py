@@ -141,7 +141,7 @@ def test_a_stall_is_said_only_of_a_program_that_goes_on() -> None:
     made = reporting(0, 1, 2, stalled=True, fresh=at(9))
     stall = made.stall
     assert (stall.since, stall.step, stall.usual) == (at(9), 2, timedelta(seconds=1))
-    assert (stall.attempt, stall.uid, stall.patience) == (0, "u", timedelta(seconds=20))
+    assert (stall.attempt, stall.patience) == (0, timedelta(seconds=20))
     for quiet in (
         replace(made, stalled=False),
         replace(made, track=None),

@@ -9,7 +9,7 @@ from typing import Any
 
 import lupa.lua51 as lupa
 
-from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_install.interpreters import script
 
 FORBIDDEN = (
@@ -98,7 +98,7 @@ def _resource_add(*quantities: Any) -> str:
 
 
 def _resource_quantity(text: Any) -> float:
-    return float(_quantity(text).value)
+    return _quantity(text).nano / NANO
 
 
 def _requirements(template: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_core.api.quantity import Quantity
+from hyperjob_core.api.quantity import NANO, Quantity
 from hyperjob_engine.expansion.expand import demand_of
 from hyperjob_sandbox.karmada.interpreter import requirements_of
 from tests.unit.install.karmadalua import Script
@@ -190,7 +190,7 @@ def test_no_device_is_lost_and_nothing_is_counted_twice(rows: list[tuple[int, ..
     request = (requirements or {}).get("resourceRequest", {})
     for name, column, unit in ((GPU, 1, 1), ("cpu", 2, 1000), ("memory", 3, 1)):
         asked = sum(row[0] * row[column] for row in rows)
-        told = int(Quantity.parse(request.get(name, "0")).value * unit) * count
+        told = Quantity.parse(request.get(name, "0")).nano * unit // NANO * count
         if name == GPU:
             assert told == asked
         else:
