@@ -179,8 +179,9 @@ def test_too_many_labels_or_annotations_are_refused_at_once() -> None:
 def test_one_that_was_stored_too_large_may_become_smaller_and_is_not_looked_through() -> None:
     """It has no sub-jobs: the controller makes none of what is too large."""
     small = smallest()
+    found = validate_create(small).errors  # the first review of a process compiles the schema
     assert calls(lambda: validate_update(small, _jobs(900, 200))) < 10_000
-    assert validate_update(small, _jobs(900, 200)).errors == validate_create(small).errors
+    assert validate_update(small, _jobs(900, 200)).errors == found
 
 
 def smallest() -> Object:
