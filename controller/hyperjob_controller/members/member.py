@@ -379,7 +379,10 @@ class Member:
             self.tried.set()
 
     def _said(self, resource: Resource, failure: KubeError | None) -> None:
-        """Log the first failure of a kind, and the end of failures."""
+        """Note a failure and its end; what is optional and refused is absent from then on.
+
+        The first failure of a kind is logged, and the end of failures.
+        """
         about: dict[str, Any] = {"cluster": self.name, "resource": resource.group_resource}
         before = self.errors.pop(resource, None)
         if failure is None:

@@ -181,6 +181,16 @@ async def test_knowledge_is_as_old_as_its_oldest_resource_and_unknown_after_a_mi
     assert one.member.as_of is None
 
 
+def test_a_member_stays_known_when_it_loses_what_is_optional() -> None:
+    one = One(resources=(NODES, HYPERNODES))
+    for resource in one.resources:
+        one.member._alive(resource)
+    one.member._said(HYPERNODES, refusal(404, "NotFound"))  # its CustomResourceDefinition is gone
+    now = one.clock.wait(2 * LONGEST_AGE.total_seconds())
+    one.member._alive(NODES)
+    assert one.member.is_known(now)
+
+
 @pytest.mark.parametrize("resource", [HYPERNODES, CORE_EVENTS, PODGROUPS])
 @pytest.mark.parametrize("code", [403, 404])
 async def test_a_member_without_what_is_optional_is_known(resource: Resource, code: int) -> None:
