@@ -252,7 +252,7 @@ class Observer:
 
     def orphans(self) -> dict[str, list[DeleteWork]]:
         """Return, by namespace, what deletes the Works of vcjobs that only members have."""
-        known = self._members.jobs() if self._members is not None else ()
+        known = self._members.strays() if self._members is not None else ()
         by_namespace: dict[str, list[str]] = {}
         for job in known:
             if self._caches.job(job) is None:

@@ -273,6 +273,15 @@ async def test_the_end_of_the_last_pod_of_a_sub_job_requests_a_pass(world: World
     world.reader.forget("default/hj")
 
 
+async def test_a_vcjob_with_pods_is_a_stray_until_a_pass_has_its_hyperjob(world: World) -> None:
+    await make(world.there["east"], PODS, on("w-0", "east-1", job="hj-a-0"))
+    await until(lambda: world.reader.strays() == {"default/hj-a-0"})
+    world.reader.planned(stands(world, made=False))
+    assert world.reader.strays() == set()
+    world.reader.forget("default/hj")
+    assert world.reader.strays() == {"default/hj-a-0"}
+
+
 async def test_pods_on_a_cluster_that_counts_as_lost_are_not_waited_for(world: World) -> None:
     await until(lambda: world.free("east"))
     await make(world.there["east"], PODS, on("w-0", "east-1", job="hj-a-0"))

@@ -298,9 +298,10 @@ class Members:
             elif known.gone is None:
                 self._vcjobs[key] = replace(known, gone=observed.now)
 
-    def jobs(self) -> set[str]:
-        """Return the vcjobs that have pods in any member."""
-        return {job for each in self._members.values() for job in each.fold.jobs}
+    def strays(self) -> set[str]:
+        """Return the vcjobs with pods in any member that are of no HyperJob of a pass."""
+        folds = [each.fold for each in self._members.values()]
+        return {job for fold in folds for job in fold.jobs if job not in self._owners}
 
     def jobs_of(self, key: str) -> frozenset[str]:
         """Return the vcjobs of a HyperJob, until `forget`."""

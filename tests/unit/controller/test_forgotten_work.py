@@ -33,7 +33,7 @@ class World:
         self.bound = False
         self.applied: list[Any] = []
         members: Any = Fake(
-            jobs=lambda: {JOB, f"other/{WORK.name}"},
+            strays=lambda: {JOB, f"other/{WORK.name}"},
             jobs_of=lambda key: self.jobs.get(key, frozenset()),
             staying=lambda _namespace, names, _now: {
                 name: self.staying[name] for name in names if name in self.staying
