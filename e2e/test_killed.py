@@ -83,7 +83,7 @@ async def a_move(scenario: Scenario) -> Ending:
     world = scenario.world
     first, _ = world.pair
     await scenario.apply(
-        hyperjob("hj", group(world, "one", accelerators=1, seconds=10, first_on=[first]))
+        hyperjob("hj", group(world, "one", accelerators=1, seconds=20, first_on=[first]))
     )
     await scenario.until_phase("hj", "Starting", "Running")
     await patched(scenario, "hj", annotated(MIGRATE_REQUEST, "away hj-one-0"))
