@@ -242,7 +242,7 @@ class Member:
         known = self._view
         if not self.is_known(now):
             return None
-        if known is None or (renew and self.has_changed):
+        if renew and self.has_changed:
             with self._in_turn(f"member {self.name}"):
                 found = self.fold.view()
                 _ = ground_of(self.name, found).free  # computed once, and not by another's pass
