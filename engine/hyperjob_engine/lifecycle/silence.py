@@ -178,7 +178,9 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
     since = binding.applied_since if binding.applied else binding.undelivered_since
     if _uncounted(child):
         since = binding.workless_since
-    return since if binding.cluster in reachable(observed) else None
+    if since is None or binding.cluster not in reachable(observed):
+        return None
+    return since
 
 
 def _uncounted(child: Child) -> bool:
