@@ -180,14 +180,14 @@ def holders_of(state: QueueState) -> Holders:
     room = after_ends(state.last.open)
     beyond = [each for entries in found.values() for each in entries if each.unit.surplus]
     ended, doubtless = Trial(state.usage.copy(), room), without_doubts(room)
-    without = ended.copy()
-    for entry in beyond:
-        for each in steps_of(entry, entry.unit.spare)[: entry.unit.surplus]:
-            without.take(each)
     emptiest = Trial(ended.usage, doubtless) if doubtless is not None else None
-    return Holders(
-        found, beyond, _left_by(beyond, room), ended, emptiest, without if beyond else None
-    )
+    without = None
+    if beyond:
+        without = ended.copy()
+        for entry in beyond:
+            for each in steps_of(entry, entry.unit.spare)[: entry.unit.surplus]:
+                without.take(each)
+    return Holders(found, beyond, _left_by(beyond, room), ended, emptiest, without)
 
 
 def _left_by(beyond: Sequence[Entry], room: Room) -> Mapping[str, int]:
@@ -247,6 +247,12 @@ class Search:
         if not (known or holders.surplus):
             ended = state.eviction.head == head.unit.key and before.starts(waiting)
             return {} if ended else None
+        floor = waiting.shape.needs.floor
+        measure = accelerator_of(floor) or ""
+        frees = (demand for each in (*holders.surplus, *known) for _, demand in each.frees)
+        most = before.room.sum.get(measure, 0) + sum(each.get(measure, 0) for each in frees)
+        if most < floor.get(measure, 0):
+            return None  # a trial costs a copy of all sums
         # A HyperJob with a grant of this round is not stopped in the same round.
         beyond, ordered = (
             _in_order((e for e in some if e is not head and not e.granted), demand, now=now)
