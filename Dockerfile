@@ -23,6 +23,7 @@ COPY examples examples
 COPY certs certs
 COPY core core
 COPY engine engine
+COPY queueing queueing
 COPY rules rules
 COPY install install
 COPY page page

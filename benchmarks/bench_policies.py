@@ -13,7 +13,7 @@ prints it alone, for these patiences of the queue, and so does `--policies hyper
 import argparse
 from collections.abc import Iterable, Sequence
 
-from hyperjob_engine.queueing.queues import PATIENCE
+from hyperjob_queueing.queues import PATIENCE
 from hyperjob_sandbox.simulate.engine import simulate
 from hyperjob_sandbox.simulate.generate import Demand, Estimates, generate
 from hyperjob_sandbox.simulate.jobs import submission

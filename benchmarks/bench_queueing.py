@@ -19,12 +19,12 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.queueing.messages import stale_messages
-from hyperjob_engine.queueing.queues import parse_queue
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, admitted, new_state, set_queues, update
-from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import Resources, fits, parse_resources, subtract, total
+from hyperjob_queueing.messages import stale_messages
+from hyperjob_queueing.queues import parse_queue
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import Settings, admitted, new_state, set_queues, update
+from hyperjob_queueing.workload import QueuedHyperJob, QueuedSubJob
 
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_engine.queueing.consumed import FAIR_SHARING, Consumed, consumed_text
+from hyperjob_queueing.consumed import FAIR_SHARING, Consumed, consumed_text
 from tests.support.stack import controller_service
 
 if from_environment().embedded:

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 platform=$("$bin"/python -c 'import platform, sys
 machines = {"x86_64": "amd64", "aarch64": "arm64"}
 print(sys.platform, machines.get(platform.machine(), platform.machine()), sep="-")')
-rooms="hyperjob hyperjob_page hyperjob_core hyperjob_engine hyperjob_rules hyperjob_install hyperjob_webhook hyperjob_controller
+rooms="hyperjob hyperjob_page hyperjob_core hyperjob_engine hyperjob_queueing hyperjob_rules hyperjob_install hyperjob_webhook hyperjob_controller
     hyperjob_certs hyperjob_trainjobs"
 set -- --noconfirm --onedir --name kubectl-hyperjob --distpath build/plugin --workpath build/plugin-work \
     --specpath build/plugin-work --log-level WARN --copy-metadata hyperjob

@@ -52,7 +52,7 @@ from hyperjob_core.tasks import cancel
 from hyperjob_core.workers import CONTROLLER, run_workers
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Limits, QueueAdmission
-from hyperjob_engine.queueing.state import Settings
+from hyperjob_queueing.state import Settings
 
 if TYPE_CHECKING:
     from hyperjob_core.telemetry.endpoints import Handler

@@ -22,8 +22,8 @@ from hyperjob_engine.model.observed import Binding, HyperJob, Observed, Refusal
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_engine.queueing.queues import closed_queue
 from hyperjob_engine.resources import Resources, fits
+from hyperjob_queueing.queues import closed_queue
 
 _FIRST: Final = 5.0
 _LONGEST: Final = 300.0

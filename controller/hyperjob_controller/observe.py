@@ -40,8 +40,8 @@ from hyperjob_engine.model.observed import (
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from hyperjob_engine.model.planned import DeleteWork
 from hyperjob_engine.model.subjobs import choosing
-from hyperjob_engine.queueing.queues import missing_from, preempts, priority_of
-from hyperjob_engine.queueing.verdict import choice_in
+from hyperjob_queueing.queues import missing_from, preempts, priority_of
+from hyperjob_queueing.verdict import choice_in
 
 if TYPE_CHECKING:
     from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import

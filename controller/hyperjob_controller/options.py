@@ -31,7 +31,7 @@ from hyperjob_core.settings import (
 )
 from hyperjob_engine.devices import parse_rows
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.queueing.consumed import HALF_LIFE
+from hyperjob_queueing.consumed import HALF_LIFE
 
 AUTO: Final = "auto"
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {

@@ -35,7 +35,7 @@ from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.kube.resources import Resource, key_of, split_key
 from hyperjob_core.registry import REGISTRY
 from hyperjob_core.tasks import apart
-from hyperjob_engine.queueing.state import HyperJobFault
+from hyperjob_queueing.state import HyperJobFault
 
 _FIRST: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(minutes=5)

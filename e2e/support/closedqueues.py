@@ -8,7 +8,7 @@ from e2e.support.scenario import Scenario, clusters_of
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.resources import CLUSTER_RESOURCE_BINDINGS, HYPERJOBS, QUEUES
-from hyperjob_engine.queueing.queues import closed_queue
+from hyperjob_queueing.queues import closed_queue
 
 
 @contextlib.asynccontextmanager

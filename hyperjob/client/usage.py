@@ -21,9 +21,9 @@ from hyperjob_core.api.wire import at, mapping, objects, string
 from hyperjob_core.text import listed
 from hyperjob_engine.model.wants import REPELLING
 from hyperjob_engine.placement.capacity import summarise
-from hyperjob_engine.queueing.consumed import parse_consumed
-from hyperjob_engine.queueing.queues import ROOT, Tree, closed_queue, parse_queue
 from hyperjob_engine.resources import is_counted, parse_resources
+from hyperjob_queueing.consumed import parse_consumed
+from hyperjob_queueing.queues import ROOT, Tree, closed_queue, parse_queue
 
 Key: TypeAlias = tuple[str, str]
 """The name of a cluster or a queue, and an accelerator."""

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from hyperjob_core.api.phases import Phase
-from hyperjob_engine.queueing.workload import OrderInQueue
 from hyperjob_page.rows import Row
 from hyperjob_page.visitor import Scope
+from hyperjob_queueing.workload import OrderInQueue
 
 COLUMNS: Final[Mapping[str, str]] = {
     "name": "HyperJob",

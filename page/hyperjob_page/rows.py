@@ -15,10 +15,10 @@ from hyperjob_core.api.status import JobStatus, Run
 from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
-from hyperjob_engine.queueing.queues import value_of
-from hyperjob_engine.queueing.workload import OrderInQueue, has_made_way
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 from hyperjob_page.visitor import Scope
+from hyperjob_queueing.queues import value_of
+from hyperjob_queueing.workload import OrderInQueue, has_made_way
 
 _MESSAGE_LIMIT: Final = 4096
 _WORD: Final = 64

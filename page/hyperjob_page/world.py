@@ -32,10 +32,10 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.queueing.workload import OrderInQueue
 from hyperjob_page.listing import Listing, Query
 from hyperjob_page.rows import Holdings, QueueLines, Row, order_of, row_of
 from hyperjob_page.visitor import Scope
+from hyperjob_queueing.workload import OrderInQueue
 
 _LISTINGS: Final = 64
 _QUEUES_SECONDS: Final = 5.0

@@ -9,9 +9,9 @@ from hyperjob_controller.admission.recorder import ConsumptionRecorder
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import QUEUES
-from hyperjob_engine.queueing.consumed import FAIR_SHARING, Consumption, parse_consumed
-from hyperjob_engine.queueing.queues import Tree, parse_queue
-from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_queueing.consumed import FAIR_SHARING, Consumption, parse_consumed
+from hyperjob_queueing.queues import Tree, parse_queue
+from hyperjob_queueing.usage import QueueUsage
 from tests.support.controlplane import ControlPlane
 from tests.unit.engine.builders import NOW
 

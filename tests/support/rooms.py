@@ -8,6 +8,7 @@ BELOW: Final = (
     "page",
     "core",
     "engine",
+    "queueing",
     "rules",
     "install",
     "webhook",

@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "paths",
         nargs="*",
-        default=["controller", "engine", "rules", "webhook", "core/hyperjob_core/kube"],
+        default=["controller", "engine", "queueing", "rules", "webhook", "core/hyperjob_core/kube"],
     )
     parser.add_argument("--diff", metavar="REV", help="only lines changed since this revision")
     parser.add_argument("--count", type=int, default=100, help="mutants to try")

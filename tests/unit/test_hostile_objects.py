@@ -33,10 +33,10 @@ from hyperjob_engine.members.podfailures import first_failure
 from hyperjob_engine.model.parse import parse_binding, parse_hyperjob
 from hyperjob_engine.placement.capacity import summarise
 from hyperjob_engine.placement.ground import Ground
-from hyperjob_engine.queueing import stopped
-from hyperjob_engine.queueing.queues import Tree, closed_queue, parse_queue
-from hyperjob_engine.queueing.quota import charge_of
 from hyperjob_engine.reasons.stacks import Pod, is_stack, parse_stack
+from hyperjob_queueing import stopped
+from hyperjob_queueing.queues import Tree, closed_queue, parse_queue
+from hyperjob_queueing.quota import charge_of
 from tests.support.calls import calls
 from tests.support.growth import growing
 from tests.support.hostile import GROWING, KINDS, grown, hostile, ordinary

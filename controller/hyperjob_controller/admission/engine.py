@@ -24,19 +24,19 @@ from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_engine.queueing import confirm
-from hyperjob_engine.queueing import state as queue_state
-from hyperjob_engine.queueing.consumed import parse_consumed
-from hyperjob_engine.queueing.evict import next_change
-from hyperjob_engine.queueing.messages import stale_messages
-from hyperjob_engine.queueing.queues import Queue, parse_queue
-from hyperjob_engine.queueing.read import unit_of, unit_of_remains
-from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import HyperJobFault, Settings
-from hyperjob_engine.queueing.stopped import PodsLeft, from_text, to_text
-from hyperjob_engine.queueing.verdict import is_contended, verdict_of
-from hyperjob_engine.queueing.workload import Entry, QueuedHyperJob
+from hyperjob_queueing import confirm
+from hyperjob_queueing import state as queue_state
+from hyperjob_queueing.consumed import parse_consumed
+from hyperjob_queueing.evict import next_change
+from hyperjob_queueing.messages import stale_messages
+from hyperjob_queueing.queues import Queue, parse_queue
+from hyperjob_queueing.read import unit_of, unit_of_remains
+from hyperjob_queueing.reserve import reserved
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import HyperJobFault, Settings
+from hyperjob_queueing.stopped import PodsLeft, from_text, to_text
+from hyperjob_queueing.verdict import is_contended, verdict_of
+from hyperjob_queueing.workload import Entry, QueuedHyperJob
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import QUEUES
-from hyperjob_engine.queueing.consumed import FAIR_SHARING, Consumed, consumed_text, parse_consumed
-from hyperjob_engine.queueing.usage import QueueUsage
+from hyperjob_queueing.consumed import FAIR_SHARING, Consumed, consumed_text, parse_consumed
+from hyperjob_queueing.usage import QueueUsage
 
 log = logging.getLogger(__name__)
 

@@ -23,11 +23,11 @@ from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.queueing.queues import Queue, value_of
-from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
-from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.queueing.workload import QueuedHyperJob, Rank
 from hyperjob_engine.resources import Resources
+from hyperjob_queueing.queues import Queue, value_of
+from hyperjob_queueing.quota import Charge, Charges, charge_of, forecast_dispatch
+from hyperjob_queueing.state import QueueState
+from hyperjob_queueing.workload import QueuedHyperJob, Rank
 
 log = logging.getLogger(__name__)
 

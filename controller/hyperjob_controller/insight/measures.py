@@ -32,13 +32,13 @@ from hyperjob_core.registry import REGISTRY, filled
 from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, HyperJob
 from hyperjob_engine.model.planned import Action, CreateChild, OpenGate, Plan
-from hyperjob_engine.queueing.confirm import IMPLICIT
-from hyperjob_engine.queueing.queues import ROOT
-from hyperjob_engine.queueing.state import QueueState
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
 from hyperjob_engine.status.phase import STARTED, TRAINS
+from hyperjob_queueing.confirm import IMPLICIT
+from hyperjob_queueing.queues import ROOT
+from hyperjob_queueing.state import QueueState
 
 if TYPE_CHECKING:
     from hyperjob_core.telemetry.endpoints import Handler

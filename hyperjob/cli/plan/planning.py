@@ -23,8 +23,8 @@ from hyperjob_core.kube.resources import CLUSTERS, HYPERNODES, NODES, PODS, QUEU
 from hyperjob_core.text import once
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
-from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_engine.resources import amount_only
+from hyperjob_queueing.verdict import share_text
 
 _BUILT_IN = ("default", "root")
 _CODES = {

@@ -26,11 +26,11 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.model.subjobs import SubJob, child_of, queue_of
 from hyperjob_engine.placement.explain import alternatives
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.state import QueueState
-from hyperjob_engine.queueing.verdict import Share, share_of
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
 from hyperjob_engine.resources import accelerator_of
 from hyperjob_engine.steps.draft import Draft
+from hyperjob_queueing.state import QueueState
+from hyperjob_queueing.verdict import Share, share_of
 from hyperjob_rules.validation.context import (
     Context,
     kept_classes,

@@ -27,7 +27,7 @@ from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.observed import Observed, Ownership
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import ExplainedPlan, decide
-from hyperjob_engine.queueing.state import QueueState
+from hyperjob_queueing.state import QueueState
 
 _QUIET: Final = 1.0
 """Virtual seconds without a request after which the controller has decided."""

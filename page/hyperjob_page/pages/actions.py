@@ -26,10 +26,10 @@ from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.text import listed, shortened
 from hyperjob_core.yamltext import to_yaml
-from hyperjob_engine.queueing.verdict import share_text
 from hyperjob_page.pages.answers import Context
 from hyperjob_page.render import render
 from hyperjob_page.rows import Row
+from hyperjob_queueing.verdict import share_text
 
 LABELS: Final[Mapping[str, str]] = {
     "suspend": "Suspend",

@@ -9,13 +9,13 @@ from hyperjob.client import usage
 from hyperjob.client.usage import QueueUse
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
-from hyperjob_engine.queueing.queues import ROOT, Tree
-from hyperjob_engine.queueing.workload import OrderInQueue
 from hyperjob_engine.resources import Resources
 from hyperjob_page.render import render
 from hyperjob_page.rows import QueueLines, Row
 from hyperjob_page.visitor import Scope
 from hyperjob_page.world import LiveState
+from hyperjob_queueing.queues import ROOT, Tree
+from hyperjob_queueing.workload import OrderInQueue
 
 _SHOWN: Final = 20
 _LIVING: Final = [phase for phase in Phase if not phase.is_terminal]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_engine.queueing.queues import DISABLED, PATIENCE, PREEMPTION
+from hyperjob_queueing.queues import DISABLED, PATIENCE, PREEMPTION
 from hyperjob_sandbox.simulate.workload import Scenario, Submission
 
 OURS: Final = "hyperjob"

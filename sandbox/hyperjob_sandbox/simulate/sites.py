@@ -8,7 +8,6 @@ from hyperjob_core.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_core.virtualtime import START
-from hyperjob_engine.queueing.queues import Tree, parse_queue
 from hyperjob_engine.resources import (
     Resources,
     accelerator_of,
@@ -17,6 +16,7 @@ from hyperjob_engine.resources import (
     scale,
     total,
 )
+from hyperjob_queueing.queues import Tree, parse_queue
 from hyperjob_sandbox.simulate.workload import NodeGroup, Scenario, Site
 
 Groups = Sequence[tuple[str, Mapping[str, object], int]]

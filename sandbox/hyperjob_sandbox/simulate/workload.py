@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import GROUP
 from hyperjob_engine.model.members import Labels
-from hyperjob_engine.queueing.consumed import HALF_LIFE
+from hyperjob_queueing.consumed import HALF_LIFE
 
 ARRIVAL: Final = f"simulation.{GROUP}/arrival"
 """Annotation of a HyperJob: the time of its creation after the start, such as `90m`."""

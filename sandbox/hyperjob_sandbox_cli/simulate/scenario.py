@@ -8,7 +8,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from hyperjob_core.api.field import ROOT
-from hyperjob_engine.queueing.consumed import HALF_LIFE
+from hyperjob_queueing.consumed import HALF_LIFE
 from hyperjob_sandbox.simulate.generate import Estimates
 from hyperjob_sandbox.simulate.workload import Amount, Failures, ScenarioPart, WorkloadError
 

@@ -14,7 +14,7 @@ from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_engine.queueing.verdict import share_text
+from hyperjob_queueing.verdict import share_text
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 

@@ -14,10 +14,10 @@ from hyperjob_core.kube.resources import HYPERJOBS, QUEUES
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_engine.queueing.read import template_of
-from hyperjob_engine.queueing.state import Settings
-from hyperjob_engine.queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_engine.reasons.reason import Reason
+from hyperjob_queueing.read import template_of
+from hyperjob_queueing.state import Settings
+from hyperjob_queueing.stopped import EndingPods, from_text, to_text
 from tests.support.apiserver import ApiServer
 from tests.support.walls import no_wall
 from tests.unit.engine.builders import (

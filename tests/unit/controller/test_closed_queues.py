@@ -27,11 +27,11 @@ from hyperjob_engine.model.request import ClosedQueue
 from hyperjob_engine.placement.place import fits_never
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.queues import closed_queue
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.verdict import verdict_of
 from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from hyperjob_engine.resources import parse_resources
+from hyperjob_queueing.queues import closed_queue
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.verdict import verdict_of
 from tests.support.apiserver import ApiServer
 from tests.unit.controller.test_pass import member as cluster_of
 from tests.unit.controller.test_pass import named, reason, running, until
@@ -53,7 +53,7 @@ from tests.unit.engine.builders import (
     template,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import QueueWorld, queue, unit
+from tests.unit.queueing.queueworld import QueueWorld, queue, unit
 
 A, B = cluster("a"), cluster("b")
 RESEARCH = "research"

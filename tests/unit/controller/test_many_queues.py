@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.kube.resources import QUEUES
-from hyperjob_engine.queueing.queues import ESTIMATE, Queue, Tree
-from hyperjob_engine.queueing.state import Settings, new_state, set_queues
-from hyperjob_engine.queueing.usage import QueueUsage
 from hyperjob_engine.resources import parse_resources
+from hyperjob_queueing.queues import ESTIMATE, Queue, Tree
+from hyperjob_queueing.state import Settings, new_state, set_queues
+from hyperjob_queueing.usage import QueueUsage
 from tests.unit.controller.wholeworld import World, scenario_of, submission
 from tests.unit.engine.builders import GPU
-from tests.unit.engine.queueworld import LAG, queue, unit, world
 from tests.unit.engine.test_pass_growth import calls
+from tests.unit.queueing.queueworld import LAG, queue, unit, world
 
 FEW, MANY = 375, 1500
 MOST = 4.4  # times the calls, for four times the Queues

@@ -6,14 +6,14 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest, kind_of, request_of_all
 from hyperjob_engine.placement.capacity import less
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.queueing.reserve import reserved
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
-from hyperjob_engine.queueing.workload import QueuedHyperJob, QueuedSubJob
 from hyperjob_engine.resources import parse_resources
+from hyperjob_queueing.reserve import reserved
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import Settings, new_state, set_queues, update
+from hyperjob_queueing.workload import QueuedHyperJob, QueuedSubJob
 from tests.unit.engine.builders import GPU, NOW, place
-from tests.unit.engine.queueworld import queue
 from tests.unit.engine.views import held, node, seen, view
+from tests.unit.queueing.queueworld import queue
 
 
 def half(free: int = 16) -> Cluster:

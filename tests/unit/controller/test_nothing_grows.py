@@ -32,7 +32,7 @@ CONTAINERS = (dict, list, set, frozenset, deque, OrderedDict)
 def parts(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of an object of this project, and the variables of a function."""
     if type(value).__module__.startswith(
-        ("hyperjob_controller", "hyperjob_core", "hyperjob_engine")
+        ("hyperjob_controller", "hyperjob_core", "hyperjob_engine", "hyperjob_queueing")
     ):
         yield from getattr(value, "__dict__", {}).items()
         for kind in type(value).__mro__:

@@ -6,10 +6,10 @@ from prometheus_client.registry import Collector
 
 from hyperjob_controller.admission.releases import count_evicted
 from hyperjob_controller.insight.measures import queue_metrics
-from hyperjob_engine.queueing.round import schedule
+from hyperjob_queueing.round import schedule
 from tests.support.counts import Counts
 from tests.unit.engine.builders import GPU
-from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit, world
 
 
 def numbers(made: QueueWorld) -> dict[tuple[str, ...], float]:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperjob_engine.queueing.confirm import bounded
-from hyperjob_engine.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_engine.resources import parse_resources
+from hyperjob_queueing.confirm import bounded
+from hyperjob_queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
 from tests.unit.engine.builders import GPU
-from tests.unit.engine.queueworld import queue
+from tests.unit.queueing.queueworld import queue
 
 Object = dict[str, Any]
 NANO = 10**9

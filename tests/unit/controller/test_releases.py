@@ -16,7 +16,7 @@ from hyperjob_engine.model.planned import ReleaseScheduling
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import GPU, NOW, binding, hyperjob, job, observed, policy
 from tests.unit.engine.plans import FULL
-from tests.unit.engine.queueworld import queue
+from tests.unit.queueing.queueworld import queue
 
 Object = dict[str, Any]
 QUEUES = (queue("default", gpus=32),)

@@ -11,8 +11,8 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.model.training import time_of
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.queues import preempts
 from hyperjob_engine.status.transitions import status_events
+from hyperjob_queueing.queues import preempts
 from tests.unit.engine.builders import (
     NOW,
     Object,

@@ -24,10 +24,10 @@ from hyperjob_controller.write import Events, StatusWriter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_engine.queueing import reserve
-from hyperjob_engine.queueing import round as rounds
-from hyperjob_engine.queueing import state as queue_state
-from hyperjob_engine.queueing.forecast import CapacityTimeline
+from hyperjob_queueing import reserve
+from hyperjob_queueing import round as rounds
+from hyperjob_queueing import state as queue_state
+from hyperjob_queueing.forecast import CapacityTimeline
 from tests.unit.controller.wholeworld import World, scenario_of, submission
 from tests.unit.engine.builders import NOW
 

@@ -20,7 +20,7 @@ from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.watchdog import CUT, LONGEST, Of, SlowTurnError, Watchdog
 from hyperjob_core.virtualtime import VirtualLoop
-from hyperjob_engine.queueing import round as rounds
+from hyperjob_queueing import round as rounds
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
 from tests.unit.controller.test_wall import key_in

@@ -35,10 +35,10 @@ def test_a_room_has_no_more_lines_of_python_than_its_budget(room: str) -> None:
     assert lines(ROOT / room, ".py") <= budgets()[room]
 
 
-def test_the_product_has_no_more_lines_than_its_budget_and_no_room_a_third_of_them() -> None:
+def test_the_product_has_no_more_lines_than_its_budget_and_no_room_30_percent_of_them() -> None:
     found = {room: lines(ROOT / room, ".py") for room in ROOMS}
     assert sum(found.values()) <= budgets()["product"]
-    assert max(found.values()) * 3 <= sum(found.values())
+    assert max(found.values()) <= 0.3 * sum(found.values())
 
 
 def test_the_data_of_tests_stays_small_enough_to_review() -> None:

@@ -14,6 +14,7 @@ REPEATED = {
         "members.py": "the sub-jobs that exist, and the clusters as their API servers show them",
         "training.py": "the progress of one sub-job, and the section of the status",
     },
+    "queueing": {},
     "rules": {},
     "controller": {"reader.py": "the reader of failed pods, and that of progress lines"},
     "webhook": {},

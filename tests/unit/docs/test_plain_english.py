@@ -24,6 +24,7 @@ PLACES = (
     "core",
     "crds",
     "engine",
+    "queueing",
     "release",
     "rules",
 )

@@ -57,6 +57,8 @@ def test_a_stop_of_the_tour_exists_with_its_names(path: str, link: str, names: s
 
 
 def test_files_that_the_tour_mentions_between_its_stops_exist() -> None:
-    mentioned = re.findall(r"`((?:core|rules|engine|controller|webhook|hyperjob)/[\w/.]+)`", TOUR)
+    mentioned = re.findall(
+        r"`((?:core|rules|engine|queueing|controller|webhook|hyperjob)/[\w/.]+)`", TOUR
+    )
     assert mentioned
     assert [path for path in mentioned if not (ROOT / path).exists()] == []

@@ -23,7 +23,7 @@ from hyperjob_sandbox_cli.simulate import simulate
 from hyperjob_webhook.admission import admit
 
 ROOT = Path(__file__).parents[3]
-ROOMS = ("core", "engine", "rules", "controller", "webhook", "certs", "trainjobs")
+ROOMS = ("core", "engine", "queueing", "rules", "controller", "webhook", "certs", "trainjobs")
 MOST_OF_A_PASS = 80
 MOST_OF_A_REVIEW = 28
 API_SERVER = f"{ROOT}/core/hyperjob_core/kube/memory.py"

@@ -7,9 +7,9 @@ from typing import Any
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed, QueueVerdict
-from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_queueing.queues import Queue
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -23,7 +23,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import QueueWorld, world
+from tests.unit.queueing.queueworld import QueueWorld, world
 
 NAMES = [f"hj-trainer-{index}" for index in range(9)]
 

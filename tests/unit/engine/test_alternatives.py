@@ -14,9 +14,9 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.model.subjobs import choice_of, choices, choosing
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.remaining import remaining, template_of
 from hyperjob_engine.status.transitions import status_events
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.remaining import remaining, template_of
 from tests.unit.engine.builders import (
     NOW,
     Object,

@@ -22,13 +22,13 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.model.subjobs import choices, choosing
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.choose import largest
-from hyperjob_engine.queueing.read import remaining, unit_of
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
-from hyperjob_engine.queueing.verdict import choice_in, verdict_of
-from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.steps.settle import scale
+from hyperjob_queueing.choose import largest
+from hyperjob_queueing.read import remaining, unit_of
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import Settings, new_state, set_queues, update
+from hyperjob_queueing.verdict import choice_in, verdict_of
+from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine import views
 from tests.unit.engine.builders import (
     GPU,
@@ -53,7 +53,7 @@ from tests.unit.engine.elasticworld import (
     running_objects,
     size,
 )
-from tests.unit.engine.queueworld import LAG, making_way, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, making_way, queue, unit, world
 
 
 @pytest.mark.parametrize(

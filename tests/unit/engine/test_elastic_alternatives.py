@@ -11,9 +11,9 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Checkpoint, Cluster, Observed
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.state import update
-from hyperjob_engine.queueing.verdict import verdict_of
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.state import update
+from hyperjob_queueing.verdict import verdict_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -26,7 +26,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import decided, one_queue
+from tests.unit.queueing.queueworld import decided, one_queue
 
 KEY = "default/hj"
 NAMES = [f"hj-trainer-{index}" for index in range(4)]

@@ -16,18 +16,18 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import choosing
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import QueueState, Settings, new_state, update
-from hyperjob_engine.queueing.verdict import choice_in, verdict_of
-from hyperjob_engine.queueing.workload import QueuedHyperJob
 from hyperjob_engine.resources import Resources, subtract, total
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import QueueState, Settings, new_state, update
+from hyperjob_queueing.verdict import choice_in, verdict_of
+from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, Object, cluster, group, hyperjob, task, template
-from tests.unit.engine.queueworld import LAG, making_way, one_queue, unit
 from tests.unit.engine.views import held, node, seen, view
 from tests.unit.engine.views import job as request_of
 from tests.unit.engine.views import task as on_nodes
 from tests.unit.engine.world import World
+from tests.unit.queueing.queueworld import LAG, making_way, one_queue, unit
 
 KEY = "default/hj"
 MASTER = task("master", 1, 2)

@@ -14,17 +14,17 @@ from hyperjob_core.api.status import MOST_SPEEDS
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.confirm import NoConfirmation
-from hyperjob_engine.queueing.evict import next_change
-from hyperjob_engine.queueing.queues import Queue
-from hyperjob_engine.queueing.read import unit_of
-from hyperjob_engine.queueing.round import schedule
-from hyperjob_engine.queueing.state import Settings, new_state, set_queues, update
-from hyperjob_engine.queueing.verdict import verdict_of
-from hyperjob_engine.queueing.workload import QueuedHyperJob
+from hyperjob_queueing.confirm import NoConfirmation
+from hyperjob_queueing.evict import next_change
+from hyperjob_queueing.queues import Queue
+from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.round import schedule
+from hyperjob_queueing.state import Settings, new_state, set_queues, update
+from hyperjob_queueing.verdict import verdict_of
+from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, NOW, Object, cluster, job_status, observed
 from tests.unit.engine.elasticworld import NAMES, contest, elastic, running, running_objects
-from tests.unit.engine.queueworld import LAG, QueueWorld, queue, unit
+from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit
 
 KEY = "default/hj"
 SAVES = {"checkpoint": {"directory": "/c"}}

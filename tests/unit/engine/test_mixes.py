@@ -13,8 +13,8 @@ from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.model.subjobs import Choice, choice_text, choices
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.status.transitions import status_events
+from hyperjob_queueing.read import unit_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -28,7 +28,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.queueworld import decided, one_queue
+from tests.unit.queueing.queueworld import decided, one_queue
 
 NAMES = [f"hj-trainer-{index}" for index in range(3)]
 KEY = "default/hj"

@@ -13,7 +13,7 @@ from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Cluster, Observed
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
+from hyperjob_queueing.read import unit_of
 from tests.unit.engine.builders import (
     NOW,
     Object,

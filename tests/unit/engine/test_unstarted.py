@@ -17,9 +17,9 @@ from hyperjob_engine.members.facts import refusal_fact
 from hyperjob_engine.model.observed import Cluster, Limits, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
-from hyperjob_engine.queueing.read import unit_of
 from hyperjob_engine.reasons.pods import PodsRefused, refused_text
 from hyperjob_engine.resources import parse_resources
+from hyperjob_queueing.read import unit_of
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     GPU,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.virtualtime import run
-from hyperjob_engine.queueing.queues import DISABLED, PATIENCE, PREEMPTION
+from hyperjob_queueing.queues import DISABLED, PATIENCE, PREEMPTION
 from hyperjob_sandbox.simulate.breakage import Breakage
 from hyperjob_sandbox.simulate.policies import POLICIES
 from hyperjob_sandbox.simulate.workload import Failures, Outage, Scenario, Submission

@@ -12,7 +12,7 @@ from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.members import PodHeld
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, NOW, cluster, hyperjob, observed
-from tests.unit.engine.queueworld import queue, world
+from tests.unit.queueing.queueworld import queue, world
 
 HYPERJOBS, CLUSTERS = 5000, ["c1", "c2", "c3", "c4", "c5"]
 TEAMS = [f"team-{number}" for number in range(200)]

@@ -1,0 +1,149 @@
+"""The larger sizes of a HyperJob that runs, and what a change to one of them costs it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+
+from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.names import child_name
+from hyperjob_core.api.overlay import taken
+from hyperjob_core.api.phases import JobPhase
+from hyperjob_core.api.wire import at, count, mapping
+from hyperjob_engine.expansion.auto import part_of, pieces, wish_of
+from hyperjob_engine.expansion.expand import expand_group, sub_jobs
+from hyperjob_engine.expansion.members import members_of
+from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
+from hyperjob_engine.model.subjobs import (
+    child_of,
+    choice_of,
+    choice_text,
+    closed_queue_of,
+    queue_of,
+    shapes,
+    sizes,
+    speeds_of,
+)
+from hyperjob_engine.status.goodput import LOST
+from hyperjob_queueing.workload import Larger, QueuedHyperJob, QueuedSubJob
+
+
+def is_beyond(hyperjob: HyperJob) -> bool:
+    """Return whether a HyperJob is larger than it would like."""
+    group = hyperjob.elastic
+    return group is not None and group.size > (group.wish or 0)
+
+
+def with_sizes(unit: QueuedHyperJob, observed: Observed) -> QueuedHyperJob:
+    """Return a HyperJob with the steps that are beyond its wish, and with its larger sizes.
+
+    It has no larger sizes before all run. One world needs a checkpoint for them: a saved step, or
+    an interval.
+    """
+    hyperjob, group = observed.hyperjob, observed.hyperjob.elastic
+    if group is None:
+        return unit
+    left = {option.alternative: option.size for option in sizes(group)}
+    beyond = [size for size, _ in unit.spare if left[dict(size)[group.name]] >= (group.wish or 0)]
+    unit = replace(unit, surplus=len(beyond))
+    if sizes(group)[0].size <= group.size or hyperjob.stop is not None:
+        return unit
+    checkpoint = hyperjob.checkpoint
+    saves = checkpoint is not None and (checkpoint.interval_seconds or unit.kept)
+    if hyperjob.quorum is None and not saves:
+        return unit
+    if any(name not in unit.made for name in unit.held) or not _all_run(observed, group):
+        return unit
+    return replace(
+        unit,
+        more=_larger(observed, group),
+        resized=_resized(hyperjob),
+        restart=None if hyperjob.quorum is not None else _restart_time(hyperjob),
+    )
+
+
+def _all_run(observed: Observed, group: ReplicatedJob) -> bool:
+    """Return whether all sub-jobs of a replicatedJob run."""
+    indices: Iterable[int] = members_of(observed, expand_group(group)).kept
+    if group.is_auto:
+        part = part_of(observed, group)
+        indices = part.decided if part.wish is None else ()
+    names = [child_name(observed.hyperjob.name, group.name, index) for index in indices]
+    children = (child_of(observed, name) for name in names)
+    return bool(names) and all(c.exists and c.phase is JobPhase.RUNNING for c in children)
+
+
+def _larger(observed: Observed, group: ReplicatedJob) -> tuple[Larger, ...]:
+    """Return the larger sizes, the largest first, with the sub-jobs that each adds.
+
+    An automatic split is in pieces here: it is divided when it starts again. Without
+    measured speeds the larger size counts as faster in proportion. With a quorum the sub-jobs that
+    it adds have any alternative, in order, all of them the same one.
+    """
+    speeds = speeds_of(observed.hyperjob.status)
+    before, found = speeds.get(choice_text(choice_of(observed.hyperjob))), []
+    most = sizes(group)[0]
+    known = members_of(observed, expand_group(group)).kept
+    fresh = [i for i in members_of(observed, expand_group(most)).kept if i not in known]
+    own = [dict.fromkeys(fresh, each) for each in shapes(group)] if group.own is not None else [{}]
+    had = group.own
+    trials = [replace(most, options=group.options, own=had and {**had, **each}) for each in own]
+    parts = [
+        _pieces_of(observed, most, group.size) if group.is_auto else _of(observed, each, fresh)
+        for each in trials
+    ]
+    for option, k in product(sizes(group), range(len(own))):
+        if option.size <= group.size:
+            continue
+        number = -(-len(parts[k]) * (option.size - group.size) // (most.size - group.size))
+        mix = [(f"{group.name}/{index}", own[k][index]) for index in fresh[:number] if own[k]]
+        size = ((group.name, option.alternative), *mix)
+        after = speeds.get(choice_text(size))
+        pace = after / before if after and before else option.size / group.size
+        beyond = option.size > (group.wish or 0)
+        found.append(Larger(size, parts[k][:number], pace, beyond=beyond))
+    return tuple(found)
+
+
+def _of(observed: Observed, whole: ReplicatedJob, fresh: Sequence[int]) -> tuple[QueuedSubJob, ...]:
+    """Return some sub-jobs of a replicatedJob with its largest size."""
+    return tuple(
+        QueuedSubJob(
+            queue=queue_of(each.size.template),
+            request=each.request(closed=closed_queue_of(observed, each.size.template)),
+        )
+        for each in sub_jobs(observed.hyperjob, [expand_group(whole)], {whole.name: fresh})
+    )
+
+
+def _pieces_of(observed: Observed, most: ReplicatedJob, size: int) -> tuple[QueuedSubJob, ...]:
+    """Return the pieces that an automatic split has with its largest size beyond another one."""
+    wish, queue = wish_of(observed, most), queue_of(most.template)
+    more = replace(
+        wish,
+        like=replace(wish.like, demand={}, pods=()),
+        accelerators=wish.accelerators - size,
+        fixed=0,
+    )
+    found = pieces(observed.hyperjob.name, more, observed.hyperjob.records)
+    return tuple(QueuedSubJob(queue=queue, request=each, piece=True) for each in found)
+
+
+def _resized(hyperjob: HyperJob) -> str:
+    """Return when the number of sub-jobs last changed, if a larger one must wait since then.
+
+    With a quorum it waits only after the HyperJob made way for another one.
+    """
+    known = next(iter(taken(hyperjob.status).values()), None)
+    if known is None or (hyperjob.quorum is not None and known.reason != Chosen.SPARED):
+        return ""
+    return known.last_transition_time
+
+
+def _restart_time(hyperjob: HyperJob) -> timedelta:
+    """Return the mean time that the starts of a HyperJob took so far, restarts among them."""
+    spent = mapping(at(hyperjob.status, "goodput", "milliseconds"))
+    took = sum(count(spent.get(use)) for use in (TimeUse.STARTING, *LOST))
+    starts = 1 + max((each.attempt for each in hyperjob.records.values()), default=0)
+    return timedelta(milliseconds=took / starts)
