@@ -34,6 +34,16 @@ async def call(server, connection):
     return server.seen[-1]
 
 
+def with_cluster(server, /, **fields):
+    """Change fields of the cluster in the kubeconfig, `_` for `-`, and return its path."""
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    cluster = content["clusters"][0]["cluster"] | named
+    content["clusters"][0]["cluster"] = {key: cluster[key] for key in cluster if cluster[key]}
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    return server.kubeconfig
+
+
 @pytest.fixture(params=["alone", "beside another"])
 def named(request, tmp_path):
     """Name a kubeconfig alone, or before a second file."""
@@ -69,9 +79,30 @@ async def test_inline_certificates_are_never_in_a_temporary_file(
     assert not list(temporary.iterdir())
 
 
-async def test_a_token_is_sent(server, named):
-    path = named(server.write_kubeconfig({"token": "t0ken"}, name="token"))
-    assert (await call(server, await config.load(path))).headers["authorization"] == "Bearer t0ken"
+def json_web_token():
+    """Return a token of an identity provider that is valid until 2100."""
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+             for part in ({"alg": "none"}, {"exp": 4102444800}))  # fmt: skip
+    return ".".join([*parts, "x"])
+
+
+IDENTITY = json_web_token()
+SENT = {
+    "a token": ({"token": "t0ken"}, "Bearer t0ken"),
+    "a name and a password": ({"username": "u", "password": "p"}, "Basic dTpw"),
+    "a token of an identity provider": (
+        {"auth-provider": {"name": "oidc", "config": {"id-token": IDENTITY}}},
+        f"Bearer {IDENTITY}",
+    ),
+    "nothing": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("user", "authorization"), SENT.values(), ids=list(SENT))
+async def test_the_credentials_of_a_user_are_sent(server, named, user, authorization):
+    path = named(server.write_kubeconfig(user, name="other"))
+    seen = await call(server, await config.load(path))
+    assert (seen.user, seen.headers.get("authorization")) == ("", authorization)
 
 
 async def test_a_token_file_beside_the_kubeconfig_is_read_again(server):
@@ -162,23 +193,6 @@ async def test_a_plugin_may_give_a_certificate(server, monkeypatch, tmp_path):
     assert not list(temporary.iterdir())
 
 
-async def test_an_identity_providers_token_is_sent(server):
-    def part(content):
-        return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
-
-    token = f"{part({'alg': 'none'})}.{part({'exp': 4102444800})}.x"
-    provider = {"name": "oidc", "config": {"id-token": token}}
-    path = server.write_kubeconfig({"auth-provider": provider}, name="oidc")
-    seen = await call(server, await config.load(path))
-    assert seen.headers["authorization"] == f"Bearer {token}"
-
-
-async def test_a_name_and_a_password_are_sent(server):
-    path = server.write_kubeconfig({"username": "u", "password": "p"}, name="basic")
-    seen = await call(server, await config.load(path))
-    assert seen.headers["authorization"] == "Basic dTpw"
-
-
 async def test_of_several_files_the_first_that_sets_a_key_counts(server):
     other = server.folder / "elsewhere"
     other.mkdir()
@@ -197,21 +211,10 @@ async def test_of_several_files_the_first_that_sets_a_key_counts(server):
     assert seen.headers["authorization"] == "Bearer elsewhere"
 
 
-async def test_a_context_without_a_user_has_no_credentials(server):
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    del content["contexts"][0]["context"]["user"]
-    server.kubeconfig.write_text(yaml.safe_dump(content))
-    seen = await call(server, await config.load(server.kubeconfig))
-    assert seen.user == ""
-    assert "authorization" not in seen.headers
-
-
 async def test_a_server_is_checked_unless_the_kubeconfig_says_otherwise(server):
     assert (await config.load(server.kubeconfig)).tls.verify_mode is ssl.CERT_REQUIRED
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    content["clusters"][0]["cluster"] = {"server": server.url, "insecure-skip-tls-verify": True}
-    server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(server.kubeconfig)
+    fields = {"certificate_authority": None, "insecure_skip_tls_verify": True}
+    connection = await config.load(with_cluster(server, **fields))
     assert connection.tls.verify_mode is ssl.CERT_NONE
     assert (await call(server, connection)).user == "admin"
 
@@ -316,10 +319,7 @@ async def test_a_context_that_is_not_there_is_answered_with_those_that_are(serve
 
 @pytest.mark.parametrize(("name", "trusted"), [("localhost", True), ("other.dev", False)])
 async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted, server, named):
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    content["clusters"][0]["cluster"]["tls-server-name"] = name
-    server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(named(server.kubeconfig))
+    connection = await config.load(named(with_cluster(server, tls_server_name=name)))
     if trusted:
         assert (await call(server, connection)).user == "admin"
         return
@@ -336,7 +336,7 @@ async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted,
         ({"server": "https://127.0.0.1:1"}, {"https_proxy": "http://proxy:3128"}, None),
         ({"server": "https://localhost:1"}, {"https_proxy": "http://proxy:3128"}, None),
         (
-            {"proxy-url": "http://own:1"},
+            {"proxy_url": "http://own:1"},
             {"https_proxy": "http://proxy:3128", "no_proxy": ".example.dev"},
             "http://own:1",
         ),
@@ -355,10 +355,8 @@ async def test_a_proxy_is_found(cluster, environment, expected, server, named, m
         monkeypatch.delenv(variable, raising=False)
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    content["clusters"][0]["cluster"] |= {"server": "https://api.example.dev"} | cluster
-    server.kubeconfig.write_text(yaml.safe_dump(content))
-    assert (await config.load(named(server.kubeconfig))).proxy == expected
+    path = with_cluster(server, **{"server": "https://api.example.dev"} | cluster)
+    assert (await config.load(named(path))).proxy == expected
 
 
 async def test_the_environment_names_the_kubeconfig(server, monkeypatch):
@@ -398,77 +396,52 @@ async def test_a_pod_without_its_token_is_told_what_to_do(monkeypatch):
         await config.load()
 
 
-def changed(**parts):
-    def change(content):
-        content.update(parts)
-        return content
-
-    return change
+def having(key, value):
+    return lambda content: content | {key: value}
 
 
-def without_cluster_entry(content):
-    content["clusters"] = []
-    return content
+def of_cluster(fields):
+    return having("clusters", [{"name": "test", "cluster": fields}])
 
 
-def with_server(address):
-    def change(content):
-        content["clusters"][0]["cluster"]["server"] = address
-        return content
-
-    return change
-
-
-def with_bad_authority(content):
-    content["clusters"][0]["cluster"] = {
-        "server": "https://127.0.0.1:1",
-        "certificate-authority-data": "bm90IGEgY2VydGlmaWNhdGU=",
-    }
-    return content
-
-
-def with_user(**user):
-    def change(content):
-        content["users"][0]["user"] = user
-        return content
-
-    return change
-
-
-def with_missing_key(content):
-    content["users"][0]["user"] = {"client-certificate": "client.pem", "client-key": "none.key"}
-    return content
+def of_user(fields):
+    return having("users", [{"name": "test", "user": fields}])
 
 
 WRONG = {
-    "no content": (lambda content: None, "lacks a cluster"),
-    "a list": (lambda content: [], "lacks a cluster"),
-    "no current context": (changed(**{"current-context": ""}), "current-context|contexts"),
-    "an unknown context": (changed(**{"current-context": "other"}), "other"),
-    "an unknown cluster": (without_cluster_entry, "test"),
-    "an unknown user": (changed(users=[]), "lacks a cluster, a user"),
-    "an address that is none": (with_server("ftp://x"), "no http"),
-    "an authority that is none": (with_bad_authority, "certificate authority"),
-    "a key that is not there": (with_missing_key, "none.key"),
+    "no content": (lambda _: None, "lacks a cluster"),
+    "a list": (lambda _: [], "lacks a cluster"),
+    "no current context": (having("current-context", ""), "current-context|contexts"),
+    "an unknown context": (having("current-context", "other"), "other"),
+    "an unknown cluster": (having("clusters", []), "test"),
+    "an unknown user": (having("users", []), "lacks a cluster, a user"),
+    "an address that is none": (of_cluster({"server": "ftp://x"}), "no http"),
+    "an authority that is none": (
+        of_cluster({"server": "https://127.0.0.1:1", "certificate-authority-data": "bm9uZQ=="}),
+        "certificate authority",
+    ),
+    "a key that is not there": (
+        of_user({"client-certificate": "client.pem", "client-key": "none.key"}),
+        "none.key",
+    ),
     "a certificate without its key": (
-        with_user(**{"client-certificate": "client.pem"}),
+        of_user({"client-certificate": "client.pem"}),
         "client certificate",
     ),
-    "a token that is no text": (with_user(token=7), "token is no text"),
-    "a token file that is not there": (with_user(tokenFile="none"), "none"),
-    "a plugin without a command": (with_user(exec={"apiVersion": "v1"}), "command"),
+    "a token that is no text": (of_user({"token": 7}), "token is no text"),
+    "a token file that is not there": (of_user({"tokenFile": "none"}), "none"),
+    "a plugin without a command": (of_user({"exec": {"apiVersion": "v1"}}), "command"),
     "a plugin that is not there": (
-        with_user(exec={"apiVersion": "v1", "command": "/none/plugin"}),
+        of_user({"exec": {"apiVersion": "v1", "command": "/none/plugin"}}),
         "/none/plugin",
     ),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-async def test_a_wrong_kubeconfig_is_named_with_the_reason(case, server):
-    change, reason = WRONG[case]
+@pytest.mark.parametrize(("changed", "reason"), WRONG.values(), ids=list(WRONG))
+async def test_a_wrong_kubeconfig_is_named_with_the_reason(changed, reason, server):
     path = server.kubeconfig
-    path.write_text(yaml.safe_dump(change(yaml.safe_load(path.read_text()))))
+    path.write_text(yaml.safe_dump(changed(yaml.safe_load(path.read_text()))))
     with pytest.raises(ConfigError, match=reason) as raised:
         await config.load(path)
     assert str(path) in str(raised.value)
@@ -499,18 +472,14 @@ async def test_the_namespace_is_the_contexts(server, named, given, expected):
 
 
 async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(server, named):
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    other = trustme.CA().cert_pem.bytes()
-    cluster = content["clusters"][0]
-    cluster["cluster"].pop("certificate-authority", None)
-    cluster["cluster"]["certificate-authority-data"] = base64.b64encode(other).decode()
-    server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(named(server.kubeconfig))
+    other = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    fields = {"certificate_authority": None, "certificate_authority_data": other}
+    connection = await config.load(named(with_cluster(server, **fields)))
     with pytest.raises(Unavailable) as refused:
         await call(server, connection)
     message = refused.value.message
     assert f"the certificate of {connection.host} is not signed by" in message
-    assert f"certificate-authority of cluster {cluster['name']!r}" in message
+    assert "certificate-authority of cluster 'test'" in message
     assert str(server.kubeconfig) in message
     assert message.endswith("put the API server's authority there")
 
@@ -538,11 +507,9 @@ async def test_calls_with_a_bearer_token_share_connections_and_nothing_else(serv
 
 
 async def test_a_proxy_without_an_answer_is_named_beside_the_api_server(server, named):
-    content = yaml.safe_load(server.kubeconfig.read_text())
-    content["clusters"][0]["cluster"]["proxy-url"] = "http://127.0.0.1:1"
-    server.kubeconfig.write_text(yaml.safe_dump(content))
+    path = named(with_cluster(server, proxy_url="http://127.0.0.1:1"))
     with pytest.raises(Unavailable, match=r"the proxy 127\.0\.0\.1:1: Connection refused"):
-        await call(server, await config.load(named(server.kubeconfig)))
+        await call(server, await config.load(path))
 
 
 async def test_a_proxy_is_used_where_one_is_named(server, named):
@@ -554,11 +521,9 @@ async def test_a_proxy_is_used_where_one_is_named(server, named):
         await writer.wait_closed()
 
     async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
-        content = yaml.safe_load(server.kubeconfig.read_text())
         port = listening.sockets[0].getsockname()[1]
-        content["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{port}"
-        server.kubeconfig.write_text(yaml.safe_dump(content))
+        path = named(with_cluster(server, proxy_url=f"http://127.0.0.1:{port}"))
         with pytest.raises(Unavailable):
-            await call(server, await config.load(named(server.kubeconfig)))
+            await call(server, await config.load(path))
         assert (await asyncio.wait_for(asked.get(), 30)).startswith(b"CONNECT ")
     assert server.seen == []

@@ -87,6 +87,14 @@ def quick(kube, resource=NODES, **options):
     return Informer(kube, resource, backoff=backoff, **options)
 
 
+async def told(count, kube, **options):
+    """Run an informer until it has told so many changes, and return them."""
+    informer = quick(kube, **options)
+    log = Log(informer)
+    async with running(informer):
+        return await log.until(count)
+
+
 async def test_it_lists_then_follows(server, kube):
     server.on(
         PATH,
@@ -124,10 +132,7 @@ async def test_it_resumes_from_the_last_bookmark(server, kube):
         server.stream(event("MODIFIED", node("a", "6")), bookmark("42")),
         server.stream(event("MODIFIED", node("a", "50")), then="hang"),
     )
-    informer = quick(kube)
-    log = Log(informer)
-    async with running(informer):
-        await log.until(3)
+    await told(3, kube)
     assert [seen.query.get("resourceVersion") for seen in server.seen] == [None, "5", "42"]
 
 
@@ -150,14 +155,8 @@ async def test_it_resumes_where_it_was_after(broken, server, kube):
         broken(server),
         server.stream(event("MODIFIED", node("a", "7")), then="hang"),
     )
-    informer = quick(kube)
-    log = Log(informer)
-    async with running(informer):
-        assert await log.until(3) == [
-            ("ADDED", "a", "1"),
-            ("MODIFIED", "a", "6"),
-            ("MODIFIED", "a", "7"),
-        ]
+    changes = [("ADDED", "a", "1"), ("MODIFIED", "a", "6"), ("MODIFIED", "a", "7")]
+    assert await told(3, kube) == changes
     assert server.seen[-1].query["resourceVersion"] == "6"
 
 
@@ -180,11 +179,8 @@ async def test_an_expired_version_means_a_new_list_and_its_difference(expired, f
         server.reply(listing("90", node("a", "80"), node("same"), node("new", "85"))),
         server.stream(event("DELETED", node("new", "91")), then="hang"),
     )
-    informer = quick(kube)
-    log = Log(informer)
-    async with running(informer):
-        await log.until(7 + len(first))
-    assert log.told[3:] == [
+    changes = await told(7 + len(first), kube)
+    assert changes[3:] == [
         *first,
         ("DELETED", "gone", "1"),
         ("MODIFIED", "a", "80"),
@@ -200,11 +196,8 @@ async def test_a_recreated_object_is_a_deletion_and_an_addition(server, kube):
         server.reply(listing("5", node("a", uid="first"))),
         server.stream(event("ADDED", node("a", "9", uid="second")), then="hang"),
     )
-    informer = quick(kube)
-    log = Log(informer)
-    async with running(informer):
-        told = await log.until(3)
-    assert told == [("ADDED", "a", "1"), ("DELETED", "a", "1"), ("ADDED", "a", "9")]
+    changes = [("ADDED", "a", "1"), ("DELETED", "a", "1"), ("ADDED", "a", "9")]
+    assert await told(3, kube) == changes
 
 
 async def test_a_bookmark_after_a_failure_shows_that_the_watch_works(server, kube, caplog):
@@ -235,10 +228,7 @@ async def test_a_replayed_event_is_not_told_again(server, kube):
             then="hang",
         ),
     )
-    informer = quick(kube)
-    log = Log(informer)
-    async with running(informer):
-        assert await log.until(2) == [("ADDED", "a", "5"), ("MODIFIED", "a", "7")]
+    assert await told(2, kube) == [("ADDED", "a", "5"), ("MODIFIED", "a", "7")]
 
 
 async def test_a_silent_connection_is_replaced(server, kube):
@@ -248,10 +238,7 @@ async def test_a_silent_connection_is_replaced(server, kube):
         server.stream(then="hang"),
         server.stream(event("ADDED", node("a", "6")), then="hang"),
     )
-    informer = quick(kube, idle_limit=0.1)
-    log = Log(informer)
-    async with running(informer):
-        assert await log.until(1) == [("ADDED", "a", "6")]
+    assert await told(1, kube, idle_limit=0.1) == [("ADDED", "a", "6")]
 
 
 async def test_a_missing_crd_is_waited_for_and_said_once(server, kube, caplog):

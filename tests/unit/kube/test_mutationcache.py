@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,79 +62,57 @@ def cache(informer: Informers) -> MutationCache:
     )
 
 
-async def test_a_creation_is_seen_before_the_informer_has_it(
-    cache: MutationCache, informer: Informers
+ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+Step = Callable[[MutationCache, Informers], None]
+
+
+def note(version: int, **more: str) -> Step:
+    return lambda cache, _: cache.note(obj(version, **more))
+
+
+def note_deleted() -> Step:
+    return lambda cache, _: cache.note_deleted("ns/x", "u")
+
+
+def told(kind: EventType, version: int, **more: str) -> Step:
+    return lambda _, informer: informer.tell(kind, obj(version, **more))
+
+
+# A wait for the end of a ghost would last for ever: no watch event would name it again.
+SCENES: dict[str, tuple[list[Step], Object | None]] = {
+    "a creation before its event": ([note(5)], obj(5)),
+    "a creation after its event": ([note(5), told(ADDED, 5)], obj(5)),
+    "an older event": ([told(ADDED, 3), note(9, of="b"), told(MODIFIED, 5)], obj(9, of="b")),
+    "a newer event": ([told(ADDED, 3), note(9, of="b"), told(MODIFIED, 12)], obj(12)),
+    "an answer older than the informer": ([told(ADDED, 7), note(6)], obj(7)),
+    "a deletion before its event": ([told(ADDED, 3), note_deleted(), told(MODIFIED, 4)], None),
+    "the next object after a deletion": (
+        [told(ADDED, 3), note_deleted(), told(DELETED, 5), told(ADDED, 6, uid="next")],
+        obj(6, uid="next"),
+    ),
+    "a successor of another uid": ([note(50), told(ADDED, 60, uid="next")], obj(60, uid="next")),
+    "a change that was deleted again": ([told(ADDED, 3), note(4), told(DELETED, 5)], None),
+    "an answer after the end of its object": ([told(ADDED, 3), told(DELETED, 5), note(4)], None),
+    "an answer after the next object": (
+        [told(ADDED, 3), told(DELETED, 5), told(ADDED, 6, uid="next"), note(4)],
+        obj(6, uid="next"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "found"), SCENES.values(), ids=list(SCENES))
+async def test_own_writes_count_until_the_informer_has_the_same_or_a_newer_object(
+    cache: MutationCache, informer: Informers, steps: list[Step], found: Object | None
 ) -> None:
-    cache.note(obj(5))
-    assert cache.get("ns/x") == obj(5)
-    assert cache.by_index("a") == [obj(5)]
-    assert cache.written("ns/") == [obj(5)]
-    informer.tell(EventType.ADDED, obj(5))
-    assert cache.written("ns/") == []
-    assert cache.get("ns/x") == obj(5)
-
-
-async def test_an_older_event_does_not_bring_the_past_back(
-    cache: MutationCache, informer: Informers
-) -> None:
-    informer.tell(EventType.ADDED, obj(3))
-    cache.note(obj(9, of="b"))
-    informer.tell(EventType.MODIFIED, obj(5))
-    assert cache.get("ns/x") == obj(9, of="b")
-    assert cache.by_index("a") == []
-    assert cache.by_index("b") == [obj(9, of="b")]
-    informer.tell(EventType.MODIFIED, obj(12))
-    assert cache.get("ns/x") == obj(12)
-
-
-async def test_an_answer_older_than_the_informer_is_not_noted(
-    cache: MutationCache, informer: Informers
-) -> None:
-    informer.tell(EventType.ADDED, obj(7))
-    cache.note(obj(6))
-    assert cache.get("ns/x") == obj(7)
-
-
-async def test_a_deletion_is_seen_before_the_informer_has_it(
-    cache: MutationCache, informer: Informers
-) -> None:
-    informer.tell(EventType.ADDED, obj(3))
-    cache.note_deleted("ns/x", "u")
-    informer.tell(EventType.MODIFIED, obj(4))
-    assert cache.get("ns/x") is None
-    assert cache.by_index("a") == []
-    informer.tell(EventType.DELETED, obj(5))
-    informer.tell(EventType.ADDED, obj(6, uid="next"))
-    assert cache.get("ns/x") == obj(6, uid="next")
-
-
-async def test_a_successor_of_another_uid_wins(cache: MutationCache, informer: Informers) -> None:
-    cache.note(obj(50))
-    informer.tell(EventType.ADDED, obj(60, uid="next"))
-    assert cache.get("ns/x") == obj(60, uid="next")
-
-
-async def test_a_creation_that_was_deleted_again_is_forgotten(
-    cache: MutationCache, informer: Informers
-) -> None:
-    informer.tell(EventType.ADDED, obj(3))
-    cache.note(obj(4))
-    informer.tell(EventType.DELETED, obj(5))
-    assert cache.get("ns/x") is None
-
-
-async def test_an_answer_that_comes_after_the_end_of_its_object_is_not_noted(
-    cache: MutationCache, informer: Informers
-) -> None:
-    """No watch event would name the ghost again: a wait for its end would last for ever."""
-    informer.tell(EventType.ADDED, obj(3))
-    informer.tell(EventType.DELETED, obj(5))
-    cache.note(obj(4))
-    assert cache.get("ns/x") is None
-    informer.tell(EventType.ADDED, obj(6, uid="next"))
-    cache.note(obj(4))
-    assert cache.get("ns/x") == obj(6, uid="next")
-    assert cache.written("ns/") == []
+    for step in steps:
+        step(cache, informer)
+    there = [] if found is None else [found]
+    assert cache.get("ns/x") == found
+    for of in "ab":
+        assert cache.by_index(of) == [
+            each for each in there if each["metadata"]["labels"]["of"] == of
+        ]
+    assert cache.written("ns/") == ([] if informer.get("ns/x") == found else there)
 
 
 async def test_a_strangers_object_is_noted_though_it_is_old(informer: Informers) -> None:
