@@ -48,19 +48,31 @@ class Free:
         return None
 
 
+def engine(
+    caches: Caches | None = None,
+    *,
+    queue: WorkQueue[str] | None = None,
+    capacity: Free | None = None,
+    mode: QueueAdmission = QueueAdmission.BUILTIN,
+    messages_per_second: float = 50,
+) -> Admission:
+    """Return a queue engine; without caches it makes no call."""
+    return Admission(
+        caches or Caches(None),  # type: ignore[arg-type]
+        WorkQueue() if queue is None else queue,
+        Settings(lag=timedelta(seconds=30)),
+        capacity or Free(),
+        wall=no_wall(),
+        mode=lambda: mode,
+        now=lambda: NOW,
+        messages_per_second=messages_per_second,
+    )
+
+
 async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played() -> None:
     """Queues that are listed are known with the first round only, which waits for more changes."""
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    settings = Settings(lag=timedelta(seconds=30))
-    admission = Admission(
-        caches,
-        WorkQueue(),
-        settings,
-        Free(),
-        wall=no_wall(),
-        mode=lambda: QueueAdmission.BUILTIN,
-        now=lambda: NOW,
-    )
+    admission = engine(caches)
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))
     try:
@@ -78,7 +90,6 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
 async def leading(
     server: ApiServer,
     capacity: Free,
-    mode: QueueAdmission = QueueAdmission.BUILTIN,
     *,
     queue: WorkQueue[str] | None = None,
     messages_per_second: float = 50,
@@ -86,15 +97,8 @@ async def leading(
     """Run the queue engine over what `server` holds; it learns of each HyperJob as `seen` says."""
     caches = Caches(server.kube)
     queue = WorkQueue() if queue is None else queue
-    admission = Admission(
-        caches,
-        queue,
-        Settings(lag=timedelta(seconds=30)),
-        capacity,
-        wall=no_wall(),
-        mode=lambda: mode,
-        now=lambda: NOW,
-        messages_per_second=messages_per_second,
+    admission = engine(
+        caches, queue=queue, capacity=capacity, messages_per_second=messages_per_second
     )
     informers = (caches.hyperjobs, caches.queues)
     tasks = [asyncio.create_task(informer.run()) for informer in informers]
@@ -196,15 +200,7 @@ async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     raws = [one(f"j{number}") for number in range(120)]
     monkeypatch.setattr(caches.hyperjobs, "items", lambda: raws)
-    admission = Admission(
-        caches,
-        WorkQueue(),
-        Settings(lag=timedelta(seconds=30)),
-        Free(8),
-        wall=no_wall(),
-        mode=lambda: QueueAdmission.BUILTIN,
-        now=lambda: NOW,
-    )
+    admission = engine(caches)
     learned, turns = list[str](), list[int]()
 
     async def other() -> None:
@@ -222,15 +218,7 @@ async def test_other_tasks_run_while_a_new_leader_learns_of_many_hyperjobs(
 def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate(
     caplog: pytest.LogCaptureFixture, mode: QueueAdmission
 ) -> None:
-    admission = Admission(
-        Caches(None),  # type: ignore[arg-type]  # no call is made
-        WorkQueue(),
-        Settings(lag=timedelta(seconds=30)),
-        Free(),
-        wall=no_wall(),
-        mode=lambda: mode,
-        now=lambda: NOW,
-    )
+    admission = engine(mode=mode)
     free, held = binding(), binding(suspension={"scheduling": True})
     for each in (free, held, held):
         admission.update(observed(job(), each, admission=mode))
@@ -242,16 +230,8 @@ async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_en
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hyperjob_controller.admission.engine._PATIENCE", 0.05)
-    caches, queue = Caches(None), WorkQueue[str]()  # type: ignore[arg-type]  # no call is made
-    admission = Admission(
-        caches,
-        queue,
-        Settings(lag=timedelta(seconds=30)),
-        Free(),
-        wall=no_wall(),
-        mode=lambda: QueueAdmission.BUILTIN,
-        now=lambda: NOW,
-    )
+    queue = WorkQueue[str]()
+    admission = engine(queue=queue)
     admission.update(observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),)))
     assert admission.verdict("default/hj").undecided
     waiting = asyncio.create_task(admission._when_known())

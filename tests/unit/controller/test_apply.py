@@ -7,7 +7,7 @@ import pytest
 from hyperjob_controller.apply.applier import Applier, claimed
 from hyperjob_core.api.names import work_name
 from hyperjob_core.kube.client import PatchType
-from hyperjob_core.kube.errors import KubeError, from_status
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import Resource
 from hyperjob_core.virtualtime import run
 from hyperjob_engine.model.planned import (
@@ -25,12 +25,9 @@ from hyperjob_engine.model.planned import (
     Repin,
     Resize,
 )
+from tests.support.apiserver import refusal
 
 Object = dict[str, Any]
-
-
-def refusal(code: int, reason: str, message: str = "no") -> KubeError:
-    return from_status({"code": code, "reason": reason, "message": message}, "POST /x")
 
 
 class Server:
@@ -275,22 +272,21 @@ async def test_a_move_comes_before_the_creation_it_is_for() -> None:
 
 async def test_the_gate_lifts_the_policys_suspension_first() -> None:
     server = Server()
-    await carry_out(
-        server,
+    gates = [
         OpenGate(
-            name="x",
-            binding="x-job",
-            binding_uid="rb-x",
-            policy_uid="pp-x",
-            release_scheduling=False,
-        ),
-        OpenGate(
-            name="y", binding="y-job", binding_uid="rb-y", policy_uid=None, release_scheduling=True
-        ),
-        OpenGate(
-            name="z", binding="z-job", binding_uid=None, policy_uid="pp-z", release_scheduling=False
-        ),
-    )
+            name=name,
+            binding=f"{name}-job",
+            binding_uid=binding,
+            policy_uid=policy,
+            release_scheduling=name == "y",
+        )
+        for name, binding, policy in (
+            ("x", "rb-x", "pp-x"),
+            ("y", "rb-y", None),
+            ("z", None, "pp-z"),
+        )
+    ]
+    await carry_out(server, *gates)
     gate = {"annotations": {"training.volcano.sh/gate": "open"}}
     by_name: dict[str, list[Any]] = {"x": [], "y": [], "z": []}
     for call in server.calls:

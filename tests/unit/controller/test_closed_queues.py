@@ -10,7 +10,6 @@ from hyperjob_controller.caches import Caches, slim_queue_binding
 from hyperjob_controller.memory import ClosedQueues
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import EventType, Kube
-from hyperjob_core.kube.informer import Handler
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import (
     CLUSTER_RESOURCE_BINDINGS,
@@ -33,6 +32,7 @@ from hyperjob_queueing.queues import closed_queue
 from hyperjob_queueing.read import unit_of
 from hyperjob_queueing.verdict import verdict_of
 from tests.support.apiserver import ApiServer
+from tests.support.feeds import Feed
 from tests.unit.controller.test_pass import member as cluster_of
 from tests.unit.controller.test_pass import named, reason, running, until
 from tests.unit.engine.builders import (
@@ -116,13 +116,6 @@ def test_the_cache_keeps_of_a_clusterresourcebinding_what_it_reads() -> None:
         "spec": {"resource": raw["spec"]["resource"]},
         "status": {"aggregatedStatus": [{"clusterName": "a", "status": {"state": "Closed"}}]},
     }
-
-
-class Feed:
-    """An informer whose events a test hands in."""
-
-    def add_handler(self, handler: Handler) -> None:
-        self.tell = handler
 
 
 def test_a_hyperjob_learns_of_its_own_queues_only_and_is_told_once_for_each_change() -> None:

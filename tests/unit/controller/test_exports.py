@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.apply.claims import Exports
-from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound, from_status
+from hyperjob_core.kube.errors import AlreadyExists, NotFound
 from hyperjob_core.kube.resources import SERVICE_EXPORTS, Resource
+from tests.support.apiserver import refusal
 
 Object = dict[str, Any]
 
@@ -23,10 +24,6 @@ def export(owner: str = "mine", **metadata: Any) -> Object:
     }
 
 
-def error(code: int, reason: str) -> KubeError:
-    return from_status({"code": code, "reason": reason, "message": "the server says so"}, "POST")
-
-
 class Server:
     """Holds at most one export, and notes what is asked of it."""
 
@@ -38,16 +35,16 @@ class Server:
     async def create(self, resource: Resource, obj: Object) -> Object:
         self.calls.append(f"create {resource.plural}")
         if not self.served:
-            raise error(404, "NotFound")
+            raise refusal(404, "NotFound", "the server says so")
         if self.found is not None:
-            raise error(409, "AlreadyExists")
+            raise refusal(409, "AlreadyExists")
         self.found = obj
         return obj
 
     async def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
         self.calls.append(f"get {namespace}/{name}")
         if self.found is None or not self.served:
-            raise error(404, "NotFound")
+            raise refusal(404, "NotFound")
         return self.found
 
     async def delete(self, resource: Resource, name: str, *, uid: str, **_: Any) -> Object:
@@ -94,7 +91,7 @@ async def test_an_export_that_goes_meanwhile_is_as_good_as_deleted() -> None:
     class Racing(Server):
         async def delete(self, resource: Resource, name: str, *, uid: str, **_: Any) -> Object:
             await super().delete(resource, name, uid=uid)
-            raise error(404, "NotFound")
+            raise refusal(404, "NotFound")
 
     server = Racing(export(uid="u"))
     await Exports(server).delete(export())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.kube.transport import Response
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
 
 pytestmark = pytest.mark.long
@@ -27,20 +27,12 @@ class Slow(Plane):
         self.made = 0.0
         self.writes = 0
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        body: bytes | None = None,
-        **more: Any,
-    ) -> Response:
+    async def request(self, method: str, path: str, **more: Any) -> Response:
         await asyncio.sleep(LATENCY)
         if method == "POST" and path.endswith("/namespaces/quiet/jobs") and not self.made:
             self.made = asyncio.get_running_loop().time()
         self.writes += method == "PATCH" and "/noisy/" in path
-        return await super().request(method, path, params=params, body=body, **more)
+        return await super().request(method, path, **more)
 
 
 def played(*, noisy: int) -> Slow:

@@ -11,6 +11,7 @@ from hyperjob_controller.reservations import Reservations
 from hyperjob_core.kube.client import EventType
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Limits, QueueVerdict
+from tests.support.feeds import Feed
 from tests.unit.controller.test_pass import member
 from tests.unit.engine.builders import (
     GPU,
@@ -28,13 +29,6 @@ KEY = "default/hj-trainer-0"
 LAG = timedelta(seconds=30)
 
 
-class Clusters:
-    """An informer that a test drives."""
-
-    def add_handler(self, handler: Any) -> None:
-        self.tell = handler
-
-
 class Rig:
     def __init__(self) -> None:
         self.views: dict[str, MemberView] = {}
@@ -47,7 +41,7 @@ class Rig:
             lag=LAG,
             views=lambda *_: self.views,
         )
-        self.clusters = Clusters()
+        self.clusters = Feed()
         self.clusters.add_handler(self.reservations.follow)
 
     def free(self, **promised: int) -> dict[str, int]:

@@ -20,6 +20,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_engine.model.parse import parse_binding
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.resources import Resources, parse_resources
+from tests.support.feeds import Feed
 from tests.support.walls import no_wall
 from tests.unit.engine.builders import (
     GPU,
@@ -36,24 +37,6 @@ from tests.unit.engine.builders import (
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 HELD = {"dispatching": True}
 TIME = "2026-01-02T03:04:00Z"
-
-
-class Feed:
-    """An informer whose events a test hands in."""
-
-    def __init__(self) -> None:
-        self.handlers: list[Any] = []
-        self.held: list[Object] = []
-
-    def add_handler(self, handler: Any) -> None:
-        self.handlers.append(handler)
-
-    def items(self) -> list[Object]:
-        return self.held
-
-    def tell(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        for handler in self.handlers:
-            handler(kind, old, new)
 
 
 class Engine:

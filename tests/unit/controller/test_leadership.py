@@ -11,7 +11,6 @@ from hyperjob_controller.options import Options
 from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
 from hyperjob_core.api.duration import utc_now
-from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (
     CONTROLLER_USER,
@@ -21,12 +20,13 @@ from hyperjob_core.api.names import (
     LEASE_NAME,
 )
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import KubeError, from_status
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.leaderelection import new_lease
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import LEASES
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 
 
@@ -79,16 +79,12 @@ def leadership(server: Server | Kube, admission: Records | None = None) -> Leade
     )
 
 
-def refused(code: int) -> KubeError:
-    return from_status(make_status(code, "no"), "x")
-
-
 @pytest.mark.parametrize(
     ("user", "written"),
     [
         ({"username": "system:sa", "groups": ["a", "b"]}, True),
         ({}, False),
-        (refused(403), False),
+        (refusal(403, "no"), False),
     ],
 )
 async def test_the_lease_has_the_user_of_the_controller_if_the_server_names_it(
@@ -142,7 +138,8 @@ def test_an_exception_about_what_the_last_leader_left_ends_no_leader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "level"), [(None, None), (refused(404), "ERROR"), (refused(403), "INFO")]
+    ("failure", "level"),
+    [(None, None), (refusal(404, "no"), "ERROR"), (refusal(403, "no"), "INFO")],
 )
 async def test_a_missing_namespace_of_the_lease_is_an_error_of_the_operator(
     failure: KubeError | None, level: str | None, caplog: pytest.LogCaptureFixture

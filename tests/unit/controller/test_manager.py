@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.options import Options, Tuning
+from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
     MUTATING_WEBHOOKS,
-    NAMESPACES,
     QUEUES,
 )
 from tests.support.apiserver import ApiServer, refusal
@@ -21,13 +20,9 @@ from tests.unit.engine.builders import group
 from tests.unit.install.observations import volcano_global
 
 
-def manager_of(server: ApiServer, tuning: Tuning | None = None) -> Manager:
-    return Manager(server.kube, Options(), tuning=tuning)
-
-
 async def test_it_is_ready_once_every_cache_is_complete() -> None:
     server = ApiServer()
-    missing = manager_of(server).ready()
+    missing = Manager(server.kube, Options()).ready()
     assert missing.startswith("waiting for ")
     assert "hyperjobs.training.volcano.sh" in missing
     async with running(server) as manager:
@@ -39,7 +34,7 @@ async def test_it_says_that_the_api_server_refuses_its_token() -> None:
     async with running(server) as manager:
         assert manager.refused() is None
     server.fails = lambda *_: refusal(401, "Unauthorized", "the token has expired")
-    manager = manager_of(server)
+    manager = Manager(server.kube, Options())
     task = asyncio.create_task(manager.run())
     try:
         await until(manager.refused)
@@ -79,29 +74,6 @@ def notes(server: ApiServer) -> list[str]:
         for each in server.events
         if each["reason"] == "QueueAdmissionChanged" and each["regarding"]["kind"] == "Lease"
     ]
-
-
-@pytest.mark.parametrize(
-    ("error", "level", "said"),
-    [
-        (refusal(404, "NotFound"), "ERROR", "The namespace of the Lease does not exist"),
-        (refusal(403, "Forbidden"), "INFO", "Cannot look for the namespace of the Lease"),
-        (None, "", ""),
-    ],
-)
-async def test_a_lease_without_a_namespace_is_named(
-    caplog: pytest.LogCaptureFixture, error: Any, level: str, said: str
-) -> None:
-    caplog.set_level("INFO")
-    server = ApiServer()
-    server.put(NAMESPACES, {"metadata": {"name": "leases"}})
-    server.fails = lambda _verb, resource, _name: error if resource == NAMESPACES else None
-    manager = manager_of(server, Tuning(lease_namespace="leases"))
-    await manager.leadership._look_for_namespace()
-    told = [(each.levelname, each.getMessage()) for each in caplog.records]
-    assert [(was, text.partition(";")[0]) for was, text in told] == (
-        [(level, said)] if said else []
-    )
 
 
 async def test_it_works_while_it_holds_the_lease_and_gives_it_up_when_it_ends(

@@ -13,7 +13,7 @@ import pytest
 from hyperjob_controller.options import Tuning
 from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.errors import from_status
-from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.kube.transport import Response
 from hyperjob_sandbox.simulate.workload import Submission
 from tests.unit.controller.wholeworld import Plane, World, scenario_of, submission
 
@@ -47,15 +47,7 @@ class Failing(Plane):
         self._after = after
         self.tries: list[float] = []
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        body: bytes | None = None,
-        **more: Any,
-    ) -> Response:
+    async def request(self, method: str, path: str, **more: Any) -> Response:
         creates = method == "POST" and path.endswith("/jobs")
         time = asyncio.get_running_loop().time
         concerned = not self._namespace or f"/namespaces/{self._namespace}/" in path
@@ -64,7 +56,7 @@ class Failing(Plane):
             await asyncio.sleep(self._after)
             code, reason, message = self._answer
             raise from_status(make_status(code, message, reason=reason), self.host)
-        return await super().request(method, path, params=params, body=body, **more)
+        return await super().request(method, path, **more)
 
 
 def fleet(plane: Callable[[], Plane] | None = None, *, arrival: float = BEGIN) -> World:

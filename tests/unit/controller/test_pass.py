@@ -123,6 +123,14 @@ def crowded() -> ApiServer:
     return server
 
 
+def alone(gpus: int = 16) -> ApiServer:
+    """One cluster of so many GPUs, and HyperJob hj of one sub-job."""
+    server = ApiServer()
+    server.put(CLUSTERS, member("a", gpus))
+    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    return server
+
+
 @pytest.mark.parametrize("admission", QueueAdmission)
 async def test_observing_twice_and_the_debug_page_change_nothing(admission: QueueAdmission) -> None:
     server = crowded()
@@ -170,9 +178,7 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
 ) -> None:
     """Nothing happens to the HyperJob when its definition changes, so no watch event wakes it."""
     monkeypatch.setattr("hyperjob_controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone()
     server.prunes = ("state", "jobs", "clusters")
     events: list[str] = []
     async with running(server) as manager:
@@ -203,9 +209,7 @@ async def test_what_an_older_definition_stores_of_a_status_is_told() -> None:
 @pytest.mark.parametrize("gpus", [16, 0])
 async def test_a_status_write_that_conflicts_is_made_again(gpus: int) -> None:
     """Where nothing has room, nothing is made, and no event of it calls for another pass."""
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", gpus))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone(gpus)
     refused: list[str] = []
 
     def once(verb: str, resource: Any, name: str) -> Any:
@@ -225,9 +229,7 @@ async def test_a_status_write_that_conflicts_is_made_again(gpus: int) -> None:
 async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone()
 
     def goes(verb: str, resource: Any, name: str) -> Any:
         if name == "hj/status" and server.get(HYPERJOBS, "default/hj"):
@@ -246,9 +248,7 @@ async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
 
 @pytest.mark.parametrize("word", ["Forbidden", "QuotaExceeded"])
 async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes(word: str) -> None:
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
+    server = alone()
     full = refusal(403, word, "exceeded quota")
     server.fails = lambda verb, resource, _: (
         full if (verb, resource) == ("create", VCJOBS) else None
@@ -292,9 +292,7 @@ async def test_refusals_of_a_deleted_namespace_do_not_count_toward_the_alert(
 ) -> None:
     refused = list[str]()
     monkeypatch.setattr(Meter, "refused", lambda _, reason: refused.append(reason))
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
+    server = alone()
     server.fails = lambda verb, resource, _: (
         error if (verb, resource) == ("create", VCJOBS) else None
     )
@@ -316,13 +314,11 @@ async def test_room_of_what_was_there_already_is_free_for_others_again(
         return found
 
     monkeypatch.setattr(Reservations, "take_freed", note)
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
+    server = alone()
     left = [refusal(409, "AlreadyExists")]
     server.fails = lambda verb, resource, _: (
         left.pop() if left and (verb, resource) == ("create", PROPAGATION_POLICIES) else None
     )
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
     async with running(server):
         await until(lambda: not left and server.items(VCJOBS))
         assert freed == {"a"}
@@ -333,9 +329,7 @@ def named_spec(gpus: int) -> Object:
 
 
 async def test_what_the_server_could_not_answer_is_tried_again_and_is_no_refusal() -> None:
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 16))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone()
     left = [refusal(503, "ServiceUnavailable")] * 2
 
     def busy(verb: str, resource: Any, _: str) -> Any:
@@ -377,9 +371,7 @@ async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_writte
 ) -> None:
     seconds = 100 * memory.MESSAGE_SECONDS  # a slow machine does not reach it
     monkeypatch.setattr(memory, "MESSAGE_SECONDS", seconds)
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 4))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone(4)
     async with running(server) as manager:
         await until(lambda: reason(server))
         before = server.calls.count(("patch", "hyperjobs", "hj/status"))
@@ -392,9 +384,7 @@ async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_writte
 
 
 async def test_a_hyperjob_of_the_same_name_begins_anew() -> None:
-    server = ApiServer()
-    server.put(CLUSTERS, member("a", 8))
-    server.put(HYPERJOBS, named("hj", group(replicas=1)))
+    server = alone(8)
     async with running(server) as manager:
         await until(lambda: reason(server) == "Dispatching")
         server.remove(HYPERJOBS, "default/hj")

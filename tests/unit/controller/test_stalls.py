@@ -315,11 +315,6 @@ def test_after_the_last_restart_it_fails_with_the_reason() -> None:
     assert "has reported no step since" in state["message"]
 
 
-# The time.
-
-RUN, AGAIN, START, DONE = Phase.RUNNING, Phase.RESTARTING, Phase.STARTING, Phase.COMPLETED
-
-
 # Reading.
 
 

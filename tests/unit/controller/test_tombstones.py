@@ -7,6 +7,7 @@ import pytest
 from hyperjob_controller.memory import WINDOW, Tombstones
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
+from tests.support.feeds import Feed
 from tests.unit.engine.builders import NOW
 
 
@@ -15,13 +16,6 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.time
-
-
-class Feed:
-    """An informer that tells nothing: tests do."""
-
-    def add_handler(self, handler: object) -> None:
-        pass
 
 
 def vcjob(uid: str, name: str = "hj-trainer-0") -> Object:

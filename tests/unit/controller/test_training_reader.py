@@ -37,7 +37,6 @@ from tests.unit.engine.builders import (
     binding,
     hyperjob,
     job,
-    job_status,
     labels,
     observed,
     pod,
@@ -109,36 +108,6 @@ def test_a_sub_job_that_is_being_stopped_is_leaving() -> None:
     assert source.leaving
     (source,) = sources_of(seen(job(phase="Running"), status={"stop": {"jobs": ["hj-trainer-0"]}}))
     assert source.leaving
-
-
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        pytest.param({"cluster": "b", "attempt": 2}, ("b", 2), id="suspended"),
-        pytest.param(
-            {"attempt": 3, "history": [{"attempt": 2, "cluster": "c"}]}, ("c", 2), id="restarted"
-        ),
-        pytest.param({"attempt": 3}, None, id="of no known cluster"),
-    ],
-)
-def test_a_stopped_sub_job_whose_vcjob_is_gone_is_read_where_it_ran(
-    entry: Any, expected: tuple[str, int] | None
-) -> None:
-    status = {
-        "stop": {
-            "cause": "Restarted",
-            "since": "2026-01-02T03:04:00Z",
-            "until": "2026-01-02T03:09:00Z",
-            "jobs": ["hj-trainer-0"],
-        },
-        "jobs": [job_status(0, **entry)],
-    }
-    found = list(sources_of(observed(hyperjob(status=status))))
-    assert [(each.cluster, each.attempt) for each in found] == ([expected] if expected else [])
-    assert all(each.leaving and each.deleted for each in found)
-    assert [each.pod(0)[0].name for each in found] == ["hj-trainer-0-worker-0"] * len(found)
-    del status["stop"]
-    assert not list(sources_of(observed(hyperjob(status=status))))
 
 
 def test_pods_are_named_by_volcano_s_rule_first_ones_first() -> None:
@@ -216,15 +185,6 @@ def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     assert made.number == 0, "only first pods are searched where another sub-job reports"
 
 
-def test_a_program_is_read_as_often_as_it_says_something() -> None:
-    made = watch(source())
-    hear(made, text(0, 1) + text(100, 2), now=T0 + timedelta(seconds=101))
-    assert made.pause(30) == 100
-    hear(made, b"", now=T0 + timedelta(seconds=201))
-    assert made.pause(30) == 200
-    assert made.pause(1000) == 500, "a look at its silence is due before"
-
-
 def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     made = watch(source())
     hear(made, text(1) * 100)
@@ -236,17 +196,6 @@ def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     assert made.tail == 400
     hear(made, b"x" * LIMIT_BYTES)
     assert made.tail == 100
-
-
-def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
-    first = watch(source())
-    hear(first, text(1, 1) + text(5, 50, ', "saved": 40'))
-    second = watch(source(recorded=first.training))
-    assert not hear(second, text(1, 1) + text(5, 50, ', "saved": 40'))
-    assert hear(second, text(1, 1) + text(5, 50) + text(9, 90))
-    training = second.training
-    assert (training.start_step, training.step, training.saved_step) == (1, 90, 40)
-    assert training.steps_per_second == pytest.approx(10)
 
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([text(1, 1), text(2, 0), b"\n"])))
@@ -557,22 +506,6 @@ async def test_a_log_without_end_is_cut_off() -> None:
     async with Bench() as bench:
         await bench.hears(log=text(1, 7) + b"x" * 1000 + b"\n" * 300_000)
         assert bench.trainings()["hj-trainer-0"].step == 7
-
-
-def test_a_sub_job_that_is_made_anew_begins_anew() -> None:
-    """A suspended sub-job that is resumed is another vcjob of the same attempt."""
-    told = {
-        "attempt": 0,
-        "uid": "uid-hj-trainer-0",
-        "step": 7,
-        "updateTime": "2026-01-02T03:04:05Z",
-        "startTime": "2026-01-02T03:04:05Z",
-    }
-    entry = job_status()
-    for uid, known in (("uid-hj-trainer-0", True), ("another", False)):
-        status = {"jobs": [entry | {"training": told | {"uid": uid}}]}
-        (found,) = sources_of(seen(job(phase="Running"), status=status))
-        assert (found.recorded is not None) is known
 
 
 # Fairness.

@@ -245,19 +245,36 @@ def test_a_source_has_the_times_of_its_vcjob_and_no_progress_of_an_earlier_one()
     assert found.recorded is None
 
 
-@pytest.mark.parametrize(("attempt", "uid"), [(1, "uid-hj-trainer-0"), (2, "")])
-def test_a_stopped_sub_job_without_its_vcjob_has_the_progress_of_its_own_attempt(
-    attempt: int, uid: str
+STOP = {
+    "cause": "Restarted",
+    "since": "2026-01-02T03:04:00Z",
+    "until": "2026-01-02T03:09:00Z",
+    "jobs": ["hj-trainer-0"],
+}
+ENDED: dict[str, tuple[Object, tuple[str, int, str] | None]] = {
+    "suspended": ({"attempt": 1}, ("recorded", 1, "uid-hj-trainer-0")),
+    "of another attempt than its progress": ({"attempt": 2}, ("recorded", 2, "")),
+    "restarted": (
+        {"cluster": "", "attempt": 2, "history": [{"attempt": 1, "cluster": "c"}]},
+        ("c", 1, "uid-hj-trainer-0"),
+    ),
+    "of no known cluster": ({"cluster": "", "attempt": 3}, None),
+    "removed from the spec": ({"replicatedJob": "gone"}, None),
+}
+
+
+@pytest.mark.parametrize(("fields", "place"), ENDED.values(), ids=list(ENDED))
+def test_a_stopped_sub_job_without_its_vcjob_is_read_where_it_ran_with_the_progress_of_its_attempt(
+    fields: Object, place: tuple[str, int, str] | None
 ) -> None:
-    stop = {
-        "cause": "Restarted",
-        "since": "2026-01-02T03:04:00Z",
-        "until": "2026-01-02T03:09:00Z",
-        "jobs": ["hj-trainer-0"],
-    }
-    status = {**entry(attempt=attempt, training=RECORDED), "stop": stop}
-    (found,) = sources_of(observed(hyperjob(status=status)))
-    assert (found.uid, found.recorded is not None) == (uid, bool(uid))
-    assert (found.attempt, found.namespace, found.cluster) == (attempt, "default", "recorded")
-    gone = entry(replicatedJob="removed-from-the-spec")
-    assert not list(sources_of(observed(hyperjob(status={**gone, "stop": stop}))))
+    status = entry(**fields, training=RECORDED)
+    found = list(sources_of(observed(hyperjob(status={**status, "stop": STOP}))))
+    assert [(each.cluster, each.attempt, each.uid) for each in found] == ([place] if place else [])
+    for each in found:
+        assert (each.leaving, each.deleted, each.recorded is not None) == (
+            True,
+            True,
+            bool(each.uid),
+        )
+        assert (each.namespace, each.pod(0)[0].name) == ("default", "hj-trainer-0-worker-0")
+    assert not list(sources_of(observed(hyperjob(status=status)))), "nothing stops it"

@@ -15,7 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import HYPERJOBS
-from hyperjob_core.kube.transport import Params, Response
+from hyperjob_core.kube.transport import Response
 from hyperjob_core.virtualtime import now, run
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_sandbox.simulate.engine import _run_to_end
@@ -34,20 +34,12 @@ class Plane(MemoryServer):
         super().__init__(now=now)
         self.states: list[tuple[str, Object]] = []
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        body: bytes | None = None,
-        **more: Any,
-    ) -> Response:
+    async def request(self, method: str, path: str, **more: Any) -> Response:
         if method == "PATCH" and path.endswith("/status"):
-            state = orjson.loads(body or b"{}").get("status", {}).get("state")
+            state = orjson.loads(more.get("body") or b"{}").get("status", {}).get("state")
             if state:
                 self.states.append((path.split("/")[-2], state))
-        return await super().request(method, path, params=params, body=body, **more)
+        return await super().request(method, path, **more)
 
 
 class Logged(logging.Handler):
