@@ -28,25 +28,13 @@ def test_a_length_is_exact(text: str, expected: int) -> None:
     assert nanoseconds(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "3",
-        "-",
-        "s",
-        ".s",
-        "+.s",
-        "1d",
-        "1 s",
-        "--1s",
-        "1s-1s",
-        "٣s",
-        "9223372036854775808ns",
-        "1" * 200 + "s",
-        "1m" * 100,
-    ],
-)
+REFUSED = [
+    *("", "3", "-", "s", ".s", "+.s", "1d", "1 s", "--1s", "1s-1s", "٣s"),
+    *("9223372036854775808ns", "1" * 200 + "s", "1m" * 100),
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
 def test_what_go_does_not_take_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a duration|is longer than"):
         nanoseconds(text)

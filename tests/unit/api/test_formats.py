@@ -47,101 +47,89 @@ KEY = (
 Check = Callable[[str], list[str]]
 
 
-@pytest.mark.parametrize(
-    ("check", "value", "errors"),
-    [
-        (formats.dns1123_label, "my-name", []),
-        (formats.dns1123_label, "1", []),
-        (formats.dns1123_label, "a" * 63, []),
-        (formats.dns1123_label, "a" * 64, ["must be no more than 63 bytes"]),
-        (formats.dns1123_label, "A_b", [LABEL]),
-        (formats.dns1123_label, "", [LABEL]),
-        (formats.dns1123_label, "a\n", [LABEL]),
-        (formats.dns1123_label, "-a", [LABEL]),
-        (formats.dns1123_label, "a.b", ["must not contain dots"]),
-        (formats.dns1123_label, "É" * 40, ["must be no more than 63 bytes", LABEL]),
-        (formats.dns1123_subdomain, "example.com", []),
-        (formats.dns1123_subdomain, "a" * 253, []),
-        (formats.dns1123_subdomain, "a" * 254, ["must be no more than 253 bytes"]),
-        (formats.dns1123_subdomain, "Bad_Name", [SUBDOMAIN]),
-        (formats.dns1123_subdomain, "a..b", [SUBDOMAIN]),
-        (formats.dns1035_label, "abc-123", []),
-        (formats.dns1035_label, "123-abc", [DNS1035]),
-        (formats.dns1035_label, "a.b", [DNS1035]),
-        (formats.dns1035_label, "a" * 64, ["must be no more than 63 bytes"]),
-        (formats.qualified_name, "nvidia.com/gpu", []),
-        (formats.qualified_name, "MyName", []),
-        (formats.qualified_name, "a b", [f"name part {QUALIFIED}"]),
-        (formats.qualified_name, "", ["name part must be non-empty", f"name part {QUALIFIED}"]),
-        (formats.qualified_name, "/a", ["prefix part must be non-empty"]),
-        (formats.qualified_name, "A_/b", [f"prefix part {SUBDOMAIN}"]),
-        (
-            formats.qualified_name,
-            "a/b/c",
-            [
-                (
-                    f"a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/'"
-                    " (e.g. 'example.com/MyName')"
-                )
-            ],
-        ),
-        (formats.qualified_name, "a" * 64, ["name part must be no more than 63 bytes"]),
-        (formats.label_value, "", []),
-        (formats.label_value, "my_value", []),
-        (formats.label_value, "a b", [VALUE]),
-        (formats.label_value, "-", [VALUE]),
-        (formats.label_value, "a" * 64, ["must be no more than 63 bytes"]),
-        (formats.port_name, "http-1", []),
-        (formats.port_name, "a" * 16, ["must be no more than 15 characters"]),
-        (formats.port_name, "80", ["must contain at least one letter (a-z)"]),
-        (formats.port_name, "a--b", ["must not contain consecutive hyphens"]),
-        (formats.port_name, "a-", ["must not begin or end with a hyphen"]),
-        (
-            formats.port_name,
-            "Ä",
-            [
-                PORT,
-                "must contain at least one letter (a-z)",
-            ],
-        ),
-        (formats.config_map_key, "key.name", []),
-        (formats.config_map_key, "a/b", [KEY]),
-        (formats.config_map_key, "..", ["must not be '..'"]),
-        (formats.config_map_key, "..a", ["must not start with '..'"]),
-        (formats.config_map_key, "a" * 254, ["must be no more than 253 bytes"]),
-        (formats.relaxed_env_var_name, "1 A", []),
-        (formats.relaxed_env_var_name, "", ["environment variable name must be non-empty"]),
-        (
-            formats.relaxed_env_var_name,
-            "A=B",
-            [
-                (
-                    "a valid environment variable name must consist only of printable ASCII"
-                    " characters other than '='"
-                )
-            ],
-        ),
-    ],
+LETTER = "must contain at least one letter (a-z)"
+MANY_PARTS = (
+    f"a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/'"
+    " (e.g. 'example.com/MyName')"
 )
-def test_a_name_is_accepted_or_refused_in_kubernetes_words(
-    check: Check, value: str, errors: list[str]
-) -> None:
-    assert check(value) == errors
+VARIABLE = (
+    "a valid environment variable name must consist only of printable ASCII"
+    " characters other than '='"
+)
 
 
-CHECKS: list[Check] = [
-    formats.dns1123_label,
-    formats.dns1123_subdomain,
-    formats.dns1035_label,
-    formats.qualified_name,
-    formats.label_value,
-    formats.port_name,
-    formats.relaxed_env_var_name,
-    formats.config_map_key,
-]
+def longest(length: int, unit: str = "bytes", *, of: str = "") -> str:
+    return f"{of}must be no more than {length} {unit}"
 
 
-@given(st.sampled_from(CHECKS), st.text())
+# check -> what it accepts, and the errors of what it refuses
+NAMES: dict[Check, tuple[list[str], dict[str, list[str]]]] = {
+    formats.dns1123_label: (
+        ["my-name", "1", "a" * 63],
+        {
+            "a" * 64: [longest(63)],
+            **dict.fromkeys(["A_b", "", "a\n", "-a"], [LABEL]),
+            "a.b": ["must not contain dots"],
+            "É" * 40: [longest(63), LABEL],
+        },
+    ),
+    formats.dns1123_subdomain: (
+        ["example.com", "a" * 253],
+        {"a" * 254: [longest(253)], "Bad_Name": [SUBDOMAIN], "a..b": [SUBDOMAIN]},
+    ),
+    formats.dns1035_label: (
+        ["abc-123"],
+        {"123-abc": [DNS1035], "a.b": [DNS1035], "a" * 64: [longest(63)]},
+    ),
+    formats.qualified_name: (
+        ["nvidia.com/gpu", "MyName"],
+        {
+            "a b": [f"name part {QUALIFIED}"],
+            "": ["name part must be non-empty", f"name part {QUALIFIED}"],
+            "/a": ["prefix part must be non-empty"],
+            "A_/b": [f"prefix part {SUBDOMAIN}"],
+            "a/b/c": [MANY_PARTS],
+            "a" * 64: [longest(63, of="name part ")],
+        },
+    ),
+    formats.label_value: (
+        ["", "my_value"],
+        {"a b": [VALUE], "-": [VALUE], "a" * 64: [longest(63)]},
+    ),
+    formats.port_name: (
+        ["http-1"],
+        {
+            "a" * 16: [longest(15, "characters")],
+            "80": [LETTER],
+            "a--b": ["must not contain consecutive hyphens"],
+            "a-": ["must not begin or end with a hyphen"],
+            "Ä": [PORT, LETTER],
+        },
+    ),
+    formats.config_map_key: (
+        ["key.name"],
+        {
+            "a/b": [KEY],
+            "..": ["must not be '..'"],
+            "..a": ["must not start with '..'"],
+            "a" * 254: [longest(253)],
+        },
+    ),
+    formats.relaxed_env_var_name: (
+        ["1 A"],
+        {"": ["environment variable name must be non-empty"], "A=B": [VARIABLE]},
+    ),
+}
+
+
+@pytest.mark.parametrize("check", NAMES)
+def test_a_name_is_accepted_or_refused_in_kubernetes_words(check: Check) -> None:
+    accepted, refused = NAMES[check]
+    assert {value: check(value) for value in accepted} == dict.fromkeys(accepted, [])
+    assert {value: check(value) for value in refused} == refused
+
+
+@given(st.sampled_from(list(NAMES)), st.text())
 def test_any_text_gets_an_answer(check: Check, value: str) -> None:
     assert all(isinstance(error, str) and error for error in check(value))
 

@@ -91,36 +91,18 @@ def test_a_binary_amount_ends_at_the_largest_int64(text: str) -> None:
     assert Quantity.parse(text).nano == (2**63 - 1) * NANO
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", REGEX),
-        (" 1", REGEX),
-        ("1 ", REGEX),
-        ("1 Gi", REGEX),
-        ("1Gib", REGEX),
-        ("1.2.3", REGEX),
-        ("1_000", REGEX),
-        ("1e3.5", REGEX),
-        ("NaN", REGEX),
-        ("Infinity", REGEX),
-        ("abc", REGEX),
-        ("\uff11", REGEX),
-        ("1\n", REGEX),
-        ("1e", SUFFIX),
-        ("--1", SUFFIX),
-        ("1K", SUFFIX),
-        ("1ki", SUFFIX),
-        ("1mi", SUFFIX),
-        ("1GG", SUFFIX),
-        ("1m3", SUFFIX),
-        ("1e1001", NUMERIC),
-        ("1e99999999999999999999", NUMERIC),
-        ("9" * 2000, NUMERIC),
-        ("9" * 2000 + "Ki", NUMERIC),
-        ("0" * 2000 + "1", NUMERIC),
-        ("0" * 900 + "e1.5", REGEX),
+REFUSED = {
+    REGEX: [
+        *("", " 1", "1 ", "1 Gi", "1Gib", "1.2.3", "1_000", "1e3.5", "NaN", "Infinity", "abc"),
+        *("\uff11", "1\n", "0" * 900 + "e1.5"),
     ],
+    SUFFIX: ["1e", "--1", "1K", "1ki", "1mi", "1GG", "1m3"],
+    NUMERIC: ["1e1001", "1e" + "9" * 20, "9" * 2000, "9" * 2000 + "Ki", "0" * 2000 + "1"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(text, message) for message in REFUSED for text in REFUSED[message]]
 )
 def test_what_is_no_amount_is_refused_in_kubernetes_words(text: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:

@@ -26,20 +26,6 @@ def actions(bundle, now, policy=POLICY):
     return [step.action for step in advance(bundle, policy=policy, now=now)[1]]
 
 
-def test_nothing_is_due_on_a_fresh_bundle():
-    bundle = fresh()
-    assert actions(bundle, NOW) == []
-    assert actions(bundle, NOW + 19 * DAY) == []
-
-
-def test_a_leaf_is_renewed_when_a_third_of_its_life_is_left():
-    bundle = fresh()
-    renewed, steps = advance(bundle, policy=POLICY, now=NOW + 21 * DAY)
-    assert [step.action for step in steps] == [Action.REISSUE_LEAF]
-    assert renewed.ca == bundle.ca
-    assert facts(renewed.serving.certificate).not_after == NOW + 51 * DAY
-
-
 def test_the_shortest_life_comes_to_rest_too():
     policy = replace(POLICY, ca_lifetime=timedelta(seconds=60), leaf_lifetime=timedelta(seconds=6))
     bundle = fresh(policy=policy)
@@ -54,7 +40,6 @@ REISSUED_AT_ONCE = {
         POLICY,
     ),
     "it cannot be read": lambda b: (replace(b, serving=Pair(b"x", b"y")), POLICY),
-    "it is missing": lambda b: (replace(b, serving=None), POLICY),
     "a stranger has signed it": lambda b: (
         replace(
             b,

@@ -50,6 +50,11 @@ class Files:
             clock=lambda: self.now,
         )
 
+    def loaded(self):
+        source = self.source()
+        source.load()
+        return source
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -78,22 +83,19 @@ async def served_by(source, ca, *, server_hostname="localhost"):
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
 async def test_the_pair_is_served_with_and_without_a_server_name(files, name):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     serial, tls = await served_by(source, files.ca, server_hostname=name)
     assert serial == source.facts.serial
     assert tls.version() == "TLSv1.3"
 
 
 async def test_tls_below_1_2_is_refused(files):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     assert source.server_context().minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 async def test_a_new_pair_is_served_to_new_connections(files):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     old = source.facts.serial
     files.write(files.pair())
     assert source.refresh()
@@ -101,50 +103,32 @@ async def test_a_new_pair_is_served_to_new_connections(files):
     assert serial == source.facts.serial != old
 
 
-def spoil_mismatch(files):
-    files.certificate.write_bytes(files.pair().certificate)
-
-
-def spoil_half_written(files):
-    files.certificate.write_bytes(files.pair().certificate[:100])
-
-
-def spoil_empty(files):
-    files.key.write_bytes(b"")
-
-
-def spoil_gone(files):
-    files.key.unlink()
-
-
-def spoil_expired(files):
-    files.write(files.pair(lifetime=timedelta(seconds=-1)))
-
-
-def spoil_huge(files):
-    files.certificate.write_bytes(b"x" * (2 << 20))
-
-
-def spoil_directory(files):
-    files.key.unlink()
-    files.key.mkdir()
-
-
 BAD = {
-    "of two different pairs": (spoil_mismatch, "does not belong"),
-    "half written": (spoil_half_written, "no PEM certificate"),
-    "empty": (spoil_empty, "is empty"),
-    "gone": (spoil_gone, "No such file"),
-    "expired": (spoil_expired, "expired at"),
-    "no certificate at all": (spoil_huge, "larger than"),
-    "a directory": (spoil_directory, "Is a directory"),
+    "of two different pairs": (
+        lambda files: files.certificate.write_bytes(files.pair().certificate),
+        "does not belong",
+    ),
+    "half written": (
+        lambda files: files.certificate.write_bytes(files.pair().certificate[:100]),
+        "no PEM certificate",
+    ),
+    "empty": (lambda files: files.key.write_bytes(b""), "is empty"),
+    "gone": (lambda files: files.key.unlink(), "No such file"),
+    "expired": (
+        lambda files: files.write(files.pair(lifetime=-timedelta(seconds=1))),
+        "expired at",
+    ),
+    "no certificate at all": (
+        lambda files: files.certificate.write_bytes(b"x" * (2 << 20)),
+        "larger than",
+    ),
+    "a directory": (lambda files: (files.key.unlink(), files.key.mkdir()), "Is a directory"),
 }
 
 
 @pytest.mark.parametrize(("spoil", "text"), BAD.values(), ids=BAD.keys())
 async def test_the_old_pair_is_served_on_when_the_new_one_is(spoil, text, files, caplog):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     serial = source.facts.serial
     spoil(files)
     assert not source.refresh()
@@ -164,8 +148,7 @@ def test_a_first_pair_cannot_be_loaded_when_it_is(spoil, text, files):
 
 
 def test_a_pair_from_the_future_is_taken_once_its_time_has_come(files):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     files.now += timedelta(hours=1)
     future = files.pair()
     files.now -= timedelta(hours=1)
@@ -176,8 +159,7 @@ def test_a_pair_from_the_future_is_taken_once_its_time_has_come(files):
 
 
 async def test_run_follows_the_files_until_it_is_cancelled(files):
-    source = files.source()
-    source.load()
+    source = files.loaded()
     old = source.facts.serial
     following = asyncio.create_task(source.run())
     files.write(files.pair())

@@ -185,6 +185,15 @@ def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     assert made.number == 0, "only first pods are searched where another sub-job reports"
 
 
+def test_a_program_is_read_as_often_as_it_says_something() -> None:
+    made = watch(source())
+    hear(made, text(0, 1) + text(100, 2), now=T0 + timedelta(seconds=101))
+    assert made.pause(30) == 100
+    hear(made, b"", now=T0 + timedelta(seconds=201))
+    assert made.pause(30) == 200
+    assert made.pause(1000) == 500, "a look at its silence is due before"
+
+
 def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     made = watch(source())
     hear(made, text(1) * 100)

@@ -17,6 +17,7 @@ from hyperjob_core.api.names import LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.kube.config import Connection
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.resources import (
+    ADMISSION_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     CONFIG_MAPS,
     CRDS,
@@ -26,12 +27,13 @@ from hyperjob_core.kube.resources import (
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
     SECRETS,
+    Resource,
 )
 from hyperjob_install import credentials, reach
 from hyperjob_install.credentials import ServiceAccount, kubeconfig, renew
 from hyperjob_install.execute import execute, in_use, remove
 from hyperjob_install.interpreters import VOLCANO_GLOBAL, Clash
-from hyperjob_install.manifest import manifest
+from hyperjob_install.manifest import certs_guard, manifest
 from hyperjob_install.objects import Component, Item, is_ours, labelled, new_item
 from hyperjob_install.plan import Action, InstallPlan, plan, require_karmada
 from hyperjob_install.problems import InstallError, clash, lost, refused
@@ -242,6 +244,34 @@ async def test_interpreters_beside_a_clash_are_compared_without_a_dry_run() -> N
     assert [each[2] for each in found[1:]] == [(), ()]
 
 
+@pytest.mark.parametrize(
+    ("refused", "items", "title"),
+    [
+        (
+            ("list", ADMISSION_POLICIES),
+            certs_guard("certs"),
+            "validatingadmissionpolicy.admissionregistration.k8s.io/hyperjob-certs",
+        ),
+        (
+            ("get", RESOURCE_INTERPRETERS),
+            INTERPRETERS,
+            "resourceinterpretercustomization.config.karmada.io/hyperjob-vcjob",
+        ),
+    ],
+    ids=["whether a kind is served", "a customization beside a conflicting one"],
+)
+async def test_a_refused_read_is_a_problem_of_its_object(
+    refused: tuple[str, Resource], items: list[Item], title: str
+) -> None:
+    server = InstallServer()
+    server.put(RESOURCE_INTERPRETERS, customization("mine"))
+    denied = refusal(403, "Forbidden", "denied")
+    server.fails = lambda verb, resource, _: denied if (verb, resource) == refused else None
+    found = {each.title: each for each in (await plan(server.kube, items)).problems}
+    assert found[title].message == "denied"
+    assert "administrator" in found[title].remedy
+
+
 async def test_webhooks_keep_the_authority_that_another_command_has_written() -> None:
     server = InstallServer()
     hooks = [each for each in manifest(HOOK) if each.part is Component.WEBHOOKS]
@@ -257,12 +287,8 @@ async def test_webhooks_keep_the_authority_that_another_command_has_written() ->
         assert {each["clientConfig"]["caBundle"] for each in step.item.object["webhooks"]} == {
             "old"
         }
-    given = [each for each in manifest(replace(HOOK, ca_bundle=b"new")) if each in hooks] or [
-        each
-        for each in manifest(replace(HOOK, ca_bundle=b"new"))
-        if each.part is Component.WEBHOOKS
-    ]
-    found = await plan(server.kube, given)
+    given = manifest(replace(HOOK, ca_bundle=b"new"))
+    found = await plan(server.kube, [each for each in given if each.part is Component.WEBHOOKS])
     assert [each.action for each in found.changes] == [Action.CONFIGURED] * 2
     assert "webhooks[0].clientConfig.caBundle" in found.changes[0].fields
 

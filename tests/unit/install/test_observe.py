@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import pytest
 
 from hyperjob_core.api.names import (
     CONTROLLER_VERSION,
@@ -12,6 +13,7 @@ from hyperjob_core.api.names import (
     LEASE_NAMESPACE,
     WEBHOOK_VERSION,
 )
+from hyperjob_core.kube.accessreviews import User
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
@@ -24,8 +26,14 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.kube.transport import Response
 from hyperjob_install.manifest import manifest
 from hyperjob_install.preflight import CHECKS, preflight
-from hyperjob_install.preflight.observed import ObservedPlane, observe, sees, user_of
-from hyperjob_install.settings import Settings
+from hyperjob_install.preflight.observed import (
+    ObservedPlane,
+    observe,
+    read_rights,
+    sees,
+    user_of,
+)
+from hyperjob_install.settings import TRAINJOBS, Settings
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import InstallServer
 
@@ -166,6 +174,31 @@ async def test_the_rights_are_those_of_the_user_in_the_lease() -> None:
     )
     assert user_of([lease(**{CONTROLLER_VERSION: "1"})], None, now=NOW) is None
     assert user_of([], None, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        (
+            Settings(parts=frozenset({TRAINJOBS})),
+            (
+                "list trainjobs.trainer.kubeflow.org",
+                "watch trainjobs.trainer.kubeflow.org",
+                "patch trainjobs/status.trainer.kubeflow.org",
+                "update trainjobs/finalizers.trainer.kubeflow.org",
+            ),
+        ),
+        (Settings(), ()),
+        (None, ()),
+    ],
+    ids=["with TrainJobs", "without", "no installation"],
+)
+async def test_the_rights_of_optional_parts_are_reviewed_where_they_are_installed(
+    settings: Settings | None, refused: tuple[str, ...]
+) -> None:
+    server = Karmada()
+    server.denied = {f"{verb} trainjobs" for verb in ("list", "watch", "patch", "update")}
+    assert (await read_rights(server.kube, User("controller"), settings)).refused == refused
 
 
 async def test_an_api_server_that_does_not_answer_ends_preflight_with_one_finding() -> None:

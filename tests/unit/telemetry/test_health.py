@@ -15,9 +15,3 @@ def test_a_remark_is_said_and_sends_nobody_away():
     assert said.text(verbose=False) == "ok"
     assert "[+]certificate ok: the new one cannot be served\n" in said.text(verbose=True)
     assert said.text(verbose=True).endswith("readyz check passed\n")
-
-
-def test_a_reason_fails_the_whole():
-    said = report(lambda: "expired")
-    assert not said.passed
-    assert "[-]certificate failed: expired\n" in said.text(verbose=False)

@@ -36,25 +36,8 @@ EXPRESSIONS = [
 OF_PROMETHEUS = {"process_resident_memory_bytes": {"pod"}}
 OF_TARGETS = {"pod", "job", "instance"}
 WORDS = frozenset(
-    [
-        "absent",
-        "and",
-        "by",
-        "clamp_min",
-        "deriv",
-        "histogram_quantile",
-        "increase",
-        "max",
-        "max_over_time",
-        "min",
-        "on",
-        "or",
-        "rate",
-        "sum",
-        "sum_over_time",
-        "time",
-        "unless",
-    ]
+    "absent and by clamp_min deriv histogram_quantile increase max max_over_time min on or rate sum"
+    " sum_over_time time unless".split()
 )
 SHARED = (
     "controller_runtime_",
@@ -188,34 +171,17 @@ def test_everything_measured_of_training_is_on_the_dashboard() -> None:
             assert told or family.name in NOT_SHOWN, family.name
 
 
+HARMLESS = frozenset(
+    "webhook code controller result method verb host reason resource version python phase outcome"
+    " type cluster name place queue preempting_queue namespace accelerator use mode account page"
+    " size".split()
+)
+
+
 def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster_a_queue_or_a_namespace() -> (
     None
 ):
-    used = {label for family in families() for label in family.labels}
-    harmless = {
-        "webhook",
-        "code",
-        "controller",
-        "result",
-        "method",
-        "verb",
-        "host",
-        "reason",
-        "resource",
-    }
-    harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name", "place"}
-    harmless |= {
-        "queue",
-        "preempting_queue",
-        "namespace",
-        "accelerator",
-        "use",
-        "mode",
-        "account",
-        "page",
-        "size",
-    }
-    assert used <= harmless
+    assert {label for family in families() for label in family.labels} <= HARMLESS
     named = {family.name for family in families() if "name" in family.labels}
     assert all(name.startswith(("workqueue_", "leader_election_")) for name in named)
 

@@ -95,30 +95,6 @@ def test_a_gang_that_our_own_queue_admission_let_in_stays_held_beside_volcano_gl
     assert let_go["spec"]["suspension"] == {"dispatching": True, "scheduling": False}
 
 
-@pytest.mark.parametrize("metadata", [{}, {"labels": None, "annotations": None}])
-def test_metadata_maps_are_made_where_there_are_none(metadata):
-    result = stamped(binding(**metadata), "CREATE")
-    assert result["metadata"]["labels"] == {LABEL: "hyperjob"}
-
-
-def test_what_others_have_written_stays():
-    obj = binding(
-        suspension={"dispatchingOnClusters": {"clusterNames": ["m2"]}},
-        labels={"team": "vision"},
-        annotations={"propagationpolicy.karmada.io/name": "j-t-0"},
-    )
-    result = stamped(obj, "CREATE")
-    assert result["spec"]["suspension"]["dispatchingOnClusters"] == {"clusterNames": ["m2"]}
-    assert result["metadata"]["labels"]["team"] == "vision"
-    assert result["metadata"]["annotations"]["propagationpolicy.karmada.io/name"] == "j-t-0"
-
-
-def test_the_suspension_is_never_replaced_as_a_whole():
-    for suspension in (None, {}, {"dispatchingOnClusters": {"clusterNames": ["m2"]}}):
-        for op in stamp(binding(suspension=suspension), operation="CREATE"):
-            assert op["path"] != "/spec/suspension" or op["value"] == {}
-
-
 def test_a_restored_binding_starts_held_whatever_its_annotation_says():
     assert stamped(binding(gate="open"), "CREATE")["metadata"]["annotations"][GATE] == "held"
 
@@ -188,6 +164,10 @@ def test_the_webhook_adds_no_replicas_for(obj):
     assert stamp(obj, operation="UPDATE") == []
 
 
+def of_resource(**resource):
+    return binding() | {"spec": binding()["spec"] | {"resource": resource}}
+
+
 UNTOUCHED = {
     "an open gate": (binding(gate="open", suspension={"scheduling": False}), "UPDATE"),
     "no gate annotation": (binding(suspension={"scheduling": False}), "UPDATE"),
@@ -204,9 +184,10 @@ UNTOUCHED = {
     ),
     "an ungated HyperJob": (binding(affinity="hyperjob"), "CREATE"),
     "what goes with a vcjob into its cluster": (
-        binding() | {"spec": binding()["spec"] | {"resource": {"kind": "ServiceExport"}}},
+        of_resource(apiVersion="batch.volcano.sh/v1alpha1", kind="ServiceExport"),
         "CREATE",
     ),
+    "a Job of Kubernetes": (of_resource(apiVersion="batch/v1", kind="Job"), "CREATE"),
     "a binding of no resource": (
         binding() | {"spec": {"placement": binding()["spec"]["placement"]}},
         "CREATE",
@@ -404,12 +385,6 @@ def test_a_gate_that_is_open_stays_open_for_everybody():
 def test_the_annotation_of_a_gate_alone_makes_no_gang(labels):
     old = binding(affinity="mine", gate="held", labels=labels)
     assert stamp(binding(affinity="mine"), operation="UPDATE", old=old) == []
-
-
-def test_a_job_of_kubernetes_is_nobodys_gang():
-    obj = binding()
-    obj["spec"]["resource"]["apiVersion"] = "batch/v1"
-    assert stamp(obj, operation="CREATE") == []
 
 
 @pytest.mark.parametrize(

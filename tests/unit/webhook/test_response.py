@@ -22,29 +22,17 @@ REQUEST = AdmissionRequest(
     "u1", "training.volcano.sh", "v1alpha1", "HyperJob", "", "CREATE", "team", "hj", "me",
     dry_run=False, size=1, object={}, old_object=None,
 )  # fmt: skip
-REASONS = {
-    400: "BadRequest",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-    429: "TooManyRequests",
-}
 
 
-@pytest.mark.parametrize(("code", "reason"), REASONS.items())
-def test_a_failure_is_a_status_with_the_reason_of_kubernetes(code: int, reason: str):
-    assert json.loads(failure(code, "why")) == {
+def test_a_failure_is_a_status_with_the_reason_of_kubernetes():
+    assert json.loads(failure(413, "why")) == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
         "message": "why",
-        "reason": reason,
-        "code": code,
+        "reason": "RequestEntityTooLarge",
+        "code": 413,
     }
 
 
