@@ -1,4 +1,4 @@
-"""Informers whose events a test hands in."""
+"""Informers whose events come from a test."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hyperjob_core.kube.client import EventType
 
 
 class Feed:
-    """An informer that holds given objects, and tells what a test tells it."""
+    """An informer that holds given objects; a test calls its handlers."""
 
     def __init__(self) -> None:
         self.handlers: list[Any] = []

@@ -68,7 +68,7 @@ NAMES: dict[Check, tuple[list[str], dict[str, list[str]]]] = {
         ["my-name", "1", "a" * 63],
         {
             "a" * 64: [longest(63)],
-            **dict.fromkeys(["A_b", "", "a\n", "-a"], [LABEL]),
+            **{value: [LABEL] for value in ("A_b", "", "a\n", "-a")},
             "a.b": ["must not contain dots"],
             "É" * 40: [longest(63), LABEL],
         },
@@ -125,7 +125,7 @@ NAMES: dict[Check, tuple[list[str], dict[str, list[str]]]] = {
 @pytest.mark.parametrize("check", NAMES)
 def test_a_name_is_accepted_or_refused_in_kubernetes_words(check: Check) -> None:
     accepted, refused = NAMES[check]
-    assert {value: check(value) for value in accepted} == dict.fromkeys(accepted, [])
+    assert [check(value) for value in accepted] == [[]] * len(accepted)
     assert {value: check(value) for value in refused} == refused
 
 

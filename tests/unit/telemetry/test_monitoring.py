@@ -36,8 +36,10 @@ EXPRESSIONS = [
 OF_PROMETHEUS = {"process_resident_memory_bytes": {"pod"}}
 OF_TARGETS = {"pod", "job", "instance"}
 WORDS = frozenset(
-    "absent and by clamp_min deriv histogram_quantile increase max max_over_time min on or rate sum"
-    " sum_over_time time unless".split()
+    [
+        *("absent", "and", "by", "clamp_min", "deriv", "histogram_quantile", "increase", "max"),
+        *("max_over_time", "min", "on", "or", "rate", "sum", "sum_over_time", "time", "unless"),
+    ]
 )
 SHARED = (
     "controller_runtime_",
@@ -172,9 +174,12 @@ def test_everything_measured_of_training_is_on_the_dashboard() -> None:
 
 
 HARMLESS = frozenset(
-    "webhook code controller result method verb host reason resource version python phase outcome"
-    " type cluster name place queue preempting_queue namespace accelerator use mode account page"
-    " size".split()
+    [
+        *("webhook", "code", "controller", "result", "method", "verb", "host", "reason"),
+        *("resource", "version", "python", "phase", "outcome", "type", "cluster", "name"),
+        *("place", "queue", "preempting_queue", "namespace", "accelerator", "use", "mode"),
+        *("account", "page", "size"),
+    ]
 )
 
 
