@@ -19,8 +19,7 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Pod, Stack, comparison, parse_stack, survey_of
 from tests.unit.controller.test_training_reader import T0, Bench, hear, job, refusal, seen, source
 from tests.unit.controller.test_training_reader import text as line
-from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed
-from tests.unit.engine.test_failure_policy import child
+from tests.unit.engine.builders import NOW, Object, child, cluster, group, hyperjob, observed
 
 REDUCE = [["all_reduce", "/x/site-packages/torch/distributed.py", 288], ["step", "/w/train.py", 88]]
 LOADER = [["__next__", "/w/loader.py", 412]]
@@ -210,8 +209,8 @@ def running(
     raw = hyperjob(group(replicas=2), status=status, **given, **spec)
     seen = observed(
         raw,
-        *child("hj-trainer-0", on="a"),
-        *child("hj-trainer-1", on="b"),
+        *child(0, "Running", on="a"),
+        *child(1, "Running", on="b"),
         clusters=(cluster("a"), cluster("b"), cluster("c")),
     )
     found = [stack(REDUCE, 0, of=2)] if silent is not None else []

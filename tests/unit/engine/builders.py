@@ -205,18 +205,50 @@ def binding(
     return document
 
 
+def child(
+    which: int | str = 0,
+    phase: str = "",
+    *,
+    on: str = "a",
+    gpus: int = 8,
+    pods: Mapping[str, int] | None = None,
+    attempt: int = 0,
+    since: str = "2026-01-02T03:00:30Z",
+    suspended: bool = False,
+    **bound: Any,
+) -> list[Object]:
+    """Build vcjob, policy and binding of a sub-job, which its cluster reports in `phase`, if any.
+
+    Where nothing else is said all pods of a sub-job that is Running run.
+    """
+    name = f"hj-trainer-{which}" if isinstance(which, int) else which
+    if pods is None:
+        pods = {"running": gpus} if phase == "Running" else {}
+    report = vcjob_status(phase, pods, since=since) if phase else None
+    marked = labels(rj=name.removeprefix("hj-").rpartition("-")[0])
+    made = [job(name, gpus=gpus, marked=marked), policy(name, cluster=on, suspended=suspended)]
+    for each in made if attempt else ():
+        each["metadata"]["labels"]["training.volcano.sh/attempt"] = str(attempt)
+    return [*made, binding(name, **{"cluster": on, "status": report, **bound})]
+
+
 def gated(
-    index: int, *, gate: str = "held", released: bool = True, suspended: bool | None = None
+    index: int,
+    *,
+    gate: str = "held",
+    released: bool = True,
+    suspended: bool | None = None,
+    **bound: Any,
 ) -> list[Object]:
     """Build vcjob, policy and binding of a sub-job of a gang, which the queue released or not."""
-    name, held = f"hj-trainer-{index}", gate == "held"
-    where = "a" if released else ""
-    suspension = {"dispatching": held, "scheduling": not released}
-    return [
-        job(name),
-        policy(name, suspended=held if suspended is None else suspended),
-        binding(name, cluster=where, gate=gate, suspension=suspension),
-    ]
+    held = gate == "held"
+    return child(
+        index,
+        suspended=held if suspended is None else suspended,
+        gate=gate,
+        suspension={"dispatching": held, "scheduling": not released},
+        **{"cluster": "a" if released else "", **bound},
+    )
 
 
 def cluster(name: str, gpus: int = 100, *, unusable: str = "", **fields: Any) -> Cluster:

@@ -13,15 +13,12 @@ from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 from tests.unit.queueing.queueworld import QueueWorld, world
 
@@ -48,11 +45,7 @@ PLACES = "aabbccdd"
 def running_objects(number: int) -> list[Object]:
     objects = []
     for name, where in zip(NAMES[:number], PLACES, strict=False):
-        objects += [
-            job(name, phase="Running", pods={"running": 8}),
-            policy(name, cluster=where),
-            binding(name, cluster=where, status=vcjob_status("Running", {"running": 8})),
-        ]
+        objects += child(name, "Running", on=where)
     return objects
 
 

@@ -1,16 +1,14 @@
 """What tests read from a plan."""
 
-from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.expansion.expand import expand, sub_jobs
+from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.planned import (
     CreateChild,
     Plan,
 )
+from hyperjob_engine.model.subjobs import SubJob
 from tests.unit.engine.builders import (
-    Object,
-    binding,
     cluster,
-    job,
-    policy,
 )
 
 A, B = cluster("a"), cluster("b")
@@ -18,6 +16,13 @@ FULL = cluster("a", 0), cluster("b", 0)  # reservations taken off
 
 
 GLOBAL = QueueAdmission.VOLCANO_GLOBAL
+
+
+def wanted(hyperjob: HyperJob) -> list[SubJob]:
+    """Give the sub-jobs that the spec asks for."""
+    groups = expand(hyperjob)
+    indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
+    return list(sub_jobs(hyperjob, groups, indices))
 
 
 def kinds(decided: Plan) -> list[tuple[str, str]]:
@@ -34,12 +39,3 @@ def phase(decided: Plan) -> tuple[str, str]:
 
 def message(decided: Plan) -> str:
     return str(decided.status["state"]["message"])
-
-
-def gated(name: str, *, scheduling: bool, where: str = "", gate: str = "held") -> list[Object]:
-    suspension = {"dispatching": True, "scheduling": scheduling}
-    return [
-        job(name),
-        policy(name, cluster="a", suspended=gate == "held"),
-        binding(name, cluster=where, gate=gate, suspension=suspension),
-    ]

@@ -20,7 +20,7 @@ from hyperjob_queueing.remaining import remaining, template_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
@@ -28,7 +28,6 @@ from tests.unit.engine.builders import (
     job_status,
     observed,
     policy,
-    vcjob_status,
 )
 
 HOUR = timedelta(hours=1)
@@ -315,11 +314,7 @@ def test_the_speed_of_a_running_alternative_stays_in_the_status(
     training = {"step": 5, "steps": 50, "stepsPerSecond": speed}
     status = {"alternatives": chosen("one"), "speeds": speeds, "training": training}
     raw = shaped(status)
-    running = [
-        job(phase="Running", gpus=16, pods={"running": 16}),
-        policy(cluster="fast"),
-        binding(cluster="fast", status=vcjob_status("Running", {"running": 16})),
-    ]
+    running = child(0, "Running", on="fast", gpus=16)
     decided = plan(observed(raw, *running, clusters=(cluster("fast", 0, total=16),)))
     assert decided.status["state"]["phase"] == "Running"
     found = {each["alternatives"]: each["stepsPerSecond"] for each in decided.status["speeds"]}

@@ -19,6 +19,7 @@ from tests.unit.engine.builders import (
     job_status,
     labels,
     observed,
+    policy,
     task,
     template,
     vcjob_status,
@@ -291,3 +292,18 @@ def test_indices_are_read_from_the_names_of_our_own_vcjobs_alone() -> None:
         job("hj-trainer-2"),
     )
     assert present_indices(seen, "trainer") == {2}
+
+
+@pytest.mark.parametrize("leaving", [0, 1])
+def test_an_automatic_split_is_not_decided_while_any_sub_job_of_it_is_deleted(leaving: int) -> None:
+    recorded = [
+        job_status(index, accelerators=size, cluster=where)
+        for index, (size, where) in enumerate([(68, "a"), (60, "b")])
+    ]
+    raw = hyperjob(auto(), status={"jobs": recorded})
+    name = f"hj-trainer-{leaving}"
+    objects = [job(name, gpus=60, deleting=True), policy(name)]
+    more_room = (cluster("a", 128), cluster("b", 128))
+    decided = plan(observed(raw, *objects, clusters=more_room))
+    assert not [item for item in decided.actions if isinstance(item, CreateChild)]
+    assert [each["accelerators"] for each in decided.status["jobs"]] == [68, 60]

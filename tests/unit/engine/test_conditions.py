@@ -19,18 +19,17 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     observed,
-    policy,
     vcjob_status,
 )
+from tests.unit.engine.plans import A
 from tests.unit.engine.test_lifecycle_arrows import CASES
 
 PAGE = Path(__file__).parents[3] / "docs/lifecycle.md"
-A = cluster("a")
 
 
 def table() -> dict[str, dict[str, list[str]]]:
@@ -61,12 +60,6 @@ def decided(look: object) -> Object:
     assert status is not None
     assert_status(status)
     return status
-
-
-def child(*, phase: str = "", **options: object) -> list[Object]:
-    report = vcjob_status(phase, {"running": 8} if phase == "Running" else {}) if phase else None
-    name = "hj-trainer-0"
-    return [job(name), policy(name), binding(name, cluster="a", status=report, **options)]  # type: ignore[arg-type]
 
 
 ARROWS = [

@@ -16,15 +16,12 @@ from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 
 NAMES = "hj-trainer-0", "hj-trainer-1"
@@ -47,10 +44,7 @@ def world(
     status: Object = {"jobs": records, "state": {"phase": "Running" if jobs else "Queued"}}
     if account is not None:
         status["goodput"] = account
-    made: list[Object] = []
-    for name, where in zip(NAMES if jobs else (), "ab", strict=False):
-        made += [job(name, gpus=8), policy(name, cluster=where)]
-        made.append(binding(name, cluster=where, status=vcjob_status(phase)))
+    made = [*child(0, phase), *child(1, phase, on="b")] if jobs else []
     raw = hyperjob(group(replicas=2), status=status, **spec)
     clusters = (cluster("a"), cluster("b"))
     return observed(raw, *made, clusters=clusters if jobs else (), now=NOW)

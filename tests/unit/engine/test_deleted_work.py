@@ -16,6 +16,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     group,
     hyperjob,
@@ -141,11 +142,7 @@ def test_no_sub_job_is_evicted(case: str) -> None:
 CLAIMED = labels() | {LABEL_CLAIMED: "id"}
 
 OTHER = cluster("b")
-SIBLING = (
-    job("hj-trainer-1", phase="Running"),
-    policy("hj-trainer-1", cluster="b"),
-    binding("hj-trainer-1", cluster="b"),
-)
+SIBLING = child(1, "Running", on="b")
 
 
 def reported(

@@ -46,8 +46,10 @@ from tests.unit.engine.builders import group, hyperjob, task, template
         ({"cambricon.com/mlunum": "1", "cambricon.com/mlumem": "10240"}, "cambricon.com/mlunum"),
         ({"networking.gke.io.networks/gpu-nic0": "1", "nvidia.com/gpu": "1"}, "nvidia.com/gpu"),
         ({"example.com/h100": "1", "rdma/hca_a": "8"}, "example.com/h100"),
+        ({"example.com/widget": "1", "example.com/gadget": "2"}, "example.com/gadget"),
         ({"cpu": "4", "rdma/hca_a": "100"}, None),
-        ({"cpu": "4", "memory": "1Gi"}, None),
+        ({"cpu": "4", "memory": "1Gi", "hugepages-2Mi": "1Gi"}, None),
+        ({"nvidia.com/gpu": "0"}, None),
     ],
 )  # fmt: skip
 def test_an_accelerator_is_what_is_counted_and_not_what_has_the_largest_number(

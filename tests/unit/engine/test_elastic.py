@@ -16,14 +16,12 @@ from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.loss import losses_of
-from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.model.subjobs import choices, choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.steps.settle import scale
-from hyperjob_queueing.choose import largest
 from hyperjob_queueing.read import remaining, unit_of
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, new_state, set_queues, update
@@ -34,15 +32,12 @@ from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 from tests.unit.engine.elasticworld import (
     NAMES,
@@ -95,19 +90,6 @@ def test_there_are_at_most_16_sizes_and_all_that_it_names_are_among_them(named: 
     assert wanted in found
     assert len(found) <= 16
     assert sorted(set(found), reverse=True) == found
-
-
-@pytest.mark.parametrize(
-    ("room", "taken", "why"),
-    [
-        pytest.param(9, 0, Chosen.LARGEST, id="room for all"),
-        pytest.param(3, 1, Chosen.LARGEST, id="room for some"),
-        pytest.param(2, 2, Chosen.LARGEST, id="room for the fewest"),
-        pytest.param(1, 2, Chosen.SMALLEST, id="room for fewer"),
-    ],
-)
-def test_the_largest_size_with_room_is_taken(room: int, taken: int, why: Chosen) -> None:
-    assert largest([4, 3, 2], lambda number: number <= room) == (taken, why)
 
 
 @settings(max_examples=300, deadline=None)
@@ -166,20 +148,6 @@ def test_it_starts_beyond_what_it_would_like_only_if_nobody_else_waits(
         update(state, each.key, each, now=NOW)
     schedule(state, [cluster("a", 32, total=64)], now=NOW)
     assert choice_in(state, waiting.key) == (("trainer", str(taken)),)
-
-
-def test_the_status_has_the_size_before_a_sub_job_exists() -> None:
-    verdict = QueueVerdict(admitted=frozenset(NAMES[:3]), chosen=Chosen.LARGEST)
-    seen = observed(elastic(2, 4), clusters=(cluster("a", 24),))
-    first = plan(
-        replace(seen, hyperjob=choosing(seen.hyperjob, (("trainer", "3"),)), verdict=verdict)
-    )
-    assert (first.actions, first.requeue_after) == ((), timedelta())
-    (written,) = first.status["alternatives"]
-    assert (written["name"], written["reason"]) == ("3", "LargestWithRoom")
-    again = observed(elastic(2, 4, status=first.status), clusters=(cluster("a", 24),))
-    second = plan(replace(again, verdict=verdict))
-    assert [each.name for each in second.actions if isinstance(each, CreateChild)] == NAMES[:3]
 
 
 def test_room_alone_decides_about_a_size() -> None:
@@ -303,14 +271,7 @@ def test_the_queue_charges_a_smaller_size_once_the_status_has_it() -> None:
 def test_a_lost_cluster_restarts_all_that_are_one_world(
     spec: Object, again: int, spent: int
 ) -> None:
-    objects = []
-    for name, where in zip(NAMES[:2], "ab", strict=True):
-        running = vcjob_status("Running", {"running": 8})
-        objects += [
-            job(name, phase="Running", pods={"running": 8}),
-            policy(name, cluster=where),
-            binding(name, cluster=where, status=running),
-        ]
+    objects = [*child(0, "Running"), *child(1, "Running", on="b")]
     lost = cluster("b", 0, unusable="lost", not_ready_since=NOW - timedelta(hours=1))
     seen = observed(
         elastic(1, 2, status={"alternatives": size(2)}, **spec),
@@ -386,6 +347,8 @@ def test_the_sub_jobs_go_where_the_other_may_run(
     raw = elastic(1, 4, status=decided.status, **spec)
     following = plan(observed(raw, *running_objects(4), clusters=seen.clusters))
     if "quorum" in spec:
+        assert "stop" not in decided.status, "the others train on"
+        assert not any(each.get("attempt") for each in decided.status["jobs"])
         assert {each.name for each in following.actions} == set(NAMES[:4]) - set(left)
 
 
@@ -553,16 +516,6 @@ def test_the_others_start_after_what_was_given_up_has_saved(
     again = replace(observed(raw, clusters=seen.clusters), verdict=seen.verdict, pods_left=left)
     decided = plan(again)
     assert (decided.status["stop"] is not None) is waits
-
-
-def test_with_a_quorum_the_surplus_goes_and_the_others_train_on() -> None:
-    first = plan(asked(running(3, quorum=1), 2))
-    assert [each["name"] for each in first.status["jobs"]] == NAMES[:2]
-    assert [each.get("attempt", 0) for each in first.status["jobs"]] == [0, 0]
-    assert "stop" not in first.status
-    raw = elastic(1, 3, status=first.status, quorum=1)
-    second = plan(observed(raw, *running_objects(3)))
-    assert {each.name for each in second.actions} == {NAMES[2]}
 
 
 def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:

@@ -1,10 +1,14 @@
+"""Which sub-jobs a HyperJob has, of which objects, and what becomes theirs."""
+
+from collections.abc import Sequence
+
 import pytest
 
 from hyperjob_core.api.defaults import complete_template
-from hyperjob_engine.expansion.expand import expand, fewest_of, sub_jobs
+from hyperjob_engine.expansion.expand import expand, fewest_of
 from hyperjob_engine.expansion.members import adoptions, conflict, members_of, resize
 from hyperjob_engine.expansion.objects import policy as policy_object
-from hyperjob_engine.expansion.objects import vcjob
+from hyperjob_engine.expansion.objects import taken_over, vcjob
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
 from hyperjob_engine.model.subjobs import SubJob, child_of
@@ -23,11 +27,11 @@ from tests.unit.engine.builders import (
     task,
     template,
 )
+from tests.unit.engine.plans import wanted
 
 
 def only_sub_job(raw: Object) -> SubJob:
-    parsed = parse_hyperjob(raw)
-    return next(sub_jobs(parsed, expand(parsed), {"trainer": [0]}))
+    return wanted(parse_hyperjob(raw))[0]
 
 
 def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() -> None:
@@ -163,28 +167,6 @@ def seen_child(*objects: Object, status: Object | None = None) -> Observed:
     return observed(hyperjob(group(replicas=1), status=status), *objects)
 
 
-def test_an_orphan_with_our_labels_is_adopted_by_its_uid() -> None:
-    raw = hyperjob(group(replicas=1))
-    seen = observed(raw, job(owners=[]), policy(owners=[]))
-    found = adoptions(seen.hyperjob, only_sub_job(raw), child_of(seen, "hj-trainer-0"))
-    assert [(item.kind, item.uid) for item in found] == [
-        ("Job", "uid-hj-trainer-0"),
-        ("PropagationPolicy", "pp-hj-trainer-0"),
-    ]
-    patch = found[0].patch["metadata"]
-    assert patch["uid"] == "uid-hj-trainer-0"
-    assert patch["ownerReferences"] == owner()
-
-
-def test_a_child_that_lost_its_labels_gets_them_back() -> None:
-    raw = hyperjob(group(replicas=1))
-    seen = observed(raw, job(marked={}))
-    found = adoptions(seen.hyperjob, only_sub_job(raw), child_of(seen, "hj-trainer-0"))
-    assert [item.patch["metadata"]["labels"]["volcano.sh/hyperjob-name"] for item in found] == [
-        "hj"
-    ]
-
-
 @pytest.mark.parametrize(
     ("objects", "text"),
     [
@@ -207,6 +189,13 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
             (
                 "PropagationPolicy hj-trainer-0 exists and does not belong to this HyperJob,"
                 " controlled by HyperJob x; give one of the two HyperJobs another name"
+            ),
+        ),
+        (
+            [job(owners=[{"kind": "Deployment", "name": "d", "uid": "x", "controller": True}])],
+            (
+                "Job hj-trainer-0 exists and does not belong to this HyperJob, controlled by"
+                " Deployment d; delete it, or give the HyperJob another name"
             ),
         ),
         ([job(phase="Running"), policy(owners=owner("older"))], ""),
@@ -328,3 +317,88 @@ def test_a_sub_job_asks_for_the_pods_that_start_together_and_counts_all_its_acce
     made = found.sizes[0]
     assert made.demand["nvidia.com/gpu"] == whole(1)
     assert (made.fewest, made.pods, made.accelerators) == (1, 200, 200)
+
+
+OTHERS = [{"kind": "CronJob", "name": "other", "uid": "u", "controller": True}]
+
+
+ADOPTED: dict[str, tuple[Object, Sequence[str]]] = {
+    "ours": ({}, []),
+    "ours without its labels": ({"labels": {}}, ["Job", "PropagationPolicy"]),
+    "ours that is being deleted": ({"labels": {}, "deletionTimestamp": "2026-01-02T03:04:00Z"}, []),
+    "an orphan": ({"ownerReferences": []}, ["Job", "PropagationPolicy"]),
+    "an orphan that is being deleted": (
+        {"ownerReferences": [], "deletionTimestamp": "2026-01-02T03:04:00Z"},
+        [],
+    ),
+    "another's": ({"ownerReferences": OTHERS}, []),
+    "another's without our labels": ({"ownerReferences": OTHERS, "labels": {}}, []),
+    "a stranger's": ({"ownerReferences": [], "labels": {}}, []),
+}
+
+
+@pytest.mark.parametrize(("metadata", "kinds"), ADOPTED.values(), ids=ADOPTED)
+def test_what_bears_our_labels_or_is_ours_is_adopted(
+    metadata: Object, kinds: Sequence[str]
+) -> None:
+    made, pinned = job(), policy()
+    for each in (made, pinned):
+        each["metadata"] |= metadata
+    seen = observed(hyperjob(group(replicas=1)), made, pinned)
+    (sub_job,) = wanted(seen.hyperjob)
+    found = adoptions(seen.hyperjob, sub_job, child_of(seen, sub_job.name))
+    assert [each.kind for each in found] == kinds
+    for each in found:
+        patched = each.patch["metadata"]
+        assert (each.name, patched["uid"]) == ("hj-trainer-0", each.uid)
+        assert patched["labels"]["volcano.sh/replicatedjob-name"] == "trainer"
+        whole = each.kind == "PropagationPolicy" or "ownerReferences" in metadata
+        assert patched.get("ownerReferences") == (owner() if whole else None)
+
+
+def test_a_vcjob_that_only_a_member_has_is_taken_over_with_its_spec_and_no_gate() -> None:
+    ours = {
+        "volcano.sh/hyperjob-name": "hj",
+        "volcano.sh/replicatedjob-name": "trainer",
+        "training.volcano.sh/attempt": "2",
+    }
+    found: Object = {
+        "metadata": {
+            "name": "hj-trainer-0",
+            "namespace": "member-side",
+            "uid": "of the member",
+            "resourceVersion": "9",
+            "labels": {**ours, "mine": "x", "work.karmada.io/name": "w", "karmada.io/managed": "1"},
+            "annotations": {"note": "n", "resourcetemplate.karmada.io/uid": "u"},
+        },
+        "spec": {"minAvailable": 3},
+        "status": {"state": {"phase": "Running"}},
+    }
+    policy, vcjob = taken_over(parse_hyperjob(hyperjob()), found, "b")
+    assert vcjob["metadata"] == {
+        "name": "hj-trainer-0",
+        "namespace": "default",
+        "labels": {**ours, "mine": "x"},
+        "annotations": {"note": "n"},
+        "ownerReferences": owner(),
+    }
+    assert (vcjob["apiVersion"], vcjob["kind"]) == ("batch.volcano.sh/v1alpha1", "Job")
+    assert vcjob["spec"] == {"minAvailable": 3}
+    assert "status" not in vcjob
+    assert policy["metadata"]["labels"] == ours
+    assert policy["metadata"]["ownerReferences"] == owner()
+    (affinity,) = policy["spec"]["placement"]["clusterAffinities"]
+    assert affinity == {"affinityName": "hyperjob", "clusterNames": ["b"]}
+    assert "suspension" not in policy["spec"]
+    del found["metadata"]["annotations"]
+    assert "annotations" not in taken_over(parse_hyperjob(hyperjob()), found, "b")[1]["metadata"]
+
+
+@pytest.mark.parametrize(("recorded", "attempt"), [(1, "2"), (3, "3")])
+def test_a_vcjob_that_is_taken_over_is_of_the_present_attempt(recorded: int, attempt: str) -> None:
+    """The controller gave up attempt 2 with its cluster, which came back with the pods."""
+    known = {"name": "hj-trainer-0", "replicatedJob": "trainer", "attempt": recorded}
+    given = {"name": "hj-trainer-0", "labels": {"training.volcano.sh/attempt": "2"}}
+    seen = parse_hyperjob(hyperjob(status={"jobs": [known]}))
+    for made in taken_over(seen, {"metadata": given, "spec": {}}, "b"):
+        assert made["metadata"]["labels"]["training.volcano.sh/attempt"] == attempt

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.lifecycle.decisions import Restart
 from hyperjob_engine.lifecycle.failures import judge
 from hyperjob_engine.lifecycle.loss import losses_of
@@ -20,16 +19,14 @@ from hyperjob_engine.plan import AT_ONCE, plan
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
+from tests.unit.engine.plans import wanted
 
 A, B = cluster("a"), cluster("b")
 LONG_AGO, JUST_NOW = NOW - timedelta(minutes=6), NOW - timedelta(seconds=20)
@@ -39,23 +36,12 @@ def lost(name: str, since: Any = LONG_AGO) -> Cluster:
     return replace(cluster(name, unusable="is not Ready"), not_ready_since=since)
 
 
-def child(
-    name: str, phase: str = "Running", *, on: str = "a", attempt: int = 0, since: str = ""
-) -> list[Object]:
-    made: list[Object] = [job(name), policy(name, cluster=on)]
-    for item in made:
-        if attempt:
-            item["metadata"]["labels"]["training.volcano.sh/attempt"] = str(attempt)
-    times = {"since": since} if since else {}
-    return [*made, binding(name, cluster=on, status=vcjob_status(phase, **times))]
-
-
 def running(index: int, **options: Any) -> list[Object]:
-    return child(f"hj-trainer-{index}", **options)
+    return child(index, "Running", **options)
 
 
 def failed(index: int, phase: str = "Failed", **options: Any) -> list[Object]:
-    return child(f"hj-trainer-{index}", phase, **options)
+    return child(index, phase, **options)
 
 
 def rule(action: str, **fields: Any) -> Object:
@@ -91,7 +77,7 @@ ONE_AGAIN = ("Restarting", [0, 1], 1)
 ONE_FAILED, BOTH_FAILED = [*running(0), *failed(1)], [*failed(0), *failed(1)]
 ONE_ABORTED = [*running(0), *failed(1, "Aborted")]
 FAILED_AND_ABORTED = [*failed(0), *failed(1, "Aborted")]
-DONE_AND_FAILED = [*child("hj-trainer-0", "Completed"), *failed(1)]
+DONE_AND_FAILED = [*child(0, "Completed"), *failed(1)]
 ABORTED_FAILS = rule("FailHyperJob", onJobPhases=["Aborted"])
 OTHER_FAILS = rule("FailHyperJob", targetReplicatedJobs=["other"])
 LOSS_FAILS = rule("FailHyperJob", onClusterLost=True)
@@ -242,9 +228,7 @@ def test_a_running_hyperjob_says_at_once_that_a_cluster_of_it_is_not_ready() -> 
 
 
 def test_what_has_ended_is_not_lost_with_its_cluster() -> None:
-    status = decide(
-        [FAIL], *child("hj-trainer-0", "Completed"), *running(1, on="b"), clusters=(lost("a"), B)
-    )
+    status = decide([FAIL], *child(0, "Completed"), *running(1, on="b"), clusters=(lost("a"), B))
     assert status["state"]["phase"] == "Running"
 
 
@@ -347,11 +331,21 @@ def test_the_earliest_failure_comes_first(ends: dict[int, str], order: list[int]
         )
     ]
     seen = observed(raw, *made, clusters=(A, lost("b")))
-    groups = expand(seen.hyperjob)
-    indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
-    members = [
-        (each, child_of(seen, each.name)) for each in sub_jobs(seen.hyperjob, groups, indices)
-    ]
+    members = [(each, child_of(seen, each.name)) for each in wanted(seen.hyperjob)]
     decided = judge(seen, members[::-1], losses_of(seen, members))
     assert isinstance(decided, Restart)
     assert [each.name for each in decided.again] == [f"hj-trainer-{index}" for index in order]
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ({"message": "pod worker-0 exited with 137", "reason": "PodFailed"}, "137"),
+        ({"reason": "PodFailed"}, "PodFailed"),
+    ],
+)
+def test_a_failure_is_told_in_the_words_of_volcano(state: Object, told: str) -> None:
+    reported = {"state": {"phase": "Failed", **state}}
+    status = decide(None, *child(0, status=reported), *child(1, "Running"), budget=0)
+    assert status["state"]["phase"] == "Failed"
+    assert told in status["state"]["message"]

@@ -1,17 +1,19 @@
-"""When a gang goes: whole, where there is room, whatever came before."""
+"""When the gate of a gang opens: for all of it, where there is room, whatever came before."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hyperjob_engine.gang.gang import is_through
 from hyperjob_engine.model.observed import Cluster, QueueAdmission
-from hyperjob_engine.model.planned import OpenGate, Plan, Repin
+from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, Repin
 from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     Object,
     binding,
+    child,
     cluster,
     gated,
     group,
@@ -19,12 +21,15 @@ from tests.unit.engine.builders import (
     job,
     observed,
     policy,
+    task,
+    template,
     vcjob_status,
 )
+from tests.unit.engine.plans import GLOBAL
 
-GLOBAL = QueueAdmission.VOLCANO_GLOBAL
 FULL, NONE_LEFT, ROOMY = cluster("a", 0), cluster("a", -16, total=16), cluster("b", 16)
 LOST = cluster("a", unusable="is not Ready")
+ONE = {"replicatedJobs": [group(replicas=1)]}
 
 
 def look(*objects: Object, on: tuple[Cluster, ...] = (FULL,), **spec: object) -> Plan:
@@ -108,7 +113,7 @@ def test_what_a_member_has_seen_unstamped_holds_nobody_up_and_its_policy_is_lift
 def test_a_users_suspension_of_one_that_went_stays(suspension: Object) -> None:
     gone = gated(0, gate="open", suspended="dispatching" in suspension)
     gone[2]["spec"]["suspension"] = suspension
-    assert told(look(*gone, replicatedJobs=[group(replicas=1)])) == []
+    assert told(look(*gone, **ONE)) == []
 
 
 def test_what_has_ended_is_through_though_its_binding_is_gone() -> None:
@@ -122,3 +127,67 @@ def test_what_a_member_has_received_is_not_moved_though_its_gate_is_closed() -> 
     received[2]["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
     decided = look(*received, *gated(1), on=(LOST, cluster("b", 16)))
     assert told(decided) == MOVES[1:]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "opened"),
+    [
+        pytest.param({"released": False}, {"released": False}, 0, id="none admitted"),
+        pytest.param({}, {"released": False}, 0, id="half of the gang admitted"),
+        pytest.param({}, {"cluster": ""}, 0, id="admitted but not placed"),
+        pytest.param({}, {"cluster": "b"}, 0, id="placed elsewhere than pinned"),
+        pytest.param({}, {}, 2, id="all admitted and placed"),
+    ],
+)
+def test_the_gate_opens_for_all_at_once(
+    first: dict[str, Any], second: dict[str, Any], opened: int
+) -> None:
+    decided = look(*gated(0, **first), *gated(1, **second))
+    gates = [action for action in decided.actions if isinstance(action, OpenGate)]
+    assert len(gates) == opened
+    for gate in gates:
+        assert gate.binding == f"{gate.name}-job"
+        assert (gate.binding_uid, gate.policy_uid) == (f"rb-{gate.name}", f"pp-{gate.name}")
+        assert not gate.release_scheduling
+
+
+def test_a_late_sub_job_follows_a_gang_that_is_through() -> None:
+    through = child(0, "Running", gate="open", suspension={"scheduling": False})
+    assert told(look(*through, *gated(1))) == OPENS[1:]
+
+
+def test_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
+    objects = [*gated(0), *gated(1, gate="open")]
+    objects[1]["spec"].pop("suspension")
+    (gate,) = look(*objects).actions
+    assert isinstance(gate, OpenGate)
+    assert (gate.name, gate.policy_uid) == ("hj-trainer-0", None)
+
+
+def test_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
+    (gate,) = plan(observed(hyperjob(**ONE), *gated(0, released=False))).actions
+    assert isinstance(gate, OpenGate)
+    assert gate.release_scheduling
+
+
+def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
+    objects = gated(0)
+    objects[2]["metadata"]["annotations"] = {}
+    assert told(look(*objects, **ONE)) == OPENS[:1]
+
+
+def test_a_queue_of_volcano_global_counts_no_part_of_a_device_that_no_cluster_reports() -> None:
+    part = {"nvidia.com/gpu": "1", "volcano.sh/vgpu-cores": "50"}
+    job_ = task()
+    job_["template"]["spec"]["containers"][0]["resources"]["requests"] = part
+    raw = hyperjob(group(replicas=1, templateSpec=template(job_)))
+    free, reports = cluster("a"), cluster("b", unusable="is not Ready")
+    reports = replace(reports, allocatable={"cpu": 1, "volcano.sh/vgpu-cores": 1})
+    for clusters, admission, marks in (
+        ((free,), GLOBAL, {"training.volcano.sh/uncounted": "volcano.sh/vgpu-cores"}),
+        ((free, reports), GLOBAL, {}),
+        ((free,), QueueAdmission.NONE, {}),
+    ):
+        (created,) = plan(observed(raw, clusters=clusters, admission=admission)).actions
+        assert isinstance(created, CreateChild)
+        assert created.job["metadata"].get("annotations", {}) == marks

@@ -25,22 +25,6 @@ def look(*seats: PinnedPlace, on: list[Cluster], max_domains: int | None = None)
     return review(seats, Room(on), standing=(), max_domains=max_domains)
 
 
-def test_a_place_whose_room_is_our_own_reservation_is_kept() -> None:
-    found = look(seat("x", "a"), on=[cluster("a", 0), cluster("b", 100)])
-    assert found == Review(ready=frozenset({"x"}))
-
-
-def test_a_place_that_others_took_is_left_for_one_with_room() -> None:
-    found = look(seat("x", "a"), on=[cluster("a", -1), cluster("b", 8)])
-    assert found == Review(moves={"x": "b"})
-
-
-def test_a_place_on_no_candidate_is_left() -> None:
-    lost = cluster("a", unusable="is not Ready")
-    assert look(seat("x", "a"), on=[lost, cluster("b", 8)]).moves == {"x": "b"}
-    assert look(seat("x", "gone"), on=[cluster("b", 8)]).moves == {"x": "b"}
-
-
 def test_a_place_that_karmada_refuses_is_left_though_there_is_room() -> None:
     refused = seat("x", "a", excluded=frozenset({"a"}))
     assert look(refused, on=[cluster("a"), cluster("b")]).moves == {"x": "b"}
@@ -55,15 +39,6 @@ def test_only_places_on_usable_clusters_that_nothing_excludes_count_as_domains()
         seat("v", "c", excluded=frozenset({"c"})),
     ]
     assert domains(known, places) == [("trainer", "a")]
-
-
-def test_without_room_anywhere_it_waits_and_says_what_is_missing() -> None:
-    found = look(seat("x", "a"), on=[cluster("a", -3, total=16), cluster("b", 7)])
-    assert (found.ready, dict(found.moves)) == (frozenset(), {})
-    assert found.short["x"].text == (
-        "needs 8 nvidia.com/gpu: a lacks 3 nvidia.com/gpu (5 free);"
-        " b lacks 1 nvidia.com/gpu (has 7)"
-    )
 
 
 def test_what_may_be_counted_twice_moves_nobody_but_is_waited_for() -> None:

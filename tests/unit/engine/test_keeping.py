@@ -20,7 +20,7 @@ from hyperjob_engine.model.planned import (
     Plan,
     Repin,
 )
-from tests.unit.engine.builders import NOW, binding, hyperjob, job, observed, policy
+from tests.unit.engine.builders import NOW, child, hyperjob, observed
 
 Object = dict[str, Any]
 FIRST, SECOND = "hj-trainer-0", "hj-trainer-1"
@@ -59,14 +59,8 @@ def _binding_of(user: str) -> str:
 
 
 def seen(*claims: Claim, suspended: bool = False, status: Object | None = None) -> Observed:
-    objects: list[Object] = []
-    for name in (FIRST, SECOND):
-        suspension = {"dispatching": True} if suspended else {}
-        objects += [
-            job(name, phase="Running"),
-            policy(name),
-            binding(name, cluster="a", suspension=suspension),
-        ]
+    suspension = {"dispatching": True} if suspended else {}
+    objects = [each for n in range(2) for each in child(n, "Running", suspension=suspension)]
     return replace(observed(hyperjob(status=status), *objects), claims=claims)
 
 

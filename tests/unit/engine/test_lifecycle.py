@@ -14,6 +14,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     ends,
     group,
@@ -21,24 +22,11 @@ from tests.unit.engine.builders import (
     job,
     job_status,
     observed,
+    owner,
     policy,
     vcjob_status,
 )
-
-A = cluster("a")
-
-
-def child(name: str, phase: str = "", **options: Any) -> list[Object]:
-    report = vcjob_status(phase) if phase else None
-    return [job(name), policy(name), binding(name, cluster="a", status=report, **options)]
-
-
-def member(index: int, phase: str = "", **options: Any) -> list[Object]:
-    return child(f"hj-trainer-{index}", phase, **options)
-
-
-def kinds(decided: Plan) -> list[tuple[str, str]]:
-    return [(type(action).__name__, action.name) for action in decided.actions]
+from tests.unit.engine.plans import GLOBAL, A, kinds
 
 
 def phases(decided: Plan) -> dict[str, str]:
@@ -61,7 +49,7 @@ def record(index: int, **fields: Any) -> Object:
 def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
     raw = hyperjob(group(replicas=3), suspend=True, status={"restarts": 1})
     decided = plan(
-        observed(raw, *member(0, "Running"), *member(1, "Completed"), *member(2), clusters=(A,))
+        observed(raw, *child(0, "Running"), *child(1, "Completed"), *child(2), clusters=(A,))
     )
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0"), ("DeleteChild", "hj-trainer-2")]
     status = decided.status
@@ -97,19 +85,19 @@ def test_a_resume_waits_until_the_old_objects_are_gone() -> None:
 def test_a_suspended_gang_opens_no_gate() -> None:
     held = {"suspension": {"dispatching": True, "scheduling": False}, "gate": "held"}
     raw = hyperjob(suspend=True)
-    objects = [*member(0, **held), *member(1, **held)]
+    objects = [*child(0, **held), *child(1, **held)]
     decided = plan(observed(raw, *objects, clusters=(A,), admission=QueueAdmission.VOLCANO_GLOBAL))
     assert {type(action) for action in decided.actions} == {DeleteChild}
 
 
 def test_a_failure_of_a_suspended_hyperjob_is_answered_when_it_is_resumed() -> None:
     fields = {"failurePolicy": {"maxRestarts": 1}}
-    objects = [*member(0, "Failed"), *member(1, "Running")]
+    objects = [*child(0, "Failed"), *child(1, "Running")]
     asleep = plan(observed(hyperjob(suspend=True, **fields), *objects, clusters=(A,)))
     assert asleep.status["state"]["phase"] == "Stopping"
     assert asleep.status["restarts"] == 0
     raw = hyperjob(status=asleep.status, **fields)
-    awake = plan(observed(raw, *member(0, "Failed"), clusters=(A,)))
+    awake = plan(observed(raw, *child(0, "Failed"), clusters=(A,)))
     assert awake.status["restarts"] == 1
 
 
@@ -238,36 +226,36 @@ def test_success_ends_the_others(given: Object, states: list[str], over: bool) -
 def ended(**fields: Any) -> Object:
     """The status of an end by a success policy while a sub-job was running."""
     raw = hyperjob(successPolicy={"operator": "Any"})
-    seen = observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A,))
+    seen = observed(raw, *child(0, "Completed"), *child(1, "Running"), clusters=(A,))
     return plan(seen).status | fields
 
 
 @pytest.mark.parametrize("phase", ["Running", "", "Failed"])
 def test_what_was_ended_goes_whatever_it_says_and_what_had_ended_stays(phase: str) -> None:
     raw = hyperjob(status=ended())
-    decided = plan(observed(raw, *member(0, "Completed"), *member(1, phase), clusters=(A,)))
+    decided = plan(observed(raw, *child(0, "Completed"), *child(1, phase), clusters=(A,)))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-1")]
-    gone = plan(observed(raw, *member(0, "Completed"), clusters=(A,)))
+    gone = plan(observed(raw, *child(0, "Completed"), clusters=(A,)))
     assert gone == Plan(status=ended())
 
 
 def test_what_is_left_of_a_scale_down_goes_after_the_end_too() -> None:
     raw = hyperjob(status=ended())
-    decided = plan(observed(raw, *member(0, "Completed"), *member(5, "Running"), clusters=(A,)))
+    decided = plan(observed(raw, *child(0, "Completed"), *child(5, "Running"), clusters=(A,)))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-5")]
 
 
 def test_an_end_from_before_this_controller_is_left_as_it_is() -> None:
     raw = hyperjob(status=ended())
     del raw["status"]["jobs"]
-    assert plan(observed(raw, *member(0, "Running"), clusters=(A,))).actions == ()
+    assert plan(observed(raw, *child(0, "Running"), clusters=(A,))).actions == ()
 
 
 def test_the_end_is_followed_up_at_once_only_where_something_is_left() -> None:
-    both = [*member(0, "Completed"), *member(1, "Completed")]
+    both = [*child(0, "Completed"), *child(1, "Completed")]
     assert plan(observed(hyperjob(), *both, clusters=(A,))).requeue_after is None
     policy_ = {"successPolicy": {"operator": "Any"}}
-    seen = observed(hyperjob(**policy_), *member(0, "Completed"), *member(1), clusters=(A,))
+    seen = observed(hyperjob(**policy_), *child(0, "Completed"), *child(1), clusters=(A,))
     assert plan(seen).requeue_after == AT_ONCE
 
 
@@ -285,7 +273,7 @@ def test_an_ended_hyperjob_goes_when_its_time_is_over(
     ttl: int | None, passed: timedelta, goes: bool, wait: timedelta | None
 ) -> None:
     raw = hyperjob(status=ended(), ttlSecondsAfterFinished=ttl)
-    decided = plan(observed(raw, *member(0, "Completed"), now=NOW + passed))
+    decided = plan(observed(raw, *child(0, "Completed"), now=NOW + passed))
     assert (decided.actions == (DeleteHyperJob(name="hj", uid="hj-uid"),)) is goes
     assert decided.requeue_after == wait
 
@@ -300,7 +288,7 @@ def asked(kind: str, words: str, status: Object | None = None, **spec: Any) -> O
     return raw
 
 
-BOTH = [*member(0, "Running"), *member(1, "Running")]
+BOTH = [*child(0, "Running"), *child(1, "Running")]
 REQUESTS = {
     "restart all": ("restart", "t1", [1, 1], []),
     "restart one": ("restart", "t1 hj-trainer-1", [0, 1], []),
@@ -395,7 +383,7 @@ def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
     entry = job_status(0, phase="Failed")
     status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
     raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
-    decided = plan(observed(raw, *member(0, "Failed"), *member(1, "Running"), clusters=clusters))
+    decided = plan(observed(raw, *child(0, "Failed"), *child(1, "Running"), clusters=clusters))
     assert decided.status["jobs"][0]["excludedClusters"] == after
 
 
@@ -408,19 +396,19 @@ def test_a_request_that_came_with_a_copied_manifest_restarts_nothing() -> None:
 
 def test_an_ended_hyperjob_refuses_requests_and_says_so_once() -> None:
     raw = asked("restart", "t2", status=ended())
-    decided = plan(observed(raw, *member(0, "Completed")))
+    decided = plan(observed(raw, *child(0, "Completed")))
     assert decided.actions == ()
     assert decided.status["requests"] == {"restart": "t2"}
     (event,) = decided.events
     assert event.note == "restart t2: the HyperJob has ended, create a new one"
     again = asked("restart", "t2", status=decided.status)
-    assert plan(observed(again, *member(0, "Completed"))).events == ()
+    assert plan(observed(again, *child(0, "Completed"))).events == ()
 
 
 def test_a_completed_sub_job_is_not_moved() -> None:
     raw = asked("migrate", "t1 hj-trainer-0")
     decided = plan(
-        observed(raw, *member(0, "Completed"), *member(1, "Running"), clusters=(A, cluster("b")))
+        observed(raw, *child(0, "Completed"), *child(1, "Running"), clusters=(A, cluster("b")))
     )
     assert [entry.get("attempt", 0) for entry in decided.status["jobs"]] == [0, 0]
     assert ["has completed" in event.note for event in decided.events][:1] == [True]
@@ -434,7 +422,7 @@ def test_other_clusters_move_nothing_that_runs_and_count_for_a_restart(policy_: 
     wishes = {"clusterNames": ["b"], "clusterPolicy": policy_}
     raw = hyperjob(group(replicas=1, **wishes), maxDomains=1)
     clusters = (A, cluster("b"))
-    assert plan(observed(raw, *member(0, "Running"), clusters=clusters)).actions == ()
+    assert plan(observed(raw, *child(0, "Running"), clusters=clusters)).actions == ()
     again = [record(0, attempt=1, phase="Unplaced")]
     raw = hyperjob(group(replicas=1, **wishes), maxDomains=1, status={"jobs": again})
     (made,) = plan(observed(raw, clusters=clusters)).actions
@@ -464,7 +452,7 @@ def test_what_a_child_bears_counts_where_the_status_was_lost() -> None:
 
 def test_an_old_copy_that_reports_success_changes_nothing() -> None:
     raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
-    decided = plan(observed(raw, *member(0, "Completed"), clusters=(A,)))
+    decided = plan(observed(raw, *child(0, "Completed"), clusters=(A,)))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0")]
     assert not ends(decided.status)
 
@@ -483,17 +471,11 @@ def test_an_orphan_ends_nothing_before_it_is_ours() -> None:
     assert not ends(plan(seen).status)
 
 
-def on_b(phase: str) -> list[Object]:
-    name = "hj-trainer-1"
-    report = vcjob_status(phase)
-    return [job(name), policy(name, cluster="b"), binding(name, cluster="b", status=report)]
-
-
 def refused_move(*others: Object, clusters: tuple[Cluster, ...], replicas: int = 2) -> list[str]:
     """Give why sub-job 0, which runs on a, is not moved where one domain is allowed."""
     raw = asked("migrate", "t1 hj-trainer-0", maxDomains=1)
     raw["spec"]["replicatedJobs"][0]["replicas"] = replicas
-    decided = plan(observed(raw, *member(0, "Running"), *others, clusters=clusters))
+    decided = plan(observed(raw, *child(0, "Running"), *others, clusters=clusters))
     return [event.note for event in decided.events if event.reason == "RequestRefused"]
 
 
@@ -501,10 +483,154 @@ def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
     full, roomy = cluster("b", 0, total=64), cluster("c")
     assert refused_move(clusters=(A, roomy), replicas=1) == [], "its own cluster is left"
     for phase in ("Running", "Completed"):
-        assert refused_move(*on_b(phase), clusters=(A, cluster("b"), roomy)) == []
-        (note,) = refused_move(*on_b(phase), clusters=(A, full, roomy))
+        assert refused_move(*child(1, phase, on="b"), clusters=(A, cluster("b"), roomy)) == []
+        (note,) = refused_move(*child(1, phase, on="b"), clusters=(A, full, roomy))
         assert "hj-trainer-0 stays on a" in note
     unplaced = [job("hj-trainer-1"), binding("hj-trainer-1")]
     assert refused_move(*unplaced, clusters=(A, roomy)) == [], "it holds no cluster yet"
     left = [policy("hj-trainer-1", cluster="b"), binding("hj-trainer-1", cluster="b")]
     assert refused_move(*left, clusters=(A, full, roomy)) == [], "its vcjob is gone"
+
+
+# After the end, and of objects that a person has deleted
+
+
+NAME = "hj-trainer-0"
+
+
+def completed(*conditions: Object, **status: Any) -> Object:
+    """Build a HyperJob that completed, with conditions as the Go controller writes them too."""
+    end = {"type": "Completed", "status": "True", "reason": "JobsCompleted", "message": "m"}
+    state = {"phase": "Completed", "reason": "JobsCompleted", "message": "m"}
+    return {"state": state, "conditions": [{**end, **each} for each in conditions], **status}
+
+
+MINUTES = [{"lastTransitionTime": f"2026-01-02T03:0{minute}:05Z"} for minute in range(5)]
+
+
+ENDS: dict[str, tuple[Object, timedelta]] = {
+    "its completionTime": (
+        completed(MINUTES[4], completionTime="2026-01-02T03:02:05Z"),
+        timedelta(minutes=8),
+    ),
+    "the last condition that is true": (
+        completed(MINUTES[1], MINUTES[3], {"type": "Suspended", "status": "False", **MINUTES[4]}),
+        timedelta(minutes=9),
+    ),
+    "now, without a time": (completed({}), timedelta(minutes=10)),
+}
+
+
+@pytest.mark.parametrize(("status", "left"), ENDS.values(), ids=list(ENDS))
+def test_the_time_to_live_counts_from(status: Object, left: timedelta) -> None:
+    found = plan(observed(hyperjob(ttlSecondsAfterFinished=600, status=status)))
+    assert (found.actions, found.requeue_after) == ((), left)
+
+
+LEFT: dict[str, tuple[Object, list[Object], list[str]]] = {
+    "a policy without a vcjob and a record": (record(1), [policy(NAME)], [NAME]),
+    "its own vcjob without a record": (record(1), [job(NAME)], [NAME]),
+    "its own vcjob without the labels": (record(1), [job(NAME, marked={})], []),
+    "the vcjob of another": (record(1), [job(NAME, owners=owner("other"))], []),
+    "one that completed": (record(0, phase="Completed"), [job(NAME, phase="Completed")], []),
+    "one that its end stopped": (
+        record(0, phase="Terminated", reason="EndedWithHyperJob"),
+        [job(NAME, phase="Running")],
+        [NAME],
+    ),
+    "one of an earlier attempt": (record(0, attempt=1), [job(NAME, phase="Running")], [NAME]),
+    "one that failed": (record(0, phase="Failed"), [job(NAME, phase="Failed")], []),
+    "one that failed and runs again": (
+        record(0, phase="Failed"),
+        [job(NAME, phase="Running")],
+        [NAME],
+    ),
+    "one that completed and runs again": (
+        record(0, phase="Completed"),
+        [job(NAME, phase="Running")],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "objects", "deleted"), LEFT.values(), ids=list(LEFT))
+def test_an_ended_hyperjob_keeps_its_sub_jobs_except(
+    record: Object, objects: list[Object], deleted: list[str]
+) -> None:
+    status = completed({}, jobs=[record])
+    found = plan(observed(hyperjob(status=status), *objects))
+    assert [each.name for each in found.actions] == deleted
+
+
+def test_a_success_policy_for_no_sub_job_is_never_satisfied() -> None:
+    policy_ = {"operator": "All", "targetReplicatedJobs": ["nobody"]}
+    status = {"state": {"phase": "Running"}}
+    objects = [job(NAME, phase="Completed"), job("hj-trainer-1", phase="Running")]
+    decided = plan(observed(hyperjob(successPolicy=policy_, status=status), *objects))
+    assert decided.status["state"]["phase"] != "Completed"
+
+
+@pytest.mark.parametrize(
+    ("admission", "gate", "held"),
+    [
+        (GLOBAL, "held", True),
+        (GLOBAL, "open", False),
+        (QueueAdmission.BUILTIN, "held", True),
+        (QueueAdmission.BUILTIN, "open", False),
+        (QueueAdmission.NONE, "held", False),
+    ],
+)
+def test_a_policy_that_a_person_deleted_is_created_with_the_gate_of_its_vcjob(
+    admission: QueueAdmission, gate: str, held: bool
+) -> None:
+    seen = observed(
+        hyperjob(group(replicas=1), status={"jobs": [record(0, phase="Placed")]}),
+        job(NAME),
+        binding(NAME, cluster="a", gate=gate, suspension={"scheduling": False}),
+        clusters=(cluster("a"),),
+        admission=admission,
+    )
+    created = next(each for each in plan(seen).actions if isinstance(each, CreateChild))
+    assert created.job is None
+    suspension = created.policy["spec"].get("suspension") or {}
+    assert bool(suspension.get("dispatching")) is held
+    (affinity,) = created.policy["spec"]["placement"]["clusterAffinities"]
+    # The webhook closes the gate of a ResourceBinding with this name.
+    named = {GLOBAL: "hyperjob-gang", QueueAdmission.BUILTIN: "hyperjob-held"}
+    assert affinity["affinityName"] == named.get(admission, "hyperjob")
+
+
+def test_the_start_stays_while_a_hyperjob_waits_again() -> None:
+    first = "2026-01-02T03:01:00Z"
+    waits = plan(observed(hyperjob(status={"startTime": first}), clusters=(cluster("a", 0),)))
+    assert waits.status["state"]["phase"] == "Pending"
+    assert waits.status["startTime"] == first
+    new = plan(observed(hyperjob(), clusters=(cluster("a", 0),)))
+    assert new.status is not None
+    assert "startTime" not in new.status
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "phase"),
+    [
+        ("Failed", "Completed", "Failed"),
+        ("Completed", "Failed", "Failed"),
+        ("Failed", "Failed", "Failed"),
+        ("Completed", "Completed", "Starting"),
+    ],
+)
+def test_one_failed_dependency_of_two_fails_the_hyperjob(data: str, model: str, phase: str) -> None:
+    """Without a failurePolicy a replicatedJob can never start once any dependency has failed."""
+    after = [{"name": "data", "status": "Complete"}, {"name": "model", "status": "Complete"}]
+    raw = hyperjob(
+        group("data", replicas=1),
+        group("model", replicas=1),
+        group("trainer", replicas=1, dependsOn=after),
+    )
+    objects = [*child("hj-data-0", data), *child("hj-model-0", model)]
+    decided = plan(observed(raw, *objects, clusters=(A,)))
+    made = [item.name for item in decided.actions if isinstance(item, CreateChild)]
+    if phase == "Failed":
+        assert (decided.status["state"]["phase"], made) == ("Failed", [])
+    else:
+        assert made == ["hj-trainer-0"]

@@ -13,18 +13,15 @@ from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.arrows import NEW, arrows
 from tests.unit.engine.builders import (
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
+from tests.unit.engine.plans import A
 
-A = cluster("a")
 FULL = cluster("a", 0, total=100)
 
 
@@ -33,18 +30,6 @@ def status(origin: str, *phases: str, **fields: Any) -> Object:
     jobs = [job_status(i, phase=phase) for i, phase in enumerate(phases)]
     state = {} if origin == NEW else {"state": {"phase": origin, "reason": "R", "message": "m"}}
     return {**state, **({"jobs": jobs} if jobs and origin != NEW else {}), **fields}
-
-
-def child(index: int, phase: str = "", *, name: str = "trainer", **options: Any) -> list[Object]:
-    name = f"hj-{name}-{index}"
-    pods = {"running": 8} if phase == "Running" else {}
-    report = vcjob_status(phase, pods) if phase else None
-    return [job(name), policy(name), binding(name, cluster="a", status=report, **options)]
-
-
-def first(phase: str) -> list[Object]:
-    """The only sub-job of the group that another one waits for."""
-    return child(0, phase, name="first")
 
 
 STAGES = (
@@ -106,18 +91,18 @@ def pods_failed(origin: str) -> Observed:
 
 CASES: dict[str, Callable[[str], Observed]] = {
     "no-room": seen(clusters=(FULL,)),
-    "next-without-room": seen(*first("Running"), groups=STAGES, clusters=(FULL,)),
+    "next-without-room": seen(*child("hj-first-0", "Running"), groups=STAGES, clusters=(FULL,)),
     "queue-admits-none": seen(
         *child(0, **WAITS), *child(1, **WAITS), admission=QueueAdmission.VOLCANO_GLOBAL
     ),
     "next-in-queue": seen(
-        *first("Running"),
-        *child(0, name="second", **WAITS),
+        *child("hj-first-0", "Running"),
+        *child("hj-second-0", **WAITS),
         groups=STAGES,
         admission=QueueAdmission.VOLCANO_GLOBAL,
     ),
     "dispatched": seen(*child(0), *child(1)),
-    "next-dispatched": seen(*first("Running"), *child(0, name="second"), groups=STAGES),
+    "next-dispatched": seen(*child("hj-first-0", "Running"), *child("hj-second-0"), groups=STAGES),
     "enough-run": seen(*child(0, "Running"), *child(1, "Completed")),
     "fewer-run": seen(*child(0, "Running"), *child(1, "Pending"), phases=("Running", "Running")),
     "grows": seen(*child(0, "Running"), *child(1)),
@@ -141,7 +126,7 @@ CASES: dict[str, Callable[[str], Observed]] = {
         failurePolicy={"maxRestarts": 3, "rules": [{"action": "FailHyperJob"}]},
     ),
     "restarts-spent": seen(*child(0, "Running"), *child(1, "Failed"), failurePolicy={}),
-    "dependency-failed": seen(*first("Failed"), groups=STAGES),
+    "dependency-failed": seen(*child("hj-first-0", "Failed"), groups=STAGES),
 }
 
 

@@ -8,15 +8,11 @@ from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.plan import plan
 from tests.support.calls import calls
 from tests.unit.engine.builders import (
-    Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     observed,
-    policy,
-    vcjob_status,
 )
 
 FEW, MANY = 1000, 4000
@@ -29,12 +25,8 @@ def nothing_made(count: int) -> Observed:
 
 
 def all_run(count: int) -> Observed:
-    names = [f"hj-trainer-{number}" for number in range(count)]
-    status = vcjob_status("Running", {"running": 1})
-    objects: list[Object] = [
-        made
-        for name in names
-        for made in (job(name, gpus=1), policy(name), binding(name, cluster="c00", status=status))
+    objects = [
+        each for number in range(count) for each in child(number, "Running", on="c00", gpus=1)
     ]
     raw = hyperjob(group(replicas=count, gpus=1))
     return observed(raw, *objects, clusters=(cluster("c00", 10**6),))

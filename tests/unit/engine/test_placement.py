@@ -64,26 +64,6 @@ def test_clusters_that_lack_the_same_are_named_together_and_those_without_the_de
     )
 
 
-@pytest.mark.parametrize(
-    ("free", "told"),
-    [
-        ({"nvidia.com/gpux": "8"}, "no cluster has nvidia.com/gpu; did you mean nvidia.com/gpux?"),
-        ({"cpu": "8"}, "no cluster has nvidia.com/gpu"),
-        (
-            {},
-            "needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (has none) and 8 pods (has none)",
-        ),
-    ],
-    ids=["a misspelt device", "no device at all", "a cluster that reports nothing"],
-)
-def test_a_device_that_no_cluster_has_is_said_in_a_few_words(
-    free: dict[str, str], told: str
-) -> None:
-    amounts = parse_resources(free)
-    found = place([request("j-0", 8)], [replace(cluster("a"), allocatable=amounts, free=amounts)])
-    assert found.unplaced["j-0"].text == told
-
-
 def test_unknown_and_unusable_clusters_are_named() -> None:
     wanted = [request("j-0", 8, preferred=["typo", "down"], required=True)]
     found = place(wanted, [cluster("down", unusable="is not Ready")])

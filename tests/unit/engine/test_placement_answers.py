@@ -30,6 +30,7 @@ from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.packing import Unfit
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.placement.share import SplitShare, Wish
+from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, cluster, request
 from tests.unit.engine.views import held, job, node, seen, task, view
 
@@ -294,3 +295,48 @@ def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_
     assert found == (
         f"a has room for 7 of 9 {GPU}; b has too little room; c is not Ready; z does not exist"
     )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "has", "elsewhere", "absent"),
+    [
+        ({GPU: "1"}, {"cpu": "8"}, {"cpu": "8"}, f"no cluster has {GPU}"),
+        ({GPU: "1"}, {"cpu": "8"}, {f"{GPU}x": "8"}, f"no cluster has {GPU}; did you mean {GPU}x?"),
+        ({GPU: "1"}, {GPU: "0", "cpu": "8"}, {"cpu": "8"}, f"no cluster has {GPU}"),
+        (
+            {f"{GPU}s": "1"},
+            {"cpu": "8"},
+            {GPU: "8", f"{GPU}s": "0"},
+            f"no cluster has {GPU}s; did you mean {GPU}?",
+        ),
+        ({GPU: "1"}, {"cpu": "8"}, {GPU: "8"}, ""),
+        ({GPU: "9"}, {GPU: "8"}, {"cpu": "8"}, ""),
+        ({"memory": "1Gi"}, {"cpu": "8"}, {"cpu": "8"}, ""),
+        ({GPU: "1"}, {"cpu": "8"}, {}, ""),
+    ],
+)
+def test_a_device_that_no_cluster_has_is_named(
+    wanted: dict[str, str], has: dict[str, str], elsewhere: dict[str, str], absent: str
+) -> None:
+    clusters = [
+        replace(cluster(name), free=parse_resources(each), allocatable=parse_resources(each))
+        for name, each in (("a", has), ("b", elsewhere))
+    ]
+    asked = replace(request("j"), demand=parse_resources(wanted))
+    found = explain(asked, Room(clusters), max_domains=None)
+    assert (found.text if found.absent else "") == absent
+
+
+def test_a_pod_of_as_many_devices_as_the_nodes_of_a_cluster_have_together_is_too_large() -> None:
+    found = explain(
+        job(task(1, 8)), Room([seen(view([node("n0", 4), node("n1", 4)]))]), max_domains=None
+    )
+    assert (
+        found.text == f"no node has 8 {GPU} for one pod of replicatedJob g: make its pods smaller"
+    )
+
+
+def test_a_cluster_on_which_others_took_what_was_promised_has_nothing_free() -> None:
+    taken = replace(cluster("a", 8, total=8), free=parse_resources({GPU: "-3", "pods": "9"}))
+    found = explain(request("j", 2), Room([taken]), max_domains=None)
+    assert found.text == f"needs 2 {GPU}: a lacks 2 {GPU} (0 free)"

@@ -4,9 +4,6 @@ import pytest
 
 from hyperjob_engine.placement import place as placing
 from hyperjob_engine.placement import share
-from hyperjob_engine.placement.explain import alternatives, explain_shortfall
-from hyperjob_engine.placement.room import Room
-from hyperjob_engine.placement.share import capacities
 from tests.unit.engine.builders import cluster, place, request
 from tests.unit.engine.test_share import shared, wish
 
@@ -98,30 +95,3 @@ def test_of_few_sub_jobs_many_sets_are_tried() -> None:
     wanted = [request("big", 7), request("small", 6, group="small")]
     placed = place(wanted, clusters, max_domains=1)
     assert placed.assigned == {"big": "z", "small": "z"}
-
-
-def test_a_tie_is_said_to_be_decided_by_name() -> None:
-    clusters = [cluster("a", 10), cluster("b", 10)]
-    told = alternatives(request("j", 8), "a", Room(clusters), max_domains=None)
-    assert {name: each.text for name, each in told.items()} == {
-        "b": "has as much room as a, which comes first by name"
-    }
-
-
-def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
-    clusters = [cluster("a", 10), cluster("b", 11)]
-    told = alternatives(request("j", 8), "a", Room(clusters), max_domains=None)
-    assert {name: each.text for name, each in told.items()} == {
-        "b": "has room, but fits less closely than a"
-    }
-
-
-def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
-    clusters = [cluster("a", 17), cluster("b", 9)]
-    what = wish(130, fixed=1, per_pod=8)
-    room = Room(clusters)
-    assert capacities(what, room) == {"a": 2, "b": 1}
-    told = explain_shortfall(what, room, max_domains=None)
-    assert "26 fit on 2 clusters" in told
-    assert "a has room for 17" in told
-    assert "b has room for 9" in told

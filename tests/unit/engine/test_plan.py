@@ -8,7 +8,6 @@ from hyperjob_engine.model.planned import (
     DeleteChild,
     Plan,
     Repin,
-    Resize,
 )
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
@@ -19,6 +18,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     ends,
     group,
@@ -95,9 +95,8 @@ def test_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
         entry["phase"] = "Aborted"
     stopped = [job("hj-trainer-0", phase="Aborted"), job("hj-trainer-1", phase="Aborted")]
     assert plan(observed(hyperjob(status=status), *stopped, policy())).actions == ()
-    resumed = [job("hj-trainer-0", phase="Running"), job("hj-trainer-1", phase="Running")]
-    both = [policy("hj-trainer-0"), policy("hj-trainer-1")]
-    decided = plan(observed(hyperjob(status=status), *resumed, *both))
+    resumed = [*child(0, "Running"), *child(1, "Running")]
+    decided = plan(observed(hyperjob(status=status), *resumed))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0"), ("DeleteChild", "hj-trainer-1")]
     assert decided.status == status
 
@@ -181,14 +180,7 @@ def test_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
     decided = plan(observed(raw, clusters=(cluster("a", 8), cluster("b", 8))))
     assert len(creations(decided)) == 2
     assert decided.waits_for_capacity
-    more = [
-        item
-        for i in range(2)
-        for item in (
-            job(f"hj-trainer-{i}", phase="Running"),
-            policy(f"hj-trainer-{i}"),
-        )
-    ]
+    more = [*child(0, "Running"), *child(1, "Running")]
     decided = plan(observed(raw, *more, clusters=(cluster("a", 0), cluster("b", 8))))
     assert kinds(decided) == [("CreateChild", "hj-trainer-2")]
     assert phase(decided)[0] == "Running"
@@ -286,11 +278,7 @@ def test_a_refusal_of_a_sub_job_that_the_spec_no_longer_has_asks_for_no_look() -
 
 
 def test_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
-    objects = [
-        item
-        for i in range(2)
-        for item in (job(f"hj-trainer-{i}", phase="Running"), policy(f"hj-trainer-{i}"))
-    ]
+    objects = [*child(0, "Running"), *child(1, "Running")]
     decided = plan(observed(hyperjob(group(replicas=1)), *objects))
     assert decided.actions == (
         DeleteChild(name="hj-trainer-1", job_uid="uid-hj-trainer-1", policy_uid="pp-hj-trainer-1"),
@@ -316,11 +304,6 @@ def test_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs() 
     assert kinds(decided) == [("DeleteChild", "hj-trainer-1")]
     assert decided.status is not None
     assert not ends(decided.status)
-
-
-def test_task_sizes_are_changed_on_the_live_vcjob() -> None:
-    decided = plan(observed(hyperjob(group(replicas=1, gpus=4)), job(gpus=8), policy()))
-    assert [type(action) for action in decided.actions] == [Resize]
 
 
 def test_a_sub_job_that_lost_its_policy_before_it_was_placed_is_placed_anew() -> None:
@@ -352,13 +335,6 @@ def test_a_sub_job_that_never_started_leaves_a_cluster_that_is_lost(
     (move,) = decided.actions
     assert isinstance(move, Repin)
     assert move.placement["clusterAffinities"][0]["clusterNames"] == ["b"]
-
-
-def test_a_sub_job_that_has_started_stays_though_its_cluster_is_lost() -> None:
-    lost = cluster("a", unusable="is not Ready")
-    running = binding(cluster="a", status=vcjob_status("Running", {"running": 8}))
-    seen = observed(hyperjob(group(replicas=1)), job(), policy(), running, clusters=(lost, B))
-    assert plan(seen).actions == ()
 
 
 def test_a_lost_cluster_is_not_left_for_one_without_room() -> None:

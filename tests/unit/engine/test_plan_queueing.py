@@ -14,6 +14,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     group,
     hyperjob,
@@ -135,13 +136,7 @@ def running(**options: Any) -> tuple[Object, list[Object]]:
     """Return a HyperJob of which all runs, admitted, and the objects of its sub-jobs."""
     records = [job_status(index, admitted=True) for index in range(2)]
     raw = hyperjob(status={"jobs": records, "restarts": 2}, **options)
-    pods = vcjob_status("Running", {"running": 8})
-    objects = [
-        made
-        for name in sorted(BOTH)
-        for made in (job(name), policy(name), binding(name, cluster="a", status=pods))
-    ]
-    return raw, objects
+    return raw, [*child(0, "Running"), *child(1, "Running")]
 
 
 def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_queue() -> None:
@@ -199,15 +194,12 @@ def test_the_gate_opens_when_karmada_has_placed_the_gang() -> None:
     assert not any(a.release_scheduling for a in both.actions if isinstance(a, OpenGate))
 
 
-def runs(name: str, gpus: int = 8) -> list[Object]:
-    bound = binding(name, cluster="a", gate="open", status=vcjob_status("Running"))
-    return [job(name, phase="Running", gpus=gpus), policy(name), bound]
+BOTH_RUN = [*child(0, "Running", gate="open"), *child(1, "Running", gate="open")]
 
 
 def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
-    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
     larger = hyperjob(group(gpus=12))
-    made = decided(replace(WAITS, admitted=BOTH), *both, raw=larger)
+    made = decided(replace(WAITS, admitted=BOTH), *BOTH_RUN, raw=larger)
     assert made.actions == ()
     told = status(made)
     assert told["state"]["phase"] == "Running", "what runs is untouched"
@@ -220,27 +212,25 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
         f"on a; each of hj-trainer-0, hj-trainer-1 is Running on a: {text}"
     )
     late = cluster("a", 16, unusable="not Ready", not_ready_since=NOW - timedelta(minutes=1))
-    seen = observed(larger, *both, clusters=(late,))
+    seen = observed(larger, *BOTH_RUN, clusters=(late,))
     told = status(plan(replace(seen, verdict=replace(WAITS, admitted=BOTH))))
     assert [each["reason"] for each in told["jobs"]] == ["ClusterNotReady"] * 2, "it is worse"
 
 
 def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> None:
-    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
     larger = hyperjob(group(gpus=12))
     admitted = BOTH | {"hj-trainer-1+"}
-    made = decided(replace(WAITS, admitted=admitted), *both, raw=larger)
+    made = decided(replace(WAITS, admitted=admitted), *BOTH_RUN, raw=larger)
     assert [(type(each), each.name) for each in made.actions] == [(Resize, "hj-trainer-1")]
-    smaller = decided(QueueVerdict(admitted=BOTH), *both, raw=hyperjob(group(gpus=4)))
+    smaller = decided(QueueVerdict(admitted=BOTH), *BOTH_RUN, raw=hyperjob(group(gpus=4)))
     assert {each.name for each in smaller.actions} == BOTH, "to have less needs no admission"
 
 
 def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> None:
-    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
     verdict = QueueVerdict(
         admitted=BOTH, reclaimed_for="ns/urgent", preempted="has a higher priority"
     )
-    made = decided(verdict, *both)
+    made = decided(verdict, *BOTH_RUN)
     told = status(made)
     assert told["state"]["phase"] == "Restarting"
     assert "is preempted by ns/urgent, which has a higher priority" in told["state"]["message"]

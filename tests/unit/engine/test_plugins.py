@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.plugins import PLUGINS
-from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.model.observed import HyperJob
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import SubJob
@@ -16,15 +15,14 @@ from hyperjob_engine.plugins.hook import equip, export_of
 from hyperjob_engine.plugins.world import UnknownHostError, World, world_of
 from tests.support.podenv import Pod, pods_of
 from tests.unit.engine.builders import UID, group, hyperjob, job, task, template
+from tests.unit.engine.plans import wanted as sub_jobs_of
 
 Object = dict[str, Any]
 
 
 def parsed(*groups: Object, plugins: Object, **spec: Any) -> tuple[HyperJob, list[SubJob]]:
     found = parse_hyperjob(hyperjob(*groups, plugins=plugins, **spec))
-    expanded = expand(found)
-    indices = {item.replicated_job.name: range(len(item.sizes)) for item in expanded}
-    return found, list(sub_jobs(found, expanded, indices))
+    return found, sub_jobs_of(found)
 
 
 def world(

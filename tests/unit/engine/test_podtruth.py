@@ -12,16 +12,13 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.pods import PodsTrouble, PodTrouble, TroubleKind
 from tests.unit.engine.builders import (
     NOW,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     observed,
-    policy,
     task,
     template,
-    vcjob_status,
 )
 
 FIRST, SECOND = "hj-trainer-0", "hj-trainer-1"
@@ -55,12 +52,7 @@ def seen(
 ) -> Observed:
     """Return a HyperJob of two sub-jobs in `phase`, with the troubles of their pods."""
     raw = hyperjob(group(templateSpec=jobs or spec()), status=status, **fields)
-    reported = vcjob_status(phase, pods)
-    objects = [
-        each
-        for name in (FIRST, SECOND)
-        for each in (job(name), policy(name), binding(name, cluster="a", status=reported))
-    ]
+    objects = [*child(0, phase, pods=pods), *child(1, phase, pods=pods)]
     known = zip((FIRST, SECOND), troubles, strict=False)
     given = {name: trouble for name, trouble in known if trouble is not None}
     return replace(observed(raw, *objects, clusters=(cluster("a"),)), pod_troubles=given)

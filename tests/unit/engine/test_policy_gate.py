@@ -13,6 +13,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     group,
     hyperjob,
@@ -34,15 +35,12 @@ def look(*objects: Object, gang: Object | None = None, now=NOW, gpus: int = 99, 
 
 
 def held(index: int, *, where: str = "a", gate: str = "", made=None) -> list[Object]:
-    name = f"hj-trainer-{index}"
-    child = job(name)
+    objects = child(
+        index, cluster=where, gate=gate, suspended=True, suspension={"dispatching": True}
+    )
     if made is not None:
-        child["metadata"]["creationTimestamp"] = rfc3339(made)
-    return [
-        child,
-        policy(name, suspended=True),
-        binding(name, cluster=where, gate=gate, suspension={"dispatching": True}),
-    ]
+        objects[0]["metadata"]["creationTimestamp"] = rfc3339(made)
+    return objects
 
 
 def policies(decided: Plan) -> list[Object]:

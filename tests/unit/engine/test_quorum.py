@@ -17,15 +17,12 @@ from hyperjob_queueing.read import unit_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 
 LONG_AGO = NOW - timedelta(minutes=6)
@@ -58,7 +55,6 @@ def world(
     objects: list[Object] = []
     records: list[Object] = []
     for index, phase in enumerate(phases):
-        name, where = f"hj-trainer-{index}", "abc"[index]
         attempt = attempts[index] if attempts else 0
         records.append(
             job_status(
@@ -70,10 +66,7 @@ def world(
             )
         )
         if phase:
-            made = [job(name), policy(name, cluster=where)]
-            for item in made:
-                item["metadata"]["labels"]["training.volcano.sh/attempt"] = str(attempt)
-            objects += [*made, binding(name, cluster=where, status=vcjob_status(phase))]
+            objects += child(index, phase, on="abc"[index], attempt=attempt)
     status = {"state": {"phase": before}, "jobs": records, "restarts": restarts}
     spec = {"quorum": 2, **spec}
     raw = hyperjob(group(replicas=3), status=status, **spec)

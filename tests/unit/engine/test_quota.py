@@ -9,11 +9,11 @@ from hyperjob_engine.model.planned import ReleaseQuota
 from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     binding,
+    child,
     hyperjob,
     job,
     observed,
     owner,
-    policy,
 )
 from tests.unit.engine.plans import FULL, GLOBAL
 
@@ -28,18 +28,14 @@ def _ended(*names: str) -> Object:
 
 
 def _sub_job(name: str, phase: str, *, requests: dict[str, str] | None = GPU) -> list[Object]:
-    return [
-        job(name, phase=phase),
-        policy(name),
-        binding(
-            name,
-            cluster="a",
-            gate="open",
-            suspension={"scheduling": False},
-            status={"state": {"phase": phase}, "failed": 1},
-            requests=requests,
-        ),
-    ]
+    return child(
+        name,
+        phase,
+        pods={"failed": 1},
+        gate="open",
+        suspension={"scheduling": False},
+        requests=requests,
+    )
 
 
 def _released(

@@ -2,7 +2,6 @@ import pytest
 
 from hyperjob_core.api.quantity import MAX
 from hyperjob_engine.resources import (
-    accelerator_of,
     amount_text,
     fits,
     is_counted,
@@ -97,21 +96,6 @@ def test_what_is_absent_is_not_free() -> None:
 def test_overcommitted_resources_are_not_counted_twice_against_a_demand() -> None:
     free = subtract(parse_resources({GPU: "4"}), parse_resources({GPU: "10"}))
     assert lacking(parse_resources({GPU: "8"}), free) == parse_resources({GPU: "8"})
-
-
-@pytest.mark.parametrize(
-    ("demand", "expected"),
-    [
-        ({"cpu": "8", GPU: "2"}, GPU),
-        ({"rdma/hca": "8", GPU: "2"}, GPU),
-        ({"ascend910c": "64"}, "ascend910c"),
-        ({"example.com/widget": "1", "example.com/gadget": "2"}, "example.com/gadget"),
-        ({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}, None),
-        ({GPU: "0"}, None),
-    ],
-)
-def test_the_accelerator_tells_the_size(demand: dict[str, str], expected: str | None) -> None:
-    assert accelerator_of(parse_resources(demand)) == expected
 
 
 def test_the_last_unit_that_is_missing_is_told() -> None:

@@ -20,15 +20,12 @@ from hyperjob_engine.status.transitions import status_events
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 
 A, B = cluster("a"), cluster("b")
@@ -36,14 +33,6 @@ NAME = "hj-trainer-0"
 BEGAN, ENDED, NOW_TEXT = "2026-01-02T03:00:30Z", "2026-01-02T03:02:00Z", "2026-01-02T03:04:05Z"
 POLICY = {"maxRestarts": 9, "rules": [{"action": "RestartJob"}]}
 OOM = {"pod": f"{NAME}-worker-3", "container": "main", "exitCode": 137, "reason": "OOMKilled"}
-
-
-def child(phase: str = "", *, since: str = BEGAN, attempt: int = 0, deleting: bool = False) -> Any:
-    made: list[Object] = [job(NAME, deleting=deleting), policy(NAME)]
-    for item in made:
-        if attempt:
-            item["metadata"]["labels"]["training.volcano.sh/attempt"] = str(attempt)
-    return [*made, binding(NAME, cluster="a", status=vcjob_status(phase, since=since))]
 
 
 def after(
@@ -63,12 +52,12 @@ def entry(**fields: Any) -> Object:
 
 
 def test_a_run_begins_when_the_vcjob_runs_and_goes_on_through_its_end() -> None:
-    assert "startTime" not in after({}, *child("Pending"))
-    running = after({}, *child("Running"))
+    assert "startTime" not in after({}, *child(0, "Pending"))
+    running = after({}, *child(0, "Running"))
     assert running["startTime"] == BEGAN
-    restarted_by_volcano = after(running, *child("Restarting", since=ENDED))
+    restarted_by_volcano = after(running, *child(0, "Restarting", since=ENDED))
     assert restarted_by_volcano["startTime"] == BEGAN
-    completed = after(restarted_by_volcano, *child("Completed", since=ENDED))
+    completed = after(restarted_by_volcano, *child(0, "Completed", since=ENDED))
     assert (completed["startTime"], completed["lastTransitionTime"]) == (BEGAN, ENDED)
     assert "history" not in completed
 
@@ -85,17 +74,17 @@ def test_the_conditions_of_a_vcjob_say_when_it_began_where_no_pass_saw_it_run() 
 
 
 ENDS = {
-    "a failure": (child("Failed", since=ENDED), {}, "JobFailed", "Failed", ENDED),
-    "a lost cluster": (child("Running"), {"lost": "a"}, "ClusterLost", "Running", NOW_TEXT),
+    "a failure": (child(0, "Failed", since=ENDED), {}, "JobFailed", "Failed", ENDED),
+    "a lost cluster": (child(0, "Running"), {"lost": "a"}, "ClusterLost", "Running", NOW_TEXT),
     "a requested restart": (
-        child("Running"),
+        child(0, "Running"),
         {"annotation": ("restart", "now")},
         "RestartRequested",
         "Running",
         NOW_TEXT,
     ),
     "a requested move": (
-        child("Running"),
+        child(0, "Running"),
         {"annotation": ("migrate", f"now {NAME}")},
         "MigrateRequested",
         "Running",
@@ -146,15 +135,15 @@ def test_a_sub_job_that_never_ran_leaves_no_run_unless_it_failed() -> None:
         group(replicas=1), failurePolicy=POLICY, status={"jobs": [never], "state": {"phase": "x"}}
     )
     raw["metadata"]["annotations"] = {"training.volcano.sh/restart": "now"}
-    decided = plan(observed(raw, *child("Pending"), clusters=(A,)))
+    decided = plan(observed(raw, *child(0, "Pending"), clusters=(A,)))
     assert "history" not in decided.status["jobs"][0]
-    failed = after(never, *child("Failed", since=ENDED))
+    failed = after(never, *child(0, "Failed", since=ENDED))
     assert [run["reason"] for run in failed["history"]] == ["JobFailed"]
     assert "startTime" not in failed["history"][0]
 
 
 def test_a_suspension_ends_the_run_once_its_vcjob_goes() -> None:
-    stays = after(entry(), *child("Running"), suspend=True)
+    stays = after(entry(), *child(0, "Running"), suspend=True)
     assert (stays["startTime"], stays["reason"]) == (BEGAN, "Suspended")
     gone = after(stays, suspend=True)
     assert "startTime" not in gone
@@ -175,7 +164,7 @@ def test_what_failed_first_goes_into_history_with_the_run_and_into_one_event() -
         f"{NAME} failed on a: pod {NAME}-worker-3, container main: exit code 137"
         " (killed by the kernel for its memory), OOMKilled"
     )
-    again = after(new, *child("Failed", since=ENDED))
+    again = after(new, *child(0, "Failed", since=ENDED))
     assert again["history"][0]["failure"] == OOM
     assert "failure" not in again
 

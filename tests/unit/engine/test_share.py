@@ -236,7 +236,7 @@ def test_a_large_choice_is_made_among_the_largest_of_one_place_too() -> None:
         ),
         (
             wish(130, fixed=1, per_pod=8),
-            (cluster("a", 500),),
+            (cluster("a", 504),),
             None,
             (
                 f"needs 130 {GPU} in sub-jobs of 1 and a multiple of 8,"

@@ -395,3 +395,25 @@ def test_steps_are_few_and_ever_further_apart(looks: list[int], ran: bool) -> No
     assert all(gap >= LIMIT * 2 ** (number + 1) for number, gap in enumerate(gaps))
     if steps:
         assert steps[0] >= LIMIT
+
+
+def silent(name: str, since: datetime) -> list[Object]:
+    bound = binding(name, cluster="a", status={})
+    bound["status"]["conditions"] = [
+        {"type": "FullyApplied", "status": "True", "lastTransitionTime": rfc3339(since)}
+    ]
+    return [job(name), policy(name), bound]
+
+
+@pytest.mark.parametrize(("old", "asked"), [(3, 3), (4, 0)])
+def test_sub_jobs_applied_a_moment_ago_do_not_count_as_silent(old: int, asked: int) -> None:
+    """More than three silent sub-jobs mean that Karmada is behind; a fresh one is not silent."""
+    names = [f"hj-trainer-{index}" for index in range(6)]
+    objects = [
+        item
+        for index, name in enumerate(names)
+        for item in silent(name, NOW if index >= old else NOW - 2 * LIMIT)
+    ]
+    raw = hyperjob(group(replicas=len(names)))
+    decided = plan(observed(raw, *objects, clusters=(READY,), now=NOW + LIMIT / 2))
+    assert len([item for item in decided.actions if isinstance(item, AskAgain)]) == asked

@@ -26,6 +26,7 @@ from tests.unit.engine.builders import (
     NOW,
     Object,
     binding,
+    child,
     cluster,
     group,
     hyperjob,
@@ -46,14 +47,6 @@ def derived(raw: Object, *objects: Object, **options: object) -> Object:
     assert status is not None
     assert_status(status)
     return status
-
-
-def child(index: int, *, phase: str = "", **options: object) -> list[Object]:
-    """vcjob, policy and binding of a sub-job that its cluster reports in `phase`."""
-    name = f"hj-trainer-{index}"
-    pods = options.pop("pods", {"running": 8} if phase == "Running" else {})
-    status = vcjob_status(phase, pods) if phase else None  # type: ignore[arg-type]
-    return [job(name), policy(name), binding(name, cluster="a", status=status, **options)]  # type: ignore[arg-type]
 
 
 QUEUED = {"suspension": {"scheduling": True}}
@@ -564,3 +557,26 @@ def test_the_last_pods_that_nobody_shows_are_waited_for() -> None:
     ending = {"hj-trainer-0": NOW + timedelta(seconds=9)}
     waits = plan(replace(observed(raw, clusters=(A,)), ending=ending)).requeue_after
     assert waits == timedelta(seconds=9)
+
+
+@pytest.mark.parametrize(
+    ("previous", "phase"), [("Running", "Degraded"), ("Degraded", "Degraded"), ("", "Starting")]
+)
+def test_degraded_lasts_until_enough_sub_jobs_run_again(previous: str, phase: str) -> None:
+    raw = hyperjob(status={"state": {"phase": previous}} if previous else {})
+    objects = [*child(0, "Running"), *child(1, "Pending")]
+    first = derived(raw, *objects, clusters=(A,))
+    second = derived(hyperjob(status=first), *objects, clusters=(A,))
+    assert first["state"]["phase"] == second["state"]["phase"] == phase
+    whole = [*child(0, "Running"), *child(1, "Running")]
+    third = derived(hyperjob(status=second), *whole, clusters=(A,))
+    assert third["state"]["phase"] == "Running"
+
+
+def test_a_sub_job_that_is_being_deleted_counts_for_no_cluster() -> None:
+    leaving = [job("hj-trainer-1", deleting=True), policy("hj-trainer-1", cluster="b")]
+    status = derived(hyperjob(), *child(0, "Running"), *leaving, clusters=(A, cluster("b")))
+    second = status["jobs"][1]
+    assert (second["phase"], second["cluster"]) == ("Unplaced", "b")
+    assert [each["name"] for each in status["clusters"]] == ["a"]
+    assert status["clusterNames"] == "a"

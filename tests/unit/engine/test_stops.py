@@ -9,29 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_core.api import table
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.names import binding_name
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.lifecycle.stops import ON_ITS_WAY, OPENED_WITHIN
+from hyperjob_engine.lifecycle.stops import ON_ITS_WAY, OPENED_WITHIN, latest_reports
 from hyperjob_engine.model.observed import Observed, PodCounts
 from hyperjob_engine.model.parse import with_status
 from hyperjob_engine.model.planned import CreateChild, DeleteChild, DeleteWork, Plan
 from hyperjob_engine.plan import AT_ONCE, plan
-from hyperjob_engine.reasons.reason import stop_text
 from tests.support.podenv import pods_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
-    vcjob_status,
 )
 
 NAMES = "hj-trainer-0", "hj-trainer-1"
@@ -86,10 +83,7 @@ def world(
     told = {"jobs": records(phase if jobs else "Unplaced", attempt), **(status or {})}
     raw = hyperjob(group(replicas=2, gpus=60), status=told, **spec)
     raw["metadata"]["annotations"] = annotations or {}
-    made: list[Object] = []
-    for name, where in zip(NAMES if jobs else (), "ab", strict=False):
-        made += [job(name, gpus=60), policy(name, cluster=where)]
-        made.append(binding(name, cluster=where, status=vcjob_status(phase)))
+    made = [*child(0, phase, gpus=60), *child(1, phase, gpus=60, on="b")] if jobs else []
     seen = observed(raw, *made, clusters=CLUSTERS, now=now)
     return replace(seen, trainings=trainings or {})
 
@@ -259,6 +253,16 @@ def test_a_failure_waits_for_nobody_and_all_start_from_one_step() -> None:
     assert resume_steps(plan(emptied(recorded(seen)))) == {"80"}
 
 
+FAILED = {
+    "resumeStep": 90,
+    "stoppedStep": 100,
+    "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
+    "keptStep": 90,
+    "keptTime": micro_time(NOW - timedelta(seconds=40)),
+    "stopCause": "Failure",
+}
+
+
 @pytest.mark.parametrize(
     ("cause", "resumed", "expected"),
     [
@@ -272,14 +276,7 @@ def test_a_failure_waits_for_nobody_and_all_start_from_one_step() -> None:
 def test_lost_work_is_counted_when_the_program_says_where_it_resumed(
     cause: str, resumed: int, expected: Object
 ) -> None:
-    entry = {
-        "resumeStep": 90,
-        "stoppedStep": 100,
-        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
-        "keptStep": 90,
-        "keptTime": micro_time(NOW - timedelta(seconds=40)),
-        "stopCause": cause,
-    }
+    entry = FAILED | {"stopCause": cause}
     now_said = said(resumed, start=resumed, began=NOW - timedelta(seconds=1))
     seen = world(both(now_said), status={"checkpoint": entry})
     status = status_of(plan(seen))
@@ -290,35 +287,20 @@ def test_lost_work_is_counted_when_the_program_says_where_it_resumed(
 
 
 def test_lost_work_adds_up_by_cause() -> None:
-    entry = {
-        "stoppedStep": 100,
-        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
-        "keptStep": 0,
-        "keptTime": micro_time(NOW - timedelta(seconds=130)),
-        "stopCause": "Failure",
-    }
     before = [
         {"cause": "ClusterLost", "stops": 1, "steps": 7, "milliseconds": 7},
         {"cause": "Failure", "stops": 2, "steps": 5, "milliseconds": 50},
     ]
-    now_said = said(40, start=40, began=NOW - timedelta(seconds=1))
-    status = {"checkpoint": entry, "lostWork": before}
+    now_said = said(90, start=90, began=NOW - timedelta(seconds=1))
+    status = {"checkpoint": FAILED, "lostWork": before}
     assert status_of(plan(world(both(now_said), status=status)))["lostWork"] == [
         before[0],
-        {"cause": "Failure", "stops": 3, "steps": 65, "milliseconds": 60_050},
+        {"cause": "Failure", "stops": 3, "steps": 15, "milliseconds": 10_050},
     ]
 
 
 def test_what_is_heard_only_while_it_stops_again_settles_the_stop_before() -> None:
-    entry = {
-        "resumeStep": 90,
-        "stoppedStep": 100,
-        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
-        "keptStep": 90,
-        "keptTime": micro_time(NOW - timedelta(seconds=40)),
-        "stopCause": "Failure",
-    }
-    stopping = recorded(world(status={"checkpoint": entry}, annotations=ASKED))
+    stopping = recorded(world(status={"checkpoint": FAILED}, annotations=ASKED))
     assert stopping.hyperjob.stop is not None
     last = said(96, 96, start=90, began=NOW - timedelta(seconds=6))
     status = status_of(plan(emptied(stopping, trainings=both(last))))
@@ -336,27 +318,6 @@ def test_a_second_stop_before_the_program_says_a_word_counts_once() -> None:
         once, jobs=world(phase="Failed", attempt=1).jobs, hyperjob=once.hyperjob, now=NOW
     )
     assert status_of(plan(again))["checkpoint"]["stoppedStep"] == 100
-
-
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        ({}, ""),
-        ({"resumeStep": 90}, ""),
-        ({"resumeStep": 90, "stoppedStep": 100, "stopCause": "Failure"}, ""),
-        ({"resumeStep": 100, "stoppedStep": 100, "stopCause": "Suspended"}, "saved at step 100"),
-        (
-            {"stoppedStep": 100, "stopCause": "Suspended"},
-            "step 100 was reached, and no sub-job has reported a checkpoint",
-        ),
-        (
-            {"resumeStep": 0, "stoppedStep": 100, "stopCause": "Restarted"},
-            "step 100 was reached, and all sub-jobs have saved step 0",
-        ),
-    ],
-)
-def test_what_a_planned_stop_saved_is_said(entry: Object, expected: str) -> None:
-    assert stop_text({"checkpoint": entry}) == expected
 
 
 @given(
@@ -527,3 +488,34 @@ def test_no_sub_job_is_created_while_pods_of_its_earlier_attempt_are_left() -> N
     )
     free = plan(replace(seen, pods_left=dict.fromkeys(NAMES, 0)))
     assert {each.name for each in free.actions if isinstance(each, CreateChild)} == set(NAMES)
+
+
+SILENT = {"ended": True, "reported": False}
+
+
+@pytest.mark.parametrize(
+    ("read", "step"),
+    [
+        pytest.param(None, 90, id="no log"),
+        pytest.param(said(0, attempt=1, **SILENT), 90, id="silent, of the same attempt"),
+        pytest.param(said(0, attempt=0, **SILENT), 90, id="silent, of an earlier attempt"),
+        pytest.param(said(0, attempt=2, **SILENT), None, id="silent, of a later attempt"),
+        pytest.param(said(0, attempt=2, reported=False), 90, id="of a later attempt that runs"),
+        pytest.param(said(95, attempt=2, ended=True), 95, id="with a line, of a later attempt"),
+    ],
+)
+def test_a_report_counts_until_a_later_attempt_has_ended_without_one(
+    read: SubJobTraining | None, step: int | None
+) -> None:
+    entries = records(attempt=1)
+    entries[0]["training"] = table.write(replace(said(90, 80), attempt=1))
+    seen = world({} if read is None else {NAMES[0]: read}, status={"jobs": entries})
+    found = {name: each.step for name, each in latest_reports(seen).items()}
+    assert found == ({} if step is None else {NAMES[0]: step})
+
+
+def test_of_two_replicated_jobs_with_reports_the_first_counts() -> None:
+    entries = records()
+    entries[1] |= {"name": "hj-evaluator-0", "replicatedJob": "evaluator", "index": 0}
+    seen = world({NAMES[0]: said(9), "hj-evaluator-0": said(99)}, status={"jobs": entries})
+    assert {name: each.step for name, each in latest_reports(seen).items()} == {NAMES[0]: 9}

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hyperjob_engine.expansion.expand import expand, sub_jobs
 from hyperjob_engine.lifecycle.finished import trainers
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild
@@ -16,17 +15,15 @@ from tests.support.podenv import pods_of
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     observed,
-    policy,
     task,
     template,
-    vcjob_status,
 )
+from tests.unit.engine.plans import wanted
 
 CLUSTERS = cluster("a"), cluster("b"), cluster("c")
 
@@ -115,24 +112,18 @@ def test_the_port_of_the_lighthouse_is_not_that_of_torchrun() -> None:
 
 
 def test_the_training_completes_while_the_lighthouse_runs() -> None:
-    names = ["hj-lighthouse-0", *(f"hj-trainer-{index}" for index in range(3))]
-    objects: list[Object] = []
-    for name, phase in zip(names, ["Running", *["Completed"] * 3], strict=True):
-        marked = {"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": name[3:-2]}
-        objects += [job(name, marked=marked), policy(name)]
-        objects.append(binding(name, cluster="a", status=vcjob_status(phase)))
+    objects = child("hj-lighthouse-0", "Running")
+    for index in range(3):
+        objects += child(index, "Completed")
     seen = observed(raw(status={"state": {"phase": "Running"}}), *objects, clusters=CLUSTERS)
     decided = plan(seen)
     assert decided.status["state"]["phase"] == "Completed"
 
 
 def test_the_lighthouse_is_no_part_of_the_quorum() -> None:
-    names = ["hj-lighthouse-0", "hj-trainer-0", "hj-trainer-1", "hj-trainer-2"]
-    objects: list[Object] = []
-    for name, where in zip(names, "aabc", strict=True):
-        marked = {"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": name[3:-2]}
-        objects += [job(name, marked=marked), policy(name, cluster=where)]
-        objects.append(binding(name, cluster=where, status=vcjob_status("Running")))
+    objects = child("hj-lighthouse-0", "Running")
+    for index, where in enumerate("abc"):
+        objects += child(index, "Running", on=where)
     away = tuple(
         replace(cluster(name, unusable="is not Ready"), not_ready_since=NOW.replace(year=2025))
         for name in "bc"
@@ -165,12 +156,10 @@ def test_a_lighthouse_of_two_pods_has_the_name_of_its_first_pod() -> None:
 def test_a_sub_job_without_pods_is_no_replica_group_and_does_not_fail_the_others() -> None:
     none = group("none", replicas=1, templateSpec=template(task(replicas=0)))
     found = parse_hyperjob(hyperjob(group("a", replicas=2, gpus=1), none, plugins={"torchft": []}))
-    groups = expand(found)
-    indices = {each.replicated_job.name: range(len(each.sizes)) for each in groups}
-    wanted = list(sub_jobs(found, groups, indices))
-    whole = world_of(found, wanted, attempts={}, clusters={}, generation=0, minimum=3)
+    sub_jobs = wanted(found)
+    whole = world_of(found, sub_jobs, attempts={}, clusters={}, generation=0, minimum=3)
     numbers = {}
-    for each in wanted:
+    for each in sub_jobs:
         made, _ = equip(each.size.template, each.name, whole)
         variables = made["tasks"][0]["template"]["spec"]["containers"][0]["env"]
         told = {item["name"]: item.get("value") for item in variables}

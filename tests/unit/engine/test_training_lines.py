@@ -85,6 +85,7 @@ def test_what_is_no_progress_is_passed_over(told: Any) -> None:
 
 BYTES = {
     "no timestamp": b'{"hyperjob": {"step": 7}}',
+    "no object": STAMP + b"step 1",
     "broken JSON": STAMP + b'{"hyperjob": {"step": 7}',
     "two objects": STAMP + b'{"hyperjob": {"step": 7}} {"hyperjob": {"step": 8}}',
     "not a number": STAMP + b'{"hyperjob": {"step": NaN}}',
@@ -155,16 +156,12 @@ def test_of_a_flood_the_first_line_the_last_ones_and_the_checkpoint_are_parsed(l
     last = [*range(max(1, lines - 63), lines + 1)]
     assert steps == ([1] if lines > 64 else []) + ([20] if lines == 1000 else []) + last
     assert any(each.saved == 20 for each in found) is (lines > 20)
+    if lines == 1000:
+        assert [each.step for each in found if each.skipped] == [20, 937], "this is no long pause"
 
 
 def test_a_flood_of_lines_that_are_none_is_no_progress() -> None:
     assert parsed(b"\n".join([line({"step": "x", "saved": 1})] * 2000)) == []
-
-
-def test_the_lines_after_omitted_ones_of_a_flood_are_no_long_pause() -> None:
-    told = [{"step": step, **({"saved": step} if step == 20 else {})} for step in range(1, 1001)]
-    found = parsed(b"\n".join(map(line, told)))
-    assert [each.step for each in found if each.skipped] == [20, 937]
 
 
 # The track of a program.
@@ -191,17 +188,22 @@ def test_the_number_of_steps_is_the_last_that_was_said() -> None:
         assert made.steps == (None, 100, 100, 200, 200)[second]
 
 
-def test_the_speed_is_that_of_the_last_minutes() -> None:
-    points = [(0.0, 0), (1000.0, 10), (1100.0, 110), (1200.0, 210)]
-    assert speed(track(*points).samples) == pytest.approx(1.0)
-
-
-def test_two_lines_far_apart_give_a_speed() -> None:
-    assert speed(track((0, 0), (3600, 36)).samples) == pytest.approx(0.01)
-
-
-def test_one_line_gives_none() -> None:
-    assert speed(track((0, 5)).samples) is None
+@pytest.mark.parametrize(
+    ("points", "steps_per_second"),
+    [
+        pytest.param([(0, 5)], None, id="one line gives none"),
+        pytest.param([(0, 0), (3600, 36)], 0.01, id="two lines far apart"),
+        pytest.param([(0, 0), (1000, 10), (1100, 110), (1200, 210)], 1.0, id="the last minutes"),
+        pytest.param([(0, 0), (600, 600), (1200, 660)], 0.1, id="the pause in the last ten"),
+        pytest.param([(0, 0), (1, 600), (601, 660)], 0.1, id="the last ten minutes exactly"),
+        pytest.param([(0, 0), (0.9, 600), (601, 660), (602, 760)], 100, id="not one before them"),
+    ],
+)
+def test_the_speed_looks_back_ten_minutes_and_no_further(
+    points: list[tuple[float, int]], steps_per_second: float | None
+) -> None:
+    found = speed(track(*points).samples)
+    assert found == (None if steps_per_second is None else pytest.approx(steps_per_second))
 
 
 def test_a_lower_step_is_a_new_start_at_which_the_checkpoint_stays() -> None:
@@ -275,18 +277,6 @@ def test_a_line_is_read_up_to_its_longest_length() -> None:
     assert len(long) == MAX_LINE
     assert parse(long) is not None
     assert parse(long + b" ") is None
-
-
-def test_a_line_without_a_time_or_without_an_object_is_none() -> None:
-    assert parse(b'{"hyperjob": {"step": 1}}') is None
-    assert parse(STAMP + b"step 1") is None
-
-
-def test_the_speed_looks_back_ten_minutes_and_no_further() -> None:
-    """The pause before the last ten minutes does not count, and the one in them does."""
-    assert speed(track((0, 0), (600, 600), (1200, 660)).samples) == pytest.approx(0.1)
-    assert speed(track((0, 0), (1, 600), (601, 660)).samples) == pytest.approx(0.1)
-    assert speed(track((0, 0), (0.9, 600), (601, 660), (602, 760)).samples) == pytest.approx(100)
 
 
 def test_the_last_64_steps_are_remembered() -> None:

@@ -1,18 +1,30 @@
-"""`status.training`: percent, speed and the estimated end, just before and at each limit."""
+"""`status.training`: progress of all sub-jobs together, percent, pace and the estimated end."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hyperjob.sdk.progress import WAITS
+from hyperjob_core.api.lines import ProgressLine
+from hyperjob_core.api.phases import Phase
+from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
+from hyperjob_engine.model.stalls import WaitShare
+from hyperjob_engine.model.training import WINDOW, Track, advance, training_of, used_to_it
 from hyperjob_engine.plan import plan
-from hyperjob_engine.reasons.reason import has_lost, stop_text
-from hyperjob_engine.status.training import with_last_lines
+from hyperjob_engine.reasons import stacks
+from hyperjob_engine.reasons.reason import Reason, has_lost, stop_text
+from hyperjob_engine.reasons.stacks import Pod
+from hyperjob_engine.status.training import combined, with_last_lines
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -28,10 +40,10 @@ from tests.unit.engine.builders import (
 BEGAN = NOW - timedelta(minutes=5)
 
 
-def said(step: int, **fields: Any) -> SubJobTraining:
-    return SubJobTraining(
-        step=step, updated=NOW, start_step=0, started=BEGAN, uid="uid-hj-trainer-0", **fields
-    )
+def said(step: int, *, minute: int = 0, **fields: Any) -> SubJobTraining:
+    known = {"start_step": 0, "started": BEGAN, "uid": "uid-hj-trainer-0"}
+    at = NOW + timedelta(minutes=minute)
+    return SubJobTraining(step=step, updated=at, **{**known, **fields})
 
 
 def seen(read: SubJobTraining | None, **status: Any) -> Observed:
@@ -210,6 +222,11 @@ STOPS: dict[str, tuple[Object, str, bool]] = {
         "step 9 was reached, and all sub-jobs have saved step 8",
         True,
     ),
+    "nothing is saved": (
+        {"stopCause": "Restarted", "stoppedStep": 9, "resumeStep": 0},
+        "step 9 was reached, and all sub-jobs have saved step 0",
+        True,
+    ),
     "all is saved": (
         {"stopCause": "Preempted", "stoppedStep": 9, "resumeStep": 9},
         "saved at step 9",
@@ -274,3 +291,170 @@ def test_the_end_waits_ten_seconds_at_most_whatever_the_clock_of_the_member_says
     seen_ago = said(50, steps=100, ends=NOW - timedelta(seconds=10))
     assert ended(seen_ago, seconds=-3600).status is not None
     assert ended(replace(said(50), attempt=3)).status is not None, "of another attempt"
+
+
+def voice(training: SubJobTraining | None, *, group: str = "a", attempt: int = 0) -> JobStatus:
+    return JobStatus(name="", replicated_job=group, attempt=attempt, training=training)
+
+
+def test_the_furthest_step_counts_since_the_first_start() -> None:
+    first, second = said(5, start_step=1), said(9, minute=1, start_step=4, started=NOW)
+    for voices in ([voice(first), voice(second)], [voice(second), voice(first)]):
+        found = combined(voices)
+        assert (found.step, found.start_step, found.started) == (9, 1, first.started)
+
+
+def test_of_equal_steps_the_latest_line_counts() -> None:
+    early, late = said(5, minute=1, steps=7), said(5, minute=2, steps=8)
+    found = combined([voice(late), voice(early)])
+    assert (found.updated, found.steps) == (late.updated, 8)
+
+
+@pytest.mark.parametrize(
+    ("saved", "expected"),
+    [
+        ([3, 2, None], 2),
+        ([3, None, 4], 3),
+        ([0, 3], 0),
+        ([1, 0], 0),
+        ([None, None], None),
+        ([2, 1], 1),
+    ],
+)
+def test_the_checkpoint_is_the_oldest_of_those_that_have_one(
+    saved: list[int | None], expected: int | None
+) -> None:
+    made = [
+        said(9, saved_step=step, saved=None if step is None else NOW + timedelta(hours=step))
+        for step in saved
+    ]
+    found = combined([voice(each) for each in made])
+    assert found.saved_step == expected
+    assert found.saved == (None if expected is None else NOW + timedelta(hours=expected))
+
+
+def test_only_the_first_replicated_job_that_says_anything_counts() -> None:
+    silent = voice(said(99, reported=False), group="silent")
+    found = combined([voice(None), silent, voice(said(3), group="a"), voice(said(8), group="b")])
+    assert found.step == 3
+
+
+def test_what_an_earlier_attempt_said_counts_only_while_no_present_one_has_spoken() -> None:
+    before, now = said(50, attempt=0), said(7, attempt=1)
+    found = combined([voice(before, attempt=1), voice(now, attempt=1)])
+    assert found.step == 7
+    found = combined([voice(before, attempt=1), voice(said(40, attempt=0), attempt=1)])
+    assert found.step == 50
+
+
+def test_the_number_of_steps_is_the_furthest_ones_or_any_others() -> None:
+    found = combined([voice(said(3, steps=10)), voice(said(9))])
+    assert found.steps == 10
+    found = combined([voice(said(3, steps=10)), voice(said(9, steps=20))])
+    assert found.steps == 20
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    assert combined([]) is None
+    assert combined([voice(None), voice(said(1, reported=False))]) is None
+
+
+@pytest.mark.parametrize("metrics", [{"loss": "2.5"}, {}])
+def test_the_status_has_the_metrics_of_the_furthest_if_it_has_any(metrics: dict[str, str]) -> None:
+    seen = observed(hyperjob(), job(phase="Running"), binding(cluster="a"))
+    decided = plan(replace(seen, trainings={"hj-trainer-0": said(5, metrics=metrics)}))
+    assert decided.status["training"].get("metrics", {}) == metrics
+
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+NEVER = T0 + timedelta(days=99)
+
+
+def track_of(gaps: Iterable[float]) -> Track:
+    """Return the track of a program with so many seconds between its lines, of a step each."""
+    made = None
+    for step, second in enumerate(accumulate(gaps, initial=0.0)):
+        line = ProgressLine(time=T0 + timedelta(seconds=second), step=step)
+        made = advance(made, line, now=NEVER)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("gaps", "slow"),
+    [
+        ([1.0] * 40, False),
+        ([1.0] * 15 + [4.5] * 5, True),
+        ([1.0] * 15 + [4.5] * 2, False),
+        ([1.0] * 15 + [1.9] * 50, False),
+        ([1.0] * 5 + [4.5] * 10, False),
+        ([1.0] * 15 + [4.5] * 500, True),
+        ([1.0] * 15 + [4.5] * 50 + [1.7] * 20, True),
+        ([1.0] * 15 + [4.5] * 50 + [1.2] * 5, False),
+        (([1.0] * 9 + [15.0]) * 20, False),
+        ([60.0] + [0.1, 0.3, 0.2] * 30, False),
+    ],
+    ids=[
+        "steady",
+        "five slow lines",
+        "two slow lines are a pause",
+        "somewhat slower",
+        "five lines show no usual pace",
+        "it stays slow",
+        "not quite as before",
+        "as before",
+        "an evaluation after each nine lines",
+        "it compiles first, and its steps differ",
+    ],
+)
+def test_a_training_is_slow_where_five_lines_take_twice_as_long_as_usual(
+    gaps: list[float], slow: bool
+) -> None:
+    assert track_of(gaps).slow is slow
+
+
+@given(st.lists(st.floats(1.0, 1.9), min_size=0, max_size=80))
+def test_a_pace_that_never_halves_is_never_slow(gaps: list[float]) -> None:
+    assert not track_of(gaps).slow
+
+
+def test_an_announced_phase_is_no_slow_step() -> None:
+    made = track_of([1.0] * 20)
+    for more in range(1, 11):
+        time = T0 + timedelta(seconds=20 + 60 * more)
+        line = ProgressLine(time=time, step=20 + more)
+        made = advance(replace(made, phase="evaluate"), line, now=NEVER)
+    assert not made.slow
+
+
+def test_the_pace_of_work_that_has_changed_for_good_is_the_usual_one_after_the_window() -> None:
+    lines = int(WINDOW.total_seconds() / 4.0)
+    longer = track_of([1.0] * 20 + [4.0] * (lines - 10))
+    assert used_to_it(longer) == longer
+    made = used_to_it(track_of([1.0] * 20 + [4.0] * (lines + 10)))
+    assert (made.slow, made.pace) == (False, 4.0)
+    for more, gap in enumerate([4.0] * 20 + [9.0] * 5, start=1):
+        line = ProgressLine(time=made.last[1] + timedelta(seconds=gap), step=made.last[0] + 1)
+        made = advance(made, line, now=NEVER)
+        assert made.slow is (more >= 23), "it is slow again against its new pace"
+
+
+def test_the_status_says_how_slow_and_for_which_pod_the_others_wait() -> None:
+    slow = training_of(track_of([0.125] * 15 + [0.5] * 5), attempt=0, uid="uid-hj-trainer-0")
+    waits = tuple(
+        WaitShare(Pod(cluster, f"{cluster}-pod", cluster), part)
+        for cluster, part in (("east", 0.9), ("west", 0.1))
+    )
+    decided = plan(replace(seen(slow), waits=waits))
+    state = decided.status["state"]
+    assert (state["phase"], state["reason"]) == (Phase.RUNNING, Reason.SLOW_PROGRESS)
+    said_so = "it makes 2 steps/s, and 8 usually: the others wait for pod west/west-pod"
+    assert state["message"].endswith(said_so)
+    assert [each.reason for each in decided.events if each.type == "Warning"] == ["SlowProgress"]
+    usual = plan(seen(said(5, usual="8"))).status
+    assert usual["state"]["reason"] == Reason.JOBS_RUNNING
+    assert "usualStepsPerSecond" not in usual["training"]
+
+
+def test_program_and_controller_know_the_same_functions_that_wait() -> None:
+    assert WAITS == stacks.WAITS

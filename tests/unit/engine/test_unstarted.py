@@ -25,15 +25,13 @@ from tests.unit.engine.builders import (
     GPU,
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     group,
     hyperjob,
-    job,
     job_status,
     observed,
     policy,
-    vcjob_status,
 )
 from tests.unit.engine.world import World
 
@@ -45,12 +43,11 @@ ALL = QueueVerdict(admitted=frozenset({"hj-trainer-0", "hj-trainer-1"}))
 
 
 def member(index: int, phase: str = "Pending", pods: Mapping[str, int] = WAITS) -> list[Object]:
-    name = f"hj-trainer-{index}"
-    bound = binding(name, cluster="a", status=vcjob_status(phase, pods))
-    bound["status"]["conditions"] = [
+    made = child(index, phase, pods=pods)
+    made[2]["status"]["conditions"] = [
         {"type": "FullyApplied", "status": "True", "lastTransitionTime": rfc3339(NOW)}
     ]
-    return [job(name), policy(name), bound]
+    return made
 
 
 def record(index: int) -> Object:
@@ -101,13 +98,8 @@ def test_a_gang_that_never_reached_a_lost_cluster_gives_all_of_it_back(
     seconds: int, held: bool
 ) -> None:
     lost = cluster("a", unusable="lost", not_ready_since=NOW)
-    objects: list[Object] = []
-    for index in range(2):
-        bound = binding(f"hj-trainer-{index}", cluster="a")
-        if held:
-            bound["spec"]["suspension"] = {"dispatching": True}
-        pin = policy(f"hj-trainer-{index}", cluster="a")
-        objects += [job(f"hj-trainer-{index}"), pin, bound]
+    bound = {"suspension": {"dispatching": True}} if held else {}
+    objects = [*child(0, **bound), *child(1, **bound)]
     placed = {"jobs": [record(index) | {"phase": "Placed"} for index in range(2)]}
     seen = look(*objects, clusters=(lost, B), at=timedelta(), status=placed)
     late = seen.limits.cluster_lost + timedelta(seconds=seconds)

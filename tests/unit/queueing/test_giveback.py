@@ -16,19 +16,16 @@ from hyperjob_queueing.verdict import is_contended
 from tests.unit.engine.builders import (
     NOW,
     Object,
-    binding,
+    child,
     cluster,
     hyperjob,
-    job,
     job_status,
     observed,
-    policy,
 )
 from tests.unit.queueing.queueworld import queue, unit, world
 
 LIMIT = timedelta(minutes=5)
 NAMES = ("hj-trainer-0", "hj-trainer-1")
-HELD: Object = {"dispatching": True}
 
 
 def look(
@@ -41,11 +38,8 @@ def look(
 ) -> Observed:
     """Look at a gang of two of which Karmada has placed the first only."""
     records = [job_status(index, admitted=admitted) for index in range(2)]
-    objects = [item for name in NAMES for item in (job(name), policy(name, suspended=True))]
-    objects += [
-        binding(NAMES[0], cluster="a", gate="held", suspension=HELD),
-        binding(NAMES[1], gate="held", suspension=HELD),
-    ]
+    held = {"suspended": True, "gate": "held", "suspension": {"dispatching": True}}
+    objects = [*child(0, **held), *child(1, cluster="", **held)]
     seen = observed(
         hyperjob(status={"jobs": records, **({"gang": gang} if gang else {})}),
         *(objects if made else ()),

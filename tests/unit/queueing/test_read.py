@@ -13,6 +13,7 @@ from tests.unit.engine.builders import (
     GPU,
     Object,
     binding,
+    child,
     group,
     hyperjob,
     job,
@@ -173,14 +174,7 @@ def test_what_waits_for_another_group_does_not_stand_in_line_yet() -> None:
     later = group("later", replicas=1, dependsOn=[{"name": "trainer", "status": "Ready"}])
     found = unit(hyperjob(group(), later))
     assert set(gpus(found)) == {"hj-trainer-0", "hj-trainer-1"}
-    running = [
-        made
-        for index in range(2)
-        for made in (
-            job(f"hj-trainer-{index}", phase="Running", pods={"running": 8}),
-            policy(f"hj-trainer-{index}"),
-        )
-    ]
+    running = [*child(0, "Running"), *child(1, "Running")]
     assert "hj-later-0" in gpus(unit(hyperjob(group(), later), *running))
 
 
