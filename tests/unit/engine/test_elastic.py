@@ -305,7 +305,7 @@ def test_a_more_urgent_hyperjob_takes_what_another_can_spare(
     least: int, asks: tuple[int, ...], victims: dict[str, Any]
 ) -> None:
     made = contest(running(4, least=least), urgent(*asks), a=16, b=16)
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == victims
 
 
@@ -318,7 +318,7 @@ def test_one_whose_sizes_are_all_beyond_its_wish_keeps_its_size_while_another_wa
         for n in (1, 2)
     )
     made.submit(replace(larger, variants=(larger, large)))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert made.state.entries["ns/e"].unit.choice == (("t", "2"),)
 
 
@@ -338,7 +338,7 @@ def test_the_sub_jobs_go_where_the_other_may_run(
 ) -> None:
     seen = running(4, **spec)
     made = contest(seen, urgent(*asks, only_on=only_on), a=24, b=16)
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     verdict = verdict_of(made.state, "default/hj")
     assert verdict.leaving == {NAMES[each] for each in gone}
     decided = plan(replace(seen, verdict=verdict))
@@ -358,7 +358,7 @@ def test_what_an_elastic_hyperjob_can_spare_goes_before_a_whole_one() -> None:
         unit("rigid", 8, age=1), held=frozenset({"rigid-0"}), made=frozenset({"rigid-0"})
     )
     made.submit(replace(rigid, clusters={"rigid-0": "b"}, since=rfc3339(NOW)))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == {"default/hj": (("trainer", "1"),)}
 
 
@@ -385,7 +385,7 @@ def test_what_is_beyond_its_wish_is_for_any_that_waits(
 ) -> None:
     queues = (queue("default"), queue("other"))
     made = contest(running(4, least=1, wish=2), head, queues=queues, a=16, b=16)
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == (victims or {})
     if victims and head.priority <= 0:
         verdict = verdict_of(made.state, "default/hj")
@@ -396,12 +396,12 @@ def test_surplus_makes_way_for_one_behind_a_head_that_it_does_not_help() -> None
     made = contest(running(4, least=1, wish=2), unit("large", 32), unit("small", 8), a=16, b=48)
     rigid = replace(unit("rigid", 32, age=1), held=frozenset({"rigid-0"}), since=rfc3339(NOW))
     made.submit(replace(rigid, made=rigid.held, clusters={"rigid-0": "b"}))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
     assert verdict_of(made.state, "default/hj").reclaimed_for == "ns/small"
-    assert schedule(made.state, made.clusters(), now=made.now).keys == [], "it goes on"
+    assert made.round() == [], "it goes on"
     made.submit(replace(unit_of(running(3, least=1, wish=2)) or rigid, key="default/hj"))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/small"]
+    assert made.round() == ["ns/small"]
 
 
 @pytest.mark.parametrize("beside", ["a", "z"])
@@ -436,7 +436,7 @@ def test_surplus_goes_before_what_others_can_spare() -> None:
             more, clusters=where, choice=(("t", "2"),), spare=spare, surplus=1, since=rfc3339(NOW)
         )
     )
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == {"ns/more": (("t", "1"),)}
 
 
@@ -446,7 +446,7 @@ def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
     entry = made.state.entries["default/hj"]
     later_kept = micro_time(made.now - timedelta(minutes=1))
     made.submit(replace(entry.unit, kept=later_kept, since=rfc3339(NOW)))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
 
 
@@ -461,7 +461,7 @@ def test_a_queue_takes_back_no_more_than_was_lent_and_spares_the_rest() -> None:
     lender = unit("lender", 8, queue="own", age=9)
     queues = (queue("default", weight=1, reclaimable=True), queue("own", weight=1))
     made = contest(running(4), lender, queues=queues, a=16, b=16)
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert making_way(made.state) == {"default/hj": (("trainer", "3"),)}
 
 
@@ -521,7 +521,7 @@ def test_the_others_start_after_what_was_given_up_has_saved(
 def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:
     seen = running(4)
     made = contest(seen, urgent(8), a=16, b=16)
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     verdict = verdict_of(made.state, "default/hj")
     assert verdict.shrinks_to == (("trainer", "3"),)
     decided = plan(replace(seen, verdict=verdict))

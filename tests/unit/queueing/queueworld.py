@@ -147,10 +147,13 @@ class QueueWorld:
             found.append(replace(made, settling=settling))
         return found
 
+    def round(self) -> list[str]:
+        """Play a round, of which nothing follows yet; return those that it wakes."""
+        return schedule(self.state, self.clusters(), now=self.now).keys
+
     def decide(self) -> list[str]:
         """Play a round; run what it granted, and end what is to give back."""
-        clusters = self.clusters()
-        woken = schedule(self.state, clusters, now=self.now).keys
+        woken = self.round()
         for key in woken:
             if evicted_for(self.state, key):
                 self.give_back(key)
@@ -223,4 +226,27 @@ def world(units: Iterable[QueuedHyperJob] = (), *queues: Queue, **gpus: int) -> 
     made = QueueWorld(gpus or {"a": 32})
     made.set_queues(*(queues or (queue("default"),)))
     made.submit(*units)
+    return made
+
+
+def ran(
+    units: Iterable[QueuedHyperJob] = (),
+    *queues: Queue,
+    shows_after: timedelta = timedelta(),
+    **gpus: int,
+) -> QueueWorld:
+    """Make a world in which HyperJobs have started and run for a minute, if they had room."""
+    made = world(units, *queues, **gpus)
+    made.decide()
+    made.now += 2 * LAG
+    return made
+
+
+def after(
+    running: Iterable[QueuedHyperJob], late: Iterable[QueuedHyperJob], *queues: Queue, **gpus: int
+) -> QueueWorld:
+    """Let HyperJobs run for a minute, then submit others, and play a round."""
+    made = ran(running, *queues, **gpus)
+    made.submit(*late)
+    made.decide()
     return made

@@ -13,7 +13,6 @@ from hyperjob_queueing.evict import evicted_for, next_change
 from hyperjob_queueing.messages import stale_messages
 from hyperjob_queueing.queues import Queue, Tree
 from hyperjob_queueing.reserve import begin
-from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import count_ending, update
 from hyperjob_queueing.stopped import EndingPods, from_text, to_text
 from hyperjob_queueing.usage import QueueUsage
@@ -71,7 +70,7 @@ def test_the_head_says_for_whose_stopped_pods_it_waits_and_until_when() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
+    assert made.round() == ["ns/lent"]
     assert evicted_for(made.state, "ns/lent") == "ns/owner"
     assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
     made.give_back("ns/lent")

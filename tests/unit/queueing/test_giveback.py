@@ -22,7 +22,7 @@ from tests.unit.engine.builders import (
     job_status,
     observed,
 )
-from tests.unit.queueing.queueworld import queue, unit, world
+from tests.unit.queueing.queueworld import queue, ran, unit, world
 
 LIMIT = timedelta(minutes=5)
 NAMES = ("hj-trainer-0", "hj-trainer-1")
@@ -113,8 +113,7 @@ def test_only_others_that_wait_and_will_go_make_a_queue_contended() -> None:
 
 @pytest.mark.parametrize("rule", [{"state": "Closed"}, {"gpus": 8}])
 def test_whoever_its_queue_will_not_let_in_makes_nothing_contended(rule: dict[str, Any]) -> None:
-    made = world([unit("on", 16)], queue("default"), queue("other", **rule), a=32)
-    made.decide()
+    made = ran([unit("on", 16)], queue("default"), queue("other", **rule), a=32)
     made.submit(unit("shut", 9, queue="other"))
     made.decide()
     assert not is_contended(made.state, "ns/on")

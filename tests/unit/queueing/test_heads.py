@@ -15,7 +15,7 @@ from hyperjob_queueing.reserve import begin, reserved
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admitted, new_state, requeue, set_queues
 from tests.unit.engine.builders import GPU, NOW, cluster
-from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, ran, unit, world
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,7 @@ def test_sub_jobs_that_run_count_for_max_domains(max_domains: int | None, names:
         made=frozenset({"gang-0"}),
         clusters={"gang-0": "a"},
     )
-    made = world([gang], a=8, b=16)
-    made.decide()
+    made = ran([gang], a=8, b=16)
     assert admitted(made.state, "ns/gang") == names
 
 
@@ -40,10 +39,7 @@ def test_room_is_kept_for_every_sub_job_of_a_head_for_which_others_make_way(
     sizes: tuple[int, int],
 ) -> None:
     """Of 16 GPUs `low` has 5, whose pods take a minute to end: 3 beside 8 would delay the head."""
-    made = world([unit("low", 5)], a=16)
-    made.shows_after = timedelta(minutes=1)
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("low", 5)], a=16, shows_after=timedelta(minutes=1))
     made.submit(unit("head", *sizes, priority=1, age=1), unit("small", 3, age=2))
     made.decide()
     assert (made.reclaimed, made.running()) == (["low"], set())
@@ -73,9 +69,7 @@ def test_a_head_that_waits_for_pods_to_end_keeps_room_only_if_it_may_stop_others
 def test_the_second_queue_in_turn_takes_back_its_share_while_the_first_waits_for_room() -> None:
     """x is served first, and its head has no right to the room that y has lent to z."""
     queues = queue("x", priority=1), queue("y"), queue("z", reclaimable=True)
-    made = world([unit("mine", 8, queue="x"), unit("lent", 24, queue="z")], *queues, a=32)
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("mine", 8, queue="x"), unit("lent", 24, queue="z")], *queues, a=32)
     made.submit(unit("large", 32, queue="x", age=1), unit("owner", 8, queue="y", age=2))
     made.decide()
     assert made.reclaimed == ["lent"]
@@ -86,8 +80,7 @@ def test_the_second_queue_in_turn_takes_back_its_share_while_the_first_waits_for
 def test_one_above_the_share_of_its_queue_keeps_no_room_from_those_that_fit() -> None:
     """The head of a needs all 256 GPUs, and b's work keeps it from starting for an hour."""
     queues = queue("a"), queue("b")
-    made = world([unit("theirs", 128, queue="b")], *queues, x=128, y=128)
-    made.decide()
+    made = ran([unit("theirs", 128, queue="b")], *queues, x=128, y=128)
     made.submit(unit("head", 128, 128, queue="a", age=1))
     made.submit(*(unit(f"small-{n}", 1, queue="a", age=2 + n) for n in range(20)))
     made.submit(*(unit(f"other-{n}", 1, queue="b", age=2 + n) for n in range(20)))
@@ -166,8 +159,7 @@ def test_a_sub_job_has_a_reservation_until_it_is_made_or_ends() -> None:
 
 def test_a_gang_that_the_guarantee_of_another_queue_never_leaves_room_for_delays_nobody() -> None:
     """2 of 10 GPUs are beside the guarantee of y, also while a HyperJob in y uses all of it."""
-    made = world([unit("guaranteed", 8, queue="y")], queue("x"), queue("y", guarantee=8), a=10)
-    made.decide()
+    made = ran([unit("guaranteed", 8, queue="y")], queue("x"), queue("y", guarantee=8), a=10)
     made.submit(unit("gang", 2, 2, queue="x", age=1), unit("small", 2, queue="x", age=2))
     made.decide()
     assert made.running() == {"guaranteed", "small"}

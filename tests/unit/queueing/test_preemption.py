@@ -12,26 +12,13 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_queueing.confirm import NoConfirmation
 from hyperjob_queueing.evict import loss_of
 from hyperjob_queueing.queues import PREEMPTION, Queue, parse_queue
-from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admit, new_state, update
 from hyperjob_queueing.verdict import name_for
 from hyperjob_queueing.workload import Entry, QueuedHyperJob
 from tests.unit.engine.builders import NOW
-from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, after, queue, ran, unit, world
 
 URGENT = 1000
-
-
-def after(
-    running: list[QueuedHyperJob], urgent: list[QueuedHyperJob], *queues: Queue, **gpus: int
-) -> QueueWorld:
-    """Let some run for a while, then submit others."""
-    made = world(running, *queues, **gpus)
-    made.decide()
-    made.now += 2 * LAG
-    made.submit(*urgent)
-    made.decide()
-    return made
 
 
 def test_the_urgent_one_starts_and_the_other_waits_again() -> None:
@@ -43,22 +30,18 @@ def test_the_urgent_one_starts_and_the_other_waits_again() -> None:
 
 
 def test_both_sides_say_so() -> None:
-    made = world([unit("low", 32)])
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("low", 32)])
     made.submit(unit("urgent", 16, priority=URGENT, age=5))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/low"]
+    assert made.round() == ["ns/low"]
     verdict = made.verdict("low")
     assert (verdict.reclaimed_for, verdict.preempted) == ("ns/urgent", "has a higher priority")
     assert made.message("urgent").endswith("; preempts ns/low")
 
 
 def test_only_the_head_of_a_line_preempts_what_makes_way_for_it() -> None:
-    made = world([unit("low", 32)])
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("low", 32)])
     made.submit(*(unit(name, 32, priority=URGENT, age=age) for age, name in enumerate(("a", "b"))))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert ["preempts ns/low" in made.message(name) for name in ("a", "b")] == [True, False]
 
 
@@ -86,7 +69,7 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
     made.decide()
     made.now += 2 * LAG
     made.submit(replace(unit("urgent", 16, priority=URGENT, age=5), key="other/urgent"))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert made.verdict("low").reclaimed_for == "a HyperJob of another namespace"
 
 
@@ -119,7 +102,7 @@ def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
     made.now += 2 * LAG
     head = unit("head", 32, queue=theirs.name, priority=URGENT, age=1)
     made.submit(replace(head, key=f"{of}/head"), unit("small", 8, queue="x", age=2))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     message = made.message("small")
     assert shown in message
     assert "other/" not in message
@@ -190,9 +173,7 @@ def test_it_works_where_nobody_confirms() -> None:
 def test_nobody_is_stopped_but_for_a_more_urgent_one_that_starts_then_and_it_comes_to_rest(
     first: list[tuple[int, int]], late: list[tuple[int, int]]
 ) -> None:
-    made = world([unit(f"a{n}", g, priority=p, age=n) for n, (g, p) in enumerate(first)])
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit(f"a{n}", g, priority=p, age=n) for n, (g, p) in enumerate(first)])
     made.submit(*(unit(f"b{n}", g, priority=p, age=50 + n) for n, (g, p) in enumerate(late)))
     for _ in range(24):
         stopped = len(made.reclaimed)
@@ -237,11 +218,8 @@ def saved(
 
 def stopped_for(gpus: int, *running: QueuedHyperJob) -> list[str]:
     """Return who makes way for a more urgent HyperJob of so many GPUs."""
-    made = world(running, a=sum(_gpus(each) for each in running))
-    made.decide()
-    made.now += 2 * LAG
-    made.submit(unit("urgent", gpus, priority=URGENT, age=50))
-    made.decide()
+    urgent = unit("urgent", gpus, priority=URGENT, age=50)
+    made = after(running, [urgent], a=sum(_gpus(each) for each in running))
     return sorted(made.reclaimed)
 
 

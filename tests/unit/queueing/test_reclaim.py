@@ -15,7 +15,7 @@ from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import requeue
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU
-from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, after, queue, ran, unit, world
 
 LENDS = queue("x", reclaimable=True)
 OWNER = queue("y")
@@ -25,12 +25,7 @@ def after_borrowing(
     borrowers: list[QueuedHyperJob], owners: list[QueuedHyperJob], *queues: Queue, **gpus: int
 ) -> QueueWorld:
     """Let borrowers run for a while, then submit what belongs to others."""
-    made = world(borrowers, *(queues or (LENDS, OWNER)), **gpus)
-    made.decide()
-    made.now += 2 * LAG
-    made.submit(*owners)
-    made.decide()
-    return made
+    return after(borrowers, owners, *(queues or (LENDS, OWNER)), **gpus)
 
 
 def test_a_queue_within_its_share_gets_it_back() -> None:
@@ -60,7 +55,7 @@ def test_a_head_that_rests_is_not_admitted_though_others_gave_back_for_it() -> N
     made = after_borrowing(BORROWED, [unit("owner", 16, queue="y", age=5)])
     assert made.reclaimed == ["lent"]
     made.end("ns/lent")
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/owner"]
+    assert made.round() == ["ns/owner"]
     rest = requeue(made.state, "ns/owner", frozenset({"owner-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == []
@@ -147,12 +142,10 @@ def test_only_those_that_are_needed_give_back_the_least_urgent_first() -> None:
 
 
 def test_a_reclaim_goes_on_until_what_was_given_back_shows() -> None:
-    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
+    made = ran([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.shows_after = LAG
-    made.decide()
-    made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/lent"]
+    assert made.round() == ["ns/lent"]
     made.now += timedelta(seconds=20)
     made.give_back("ns/lent")  # its pods took that long to end
     for _ in range(5):
@@ -192,15 +185,13 @@ def test_a_parents_capability_is_freed_for_a_child_within_its_share() -> None:
 
 
 def test_nobody_else_gets_what_was_given_back_and_nobody_more_gives_back_meanwhile() -> None:
-    made = world(
+    made = ran(
         [unit(f"lent{n}", 8, queue="x", age=n) for n in range(4)],
         LENDS,
         queue("y", weight=4),
         queue("z"),
     )
     made.shows_after = timedelta(seconds=20)
-    made.decide()
-    made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=9), unit("quick", 8, queue="z", age=1))
     made.decide()
     for _ in range(5):
@@ -211,15 +202,13 @@ def test_nobody_else_gets_what_was_given_back_and_nobody_more_gives_back_meanwhi
 
 
 def test_what_was_given_back_is_for_its_owner_though_another_queue_is_next_in_turn() -> None:
-    made = world(
+    made = ran(
         [unit(f"lent{n}", 8, queue="x", age=n) for n in range(4)],
         LENDS,
         OWNER,
         queue("z", weight=2),
     )
     made.shows_after = timedelta(seconds=20)
-    made.decide()
-    made.now += 2 * LAG
     made.submit(unit("owner", 8, queue="y", age=9))
     made.decide()
     assert made.reclaimed == ["lent3"]
@@ -249,11 +238,9 @@ def test_nobody_is_stopped_while_the_choice_depends_on_what_a_summary_counts_too
 
 
 def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
-    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.submit(unit("owner", 16, queue="y", age=5))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     assert evicted_for(made.state, "ns/lent") == "ns/owner"
     made.end("ns/owner")
     assert evicted_for(made.state, "ns/lent") == ""
@@ -261,9 +248,7 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
 
 def test_what_was_stopped_in_vain_is_not_stopped_over_and_over() -> None:
     """The room that it gives back goes to a workload outside, each time."""
-    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.submit(unit("owner", 16, queue="y", age=5))
     for second in range(3600):
         made.foreign = {"a": 0 if second % 100 else 32}
@@ -294,11 +279,7 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
         queue(name, weight=weight, reclaimable=yes)
         for name, weight, yes in zip(names, weights, lends, strict=True)
     ]
-    made = world(
-        [unit(f"l{n}", g, queue=names[q], age=n) for n, (g, q) in enumerate(lent)], *queues
-    )
-    made.decide()
-    made.now += 2 * LAG
+    made = ran([unit(f"l{n}", g, queue=names[q], age=n) for n, (g, q) in enumerate(lent)], *queues)
     late = [unit(f"o{n}", g, queue=names[q], age=50 + n) for n, (g, q) in enumerate(owned)]
     made.submit(*late)
     for _ in range(20):
@@ -320,10 +301,8 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
 
 
 def test_whose_queue_is_closed_meanwhile_keeps_nothing_and_has_nobody_stopped() -> None:
-    made = world([unit(f"lent{n}", 16, queue="x", age=n) for n in range(3)], LENDS, OWNER, a=48)
+    made = ran([unit(f"lent{n}", 16, queue="x", age=n) for n in range(3)], LENDS, OWNER, a=48)
     made.shows_after = timedelta(hours=9)
-    made.decide()
-    made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
     made.decide()
     assert made.reclaimed == ["lent2"]

@@ -12,12 +12,11 @@ from hyperjob_queueing.evict import next_change
 from hyperjob_queueing.messages import stale_messages
 from hyperjob_queueing.queues import Queue
 from hyperjob_queueing.reserve import reserved
-from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admitted, new_state, requeue
 from hyperjob_queueing.verdict import share_of
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU
-from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, unit, world
+from tests.unit.queueing.queueworld import LAG, QueueWorld, queue, ran, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "all that fits is admitted": (
@@ -334,8 +333,7 @@ def test_rule(rule: str) -> None:
 
 
 def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
-    made = world([unit("on", 16), unit("solo", 32, age=1)])
-    made.decide()
+    made = ran([unit("on", 16), unit("solo", 32, age=1)])
     assert made.message("solo") == (
         f"first of 1 in queue default (uses 16 of its share of 32 {GPU}): solo-0 needs 32 {GPU}:"
         f" a lacks 16 {GPU} (16 free)"
@@ -343,8 +341,7 @@ def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
 
 
 def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
-    made = world([unit("on", 16), unit("pair", 16, 16, age=1), unit("never", 32, 32, age=2)])
-    made.decide()
+    made = ran([unit("on", 16), unit("pair", 16, 16, age=1), unit("never", 32, 32, age=2)])
     assert made.verdict("pair").reason is not Reason.EXCEEDS_CLUSTERS
     assert made.verdict("never").reason is Reason.EXCEEDS_CLUSTERS
     assert made.message("never").startswith(
@@ -367,16 +364,14 @@ def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
 def test_what_no_cluster_can_ever_hold_says_so_behind_a_full_queue_too(
     waits: QueuedHyperJob, reason: Reason
 ) -> None:
-    made = world([unit("on", 40, only_on=("c",))], queue("default", gpus=48), a=32, b=16, c=40)
-    made.decide()
+    made = ran([unit("on", 40, only_on=("c",))], queue("default", gpus=48), a=32, b=16, c=40)
     made.submit(waits)
     made.decide()
     assert made.verdict(waits.key.removeprefix("ns/")).reason is reason
 
 
 def test_what_can_run_no_more_is_told_at_once_when_full_nodes_are_gone() -> None:
-    made = world([unit("on", 16)], a=16)
-    made.decide()
+    made = ran([unit("on", 16)], a=16)
     made.submit(unit("waits", 16, age=1))
     made.decide()
     made.message("waits")
@@ -389,8 +384,7 @@ def test_what_can_run_no_more_is_told_at_once_when_full_nodes_are_gone() -> None
 
 
 def test_what_cannot_run_has_the_numbers_of_today_and_stays_outside_of_the_line() -> None:
-    made = world([unit("large", 48)], a=8)
-    made.decide()
+    made = ran([unit("large", 48)], a=8)
     assert "(has 8)" in made.message("large")
     made.gpus["a"] = 16
     made.submit(unit("waits", 16, age=1), unit("on", 8))
@@ -401,8 +395,7 @@ def test_what_cannot_run_has_the_numbers_of_today_and_stays_outside_of_the_line(
 
 
 def test_what_its_queue_may_take_now_and_no_cluster_can_is_told_so_at_once() -> None:
-    made = world([unit("large", 48)], queue("default", gpus=8), a=32, b=32)
-    made.decide()
+    made = ran([unit("large", 48)], queue("default", gpus=8), a=32, b=32)
     made.message("large")
     assert made.verdict("large").reason is Reason.EXCEEDS_QUEUE
     assert list(stale_messages(made.state, now=made.now)) == []
@@ -414,8 +407,7 @@ def test_what_its_queue_may_take_now_and_no_cluster_can_is_told_so_at_once() -> 
 
 
 def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
-    made = world([unit("on", 8)], a=8)
-    made.decide()
+    made = ran([unit("on", 8)], a=8)
     line = [unit(f"w{number:02}", 16, age=number) for number in range(1, 31)]
     made.submit(*line, unit("small", 8, age=31))
     made.decide()
@@ -434,8 +426,7 @@ def test_what_never_had_room_is_told_at_once_when_a_cluster_has_grown() -> None:
 def test_what_can_never_run_has_no_place_holds_nothing_and_comes_back(how: str) -> None:
     spec: dict[str, object] = {"dequeueStrategy": "fifo"} if how == "fifo" else {}
     limit = 32 if how == "no capability" else None
-    made = world([unit("on", 32)], queue("default", gpus=limit, **spec), a=32)
-    made.decide()
+    made = ran([unit("on", 32)], queue("default", gpus=limit, **spec), a=32)
     made.submit(unit("never", 64, age=1), unit("next", 32, age=2), unit("last", 32, age=3))
     made.decide()
     told = made.message("never")
@@ -468,8 +459,7 @@ def test_without_clusters_a_queue_is_entitled_to_nothing() -> None:
 
 
 def test_a_gang_is_guaranteed_within_the_guarantee_of_one_queue_alone() -> None:
-    made = world([], queue("x", guarantee=16), queue("y", guarantee=16))
-    made.decide()
+    made = ran([], queue("x", guarantee=16), queue("y", guarantee=16))
     within, above = unit("j", 8, 8, queue="x"), unit("j", 8, 16, queue="x")
     spread = unit("j", 8, 8, queues=("x", "y"))
     found = [is_guaranteed(each.parts, made.state.usage) for each in (within, above, spread)]
@@ -478,10 +468,10 @@ def test_a_gang_is_guaranteed_within_the_guarantee_of_one_queue_alone() -> None:
 
 def test_reservations_that_move_to_another_cluster_keep_no_more_room_than_they_take() -> None:
     made = world([unit("gang", 8, 8)], a=4, b=16)
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/gang"]
+    assert made.round() == ["ns/gang"]
     made.gpus = {"a": 24}  # b is gone before its sub-jobs are made
     made.submit(unit("small", 8, age=1))
-    assert "ns/small" in schedule(made.state, made.clusters(), now=made.now).keys
+    assert "ns/small" in made.round()
     assert set(made.state.entries["ns/gang"].reserved_clusters.values()) == {"a"}
 
 
@@ -493,8 +483,7 @@ def test_nobody_is_admitted_before_queues_are_known() -> None:
 
 
 def test_what_has_ended_gives_its_share_back_at_once() -> None:
-    made = world([unit("one", 8), unit("two", 8, age=1)], queue("default", gpus=8))
-    made.decide()
+    made = ran([unit("one", 8), unit("two", 8, age=1)], queue("default", gpus=8))
     assert made.running() == {"one"}
     made.end("ns/one")
     made.decide()
@@ -502,8 +491,7 @@ def test_what_has_ended_gives_its_share_back_at_once() -> None:
 
 
 def test_an_ended_sub_job_gives_its_share_back_before_the_others() -> None:
-    made = world([unit("one", 8, 8), unit("two", 8, age=1)], queue("default", gpus=16))
-    made.decide()
+    made = ran([unit("one", 8, 8), unit("two", 8, age=1)], queue("default", gpus=16))
     known = made.units["ns/one"]
     left = frozenset({"one-1"})
     made.submit(replace(known, held=left, made=left, ended=frozenset({"one-0"})))
@@ -512,8 +500,7 @@ def test_an_ended_sub_job_gives_its_share_back_before_the_others() -> None:
 
 
 def test_a_share_is_kept_while_a_sub_job_is_made_again() -> None:
-    made = world([unit("one", 32), unit("two", 32, age=1)])
-    made.decide()
+    made = ran([unit("one", 32), unit("two", 32, age=1)])
     made.submit(replace(made.units["ns/one"], made=frozenset()))
     assert made.decide() == []
     assert "two-0 needs 32 nvidia.com/gpu" in made.message("two")
@@ -525,11 +512,9 @@ def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
     made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, most_in_flight=3)))
     made.set_queues(queue("default"))
     made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/j0", "ns/j1"], (
-        "the second fills it"
-    )
+    assert made.round() == ["ns/j0", "ns/j1"], "the second fills it"
     assert list(stale_messages(made.state, now=made.now)) == [], "no round has come to the others"
-    assert schedule(made.state, made.clusters(), now=made.now).keys == []
+    assert made.round() == []
     made.make("ns/j0")
     made.make("ns/j1")
     assert made.decide() == ["ns/j2", "ns/j3"]
@@ -539,13 +524,13 @@ def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
 
 def test_grants_survive_until_they_are_seen_and_are_not_given_twice() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one"]
-    assert schedule(made.state, made.clusters(), now=made.now).keys == []
+    assert made.round() == ["ns/one"]
+    assert made.round() == []
 
 
 def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     rest = requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == ["ns/two"], "others do not wait for it"
@@ -562,15 +547,13 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
 
 
 def test_a_gang_too_large_for_a_queue_that_is_closed_hears_of_the_queue_first() -> None:
-    made = world([unit("large", 16)], queue("default", gpus=8, state="Closed"))
-    made.decide()
+    made = ran([unit("large", 16)], queue("default", gpus=8, state="Closed"))
     assert made.verdict("large").reason is Reason.QUEUE_NOT_OPEN
 
 
 def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at_once() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(60)]
-    made = world(units)
-    made.decide()
+    made = ran(units)
     assert len(list(stale_messages(made.state, now=made.now))) == 59
     for each in units[1:]:
         made.message(each.key[3:])
@@ -593,8 +576,7 @@ def test_a_full_queue_and_full_clusters_in_turns_change_messages_ever_more_seldo
     name: str, longest: list[int]
 ) -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(30)]
-    made = world(units, queue("default", gpus=32), a=64)
-    made.decide()
+    made = ran(units, queue("default", gpus=32), a=64)
     texts, pauses = {made.message(name).partition(": ")[2]}, []
     for number in range(6 + len(longest)):
         is_full = number % 2 == 0
@@ -637,7 +619,7 @@ def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
     made = QueueWorld({"a": 32}, state=new_state(Settings(lag=LAG, counts=taken.__contains__)))
     made.set_queues(queue("default"))
     made.submit(unit("one", 16), unit("two", 16))
-    assert schedule(made.state, made.clusters(), now=made.now).keys == ["ns/one", "ns/two"]
+    assert made.round() == ["ns/one", "ns/two"]
     for key, other in (("ns/one", "two-0"), ("ns/two", "one-0")):
         assert [each.name for each in reserved(made.state, but=key)["a"]] == [other]
     taken |= {"ns/one-0", "ns/two-0"}
@@ -647,8 +629,7 @@ def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
 def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough() -> None:
     queues = queue("default"), queue("shut", state="Closed")
     elastic = unit("j", 4, 4, 4, queues=("default", "default", "shut"), minimum=2)
-    made = world([elastic, unit("gang", 4, 4, queues=("default", "shut"))], *queues, a=32)
-    made.decide()
+    made = ran([elastic, unit("gang", 4, 4, queues=("default", "shut"))], *queues, a=32)
     made.decide()
     assert admitted(made.state, "ns/j") == {"j-0", "j-1"}
     assert "queue shut is Closed" in made.message("j")

@@ -13,7 +13,6 @@ from hyperjob_engine.placement.room import Room
 from hyperjob_queueing.headroom import keep
 from hyperjob_queueing.queues import Queue, parse_queue
 from hyperjob_queueing.reserve import reserved
-from hyperjob_queueing.round import schedule
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, cluster
 from tests.unit.queueing.queueworld import QueueWorld, queue, unit
@@ -239,7 +238,7 @@ def late(*running: QueuedHyperJob, head: QueuedHyperJob, **fields: object) -> Qu
 
 def test_the_fewest_stop_the_widest_first_and_each_side_says_why() -> None:
     made = late(saving("wide", 16), *(saving(f"s{n}", 4) for n in range(4)), head=unit("head", 16))
-    schedule(made.state, made.clusters(), now=made.now)
+    made.round()
     verdict = made.verdict("wide")
     assert (verdict.reclaimed_for, verdict.preempted) == ("ns/head", "has waited long for its room")
     assert made.message("head").endswith("; preempts ns/wide")
