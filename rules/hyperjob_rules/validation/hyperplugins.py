@@ -6,8 +6,16 @@ from typing import Final
 
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, Kind, have_hosts
+from hyperjob_core.api.plugins import (
+    MPI_MASTER,
+    MPI_WORKER,
+    PLUGINS,
+    Kind,
+    have_hosts,
+    values_of,
+)
 from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
+from hyperjob_rules.validation.plugins import PLUGINS as VOLCANO_PLUGINS
 from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments, warn_of_a_part
 from hyperjob_rules.validation.rules import Report, rule
 from hyperjob_rules.validation.split import sub_jobs
@@ -53,9 +61,11 @@ UNKNOWN: Final = rule("L12")
 NO_TASK: Final = rule("L13")
 MANY_LAUNCHERS: Final = rule("L15")
 OVERWRITTEN: Final = rule("L16")
+OWN_KEYS: Final = rule("L16.keys")
 OWN_HOSTNAME: Final = rule("L17")
 PARTIAL: Final = rule("L18")
 _JOBS: Final = SPEC.child("replicatedJobs")
+_KEY_PAIR: Final = frozenset({"ssh-private-key", "ssh-public-key"})
 _DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
     ("mpi", "master"): MPI_MASTER,
     ("mpi", "worker"): MPI_WORKER,
@@ -117,7 +127,7 @@ def _validate_tasks(
 def _validate_launcher(
     found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
-    """Check that mpi has one launcher, whose list of hosts is not overwritten."""
+    """Check that mpi has one launcher, whose hosts are not overwritten and let it log in."""
     given = found.get("master")
     task = given.value if given else MPI_MASTER
     counts = [sub_jobs(job) for job in jobs if task in task_names(tasks_of(job))]
@@ -125,10 +135,15 @@ def _validate_launcher(
     if count > 1:
         at = given.path if given else path
         report.add(MANY_LAUNCHERS, at, f"--master={task}", task=task, count=count)
+    several = sum(sub_jobs(job) or 2 for job in jobs) > 1
     for index, job in enumerate(jobs):
-        if "mpi" in ((job.get("templateSpec") or {}).get("plugins") or {}):
-            at = _JOBS.index(index).child("templateSpec", "plugins").key("mpi")
-            report.add(OVERWRITTEN, at)
+        plugins = (job.get("templateSpec") or {}).get("plugins") or {}
+        at = _JOBS.index(index).child("templateSpec", "plugins")
+        if "mpi" in plugins:
+            report.add(OVERWRITTEN, at.key("mpi"))
+        keys = values_of(plugins.get("ssh") or (), VOLCANO_PLUGINS["ssh"].flags).keys()
+        if several and "ssh" in plugins and not keys >= _KEY_PAIR:
+            report.warn(OWN_KEYS, at.key("ssh"))
 
 
 def _own_names(jobs: list[Object]) -> Iterator[Path]:
