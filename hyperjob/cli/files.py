@@ -1,10 +1,11 @@
-"""Options that name files, and the files that ship with the package: CRDs and examples."""
+"""Options of several commands, and the files that ship with the package: CRDs and examples."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -14,6 +15,29 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def options(*made: Callable[[Any], Any]) -> Callable[[_F], _F]:
     """Return a decorator that adds several options, in this order."""
     return lambda command: functools.reduce(lambda inner, one: one(inner), reversed(made), command)
+
+
+def gathered(name: str, kind: type[Any]) -> Callable[[_F], _F]:
+    """Return a decorator by which a command gets the values of several options as one argument.
+
+    The argument is of the dataclass `kind`, whose fields have the names of these options. Its
+    ValueError is a usage error.
+    """
+    known = {each.name for each in dataclasses.fields(kind)}
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def wrapped(**given: Any) -> Any:  # noqa: ANN401 - click's own parameters
+            taken = {key: given.pop(key) for key in known & given.keys()}
+            try:
+                argument = kind(**taken)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            return function(**given, **{name: argument})
+
+        return cast("_F", wrapped)
+
+    return decorate
 
 
 def file_option(*names: str, text: str, writable: bool = False) -> Callable[[_F], _F]:

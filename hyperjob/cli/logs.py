@@ -8,19 +8,21 @@ import json
 import re
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from hyperjob.cli.files import gathered
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import (
-    CLUSTER,
     DURATION,
     Access,
     access,
-    jobs_option,
+    container_option,
     name_argument,
+    pod_options,
 )
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.terminal import untouched
@@ -43,18 +45,8 @@ from hyperjob_core.text import printable
     is_flag=True,
     help="Stream new lines, also of pods that start later, until the HyperJob ends.",
 )
-@jobs_option
-@click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
-@click.option("--task", metavar="NAME", help="Only pods of this task.")
-@click.option(
-    "--rank",
-    "ranks",
-    type=click.IntRange(min=0),
-    metavar="N",
-    multiple=True,
-    help="Only the pod of this rank; may be given more than once.",
-)
-@click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
+@pod_options
+@container_option
 @click.option(
     "--all-containers", is_flag=True, help="Print the logs of every container of each pod."
 )
@@ -90,20 +82,12 @@ from hyperjob_core.text import printable
 )
 @click.option("--progress", is_flag=True, help="Print progress lines and stacks too.")
 @out.output(out.JSON)
+@gathered("wanted", Wanted)
 def logs(
     name: str,
     access: Access,
     follow: bool,
-    jobs: tuple[str, ...],
-    cluster: str | None,
-    task: str | None,
-    ranks: tuple[int, ...],
-    container: str | None,
-    all_containers: bool,
-    tail: int | None,
-    since: float | None,
-    previous: bool,
-    attempt: int | None,
+    wanted: Wanted,
     timestamps: bool,
     prefix: bool,
     progress: bool,
@@ -121,30 +105,18 @@ def logs(
 
     Example: kubectl hyperjob logs llm-training --job trainer-0 --tail 20
     """
-    if container and all_containers:
+    if wanted.container and wanted.all_containers:
         raise click.UsageError("give --container or --all-containers, not both")
-    if follow and previous:
+    if follow and wanted.previous:
         raise click.UsageError("give --follow or --previous, not both")
-    if attempt is not None and (follow or previous):
+    if wanted.attempt is not None and (follow or wanted.previous):
         raise click.UsageError("give --attempt, or --follow or --previous, not both")
-    wanted = Wanted(
-        jobs=jobs,
-        cluster=cluster,
-        task=task,
-        container=container,
-        all_containers=all_containers,
-        ranks=frozenset(ranks) or None,
-        attempt=attempt,
-        tail=tail,
-        since=since,
-        previous=previous,
-        hides=not (progress or form == out.JSON),
-    )
+    shown = replace(wanted, hides=not (progress or form == out.JSON))
 
     async def show() -> None:
         async with access.connect() as kube:
             summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
-            kept = kept_lines(summary, wanted)
+            kept = kept_lines(summary, shown)
             printer = Printer(
                 prefix=prefix,
                 timestamps=timestamps or kept is not None,
@@ -155,9 +127,9 @@ def logs(
             if kept is not None:
                 return
             found = (
-                Following(kube, summary, wanted, say=out.remark)
+                Following(kube, summary, shown, say=out.remark)
                 if follow
-                else await ChosenLogs.of(kube, summary, wanted, say=out.remark)
+                else await ChosenLogs.of(kube, summary, shown, say=out.remark)
             )
             async with aclosing(found.lines()) as lines:
                 async for source, line in lines:

@@ -8,13 +8,18 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from hyperjob.cli.files import options
+from hyperjob.cli.files import gathered
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import CLUSTER, JOB, Access, access, name_argument
+from hyperjob.cli.kubectl.access import (
+    Access,
+    access,
+    container_option,
+    name_argument,
+    pod_options,
+)
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.reading import ChosenLogs
@@ -22,21 +27,15 @@ from hyperjob.client.summary import read
 from hyperjob_core.kube import config
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
 
-_chosen = options(
-    click.option("--job", type=JOB, metavar="JOB", help="Only this sub-job."),
-    click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only this cluster."),
-    click.option("--task", metavar="NAME", help="Only pods of this task."),
-    click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Pod of this rank."),
-)
-
 
 @click.command()
 @name_argument()
 @click.argument("command", metavar="-- COMMAND [ARGS...]", nargs=-1, type=click.UNPROCESSED)
 @access()
-@_chosen
-@click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
-def exec(name: str, command: Sequence[str], access: Access, **given: Any) -> None:  # noqa: A001, ANN401
+@pod_options
+@container_option
+@gathered("wanted", Wanted)
+def exec(name: str, command: Sequence[str], access: Access, wanted: Wanted) -> None:  # noqa: A001
     """Run a command in a pod of a HyperJob, by `kubectl exec` in its cluster.
 
     Without an option that chooses a pod, kubectl enters the first running pod. In a terminal the
@@ -47,7 +46,7 @@ def exec(name: str, command: Sequence[str], access: Access, **given: Any) -> Non
     if not command:
         raise click.UsageError("give a command after --, such as: -- bash")
     terminal = ["-i", "-t"] if sys.stdin.isatty() and sys.stdout.isatty() else ["-i"]
-    found, words = run(_reach(name, access, **given))
+    found, words = run(_reach(name, access, wanted))
     _become([*words, "exec", *terminal, found.pod, "-c", found.container, "--", *command])
 
 
@@ -55,36 +54,21 @@ def exec(name: str, command: Sequence[str], access: Access, **given: Any) -> Non
 @name_argument()
 @click.argument("ports", metavar="[LOCAL:]PORT...", nargs=-1, required=True)
 @access()
-@_chosen
-def port_forward(name: str, ports: Sequence[str], access: Access, **given: Any) -> None:  # noqa: ANN401
+@pod_options
+@gathered("wanted", Wanted)
+def port_forward(name: str, ports: Sequence[str], access: Access, wanted: Wanted) -> None:
     """Forward local ports to a pod of a HyperJob, by `kubectl port-forward` in its cluster.
 
     A pod that is a process of a sandbox listens on this machine already.
 
     Example: kubectl hyperjob port-forward llm-training --rank 0 6006
     """
-    found, words = run(_reach(name, access, container=None, **given))
+    found, words = run(_reach(name, access, wanted))
     _become([*words, "port-forward", f"pod/{found.pod}", *ports])
 
 
-async def _reach(
-    name: str,
-    access: Access,
-    *,
-    job: str | None,
-    cluster: str | None,
-    task: str | None,
-    rank: int | None,
-    container: str | None,
-) -> tuple[ContainerLog, list[str]]:
+async def _reach(name: str, access: Access, wanted: Wanted) -> tuple[ContainerLog, list[str]]:
     """Return the container, and kubectl with the flags for its cluster; raises ClientError."""
-    wanted = Wanted(
-        jobs=(job,) if job else (),
-        cluster=cluster,
-        task=task,
-        container=container,
-        ranks=None if rank is None else frozenset({rank}),
-    )
     async with access.connect() as kube:
         summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
         pods = await ChosenLogs.of(kube, summary, wanted, say=out.remark)

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from hyperjob.cli.files import gathered
 from hyperjob.cli.install import common
 from hyperjob.cli.install.common import (
     dry_run_option,
@@ -16,7 +17,7 @@ from hyperjob.cli.install.common import (
     print_changes,
     release_option,
 )
-from hyperjob.cli.kubectl.access import Access, access, aimed
+from hyperjob.cli.kubectl.access import Access, Parsed, access, aimed
 from hyperjob_certs.x509 import InvalidPair, facts, split_bundle
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.names import LEASE_NAMESPACE
@@ -41,9 +42,13 @@ from hyperjob_install.settings import (
 
 @click.command()
 @access(namespaced=False)
-@click.option("--webhook-url", metavar="URL", help="URL at which the API server calls the webhook.")
+@click.option(
+    "--webhook-url", "url", metavar="URL", help="URL at which the API server calls the webhook."
+)
 @click.option(
     "--webhook-service",
+    "service",
+    type=Parsed("service", service_of),
     metavar="NAMESPACE/NAME[:PORT]",
     help="Service in the Karmada API server through which it calls the webhook, instead of a URL.",
 )
@@ -69,13 +74,14 @@ from hyperjob_install.settings import (
 @click.option(
     "--members",
     type=click.Choice([str(step) for step in MemberAccess]),
+    callback=lambda _ctx, _param, step: step and MemberAccess(step),
     help="What the user that reads the clusters for the controller's --members may read in every"
     " member, through Karmada's cluster proxy: pods; nodes, also nodes and HyperNodes; logs, also"
     " logs; off, nothing. nodes at first. See docs/tasks/members.md.",
 )
 @click.option(
     "--with",
-    "parts",
+    "add",
     type=click.Choice(PARTS),
     multiple=True,
     help="Add a part; may be given more than once. tenancy: a HyperJob may name only queues,"
@@ -87,6 +93,7 @@ from hyperjob_install.settings import (
 )
 @click.option(
     "--without",
+    "remove",
     type=click.Choice(PARTS),
     multiple=True,
     help="Remove a part that an earlier run added; may be given more than once.",
@@ -112,18 +119,11 @@ from hyperjob_install.settings import (
 )
 @dry_run_option
 @output_option
+@gathered("asked", Asked)
 def install(
     access: Access,
-    webhook_url: str | None,
-    webhook_service: str | None,
+    asked: Asked,
     ca_file: Path | None,
-    user_prefix: str | None,
-    service_accounts: bool,
-    members: str | None,
-    parts: Sequence[str],
-    without: Sequence[str],
-    release: str | None,
-    skip: Sequence[str],
     allowed: Sequence[str],
     dry_run: bool,
     output: str,
@@ -136,19 +136,9 @@ def install(
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
+    if ca_file:
+        asked = replace(asked, ca_bundle=_authorities(ca_file))
     try:
-        asked = Asked(
-            url=webhook_url,
-            service=service_of(webhook_service) if webhook_service else None,
-            ca_bundle=_authorities(ca_file) if ca_file else b"",
-            user_prefix=user_prefix,
-            service_accounts=service_accounts,
-            members=None if members is None else MemberAccess(members),
-            add=parts,
-            remove=without,
-            skip=skip,
-            release=release or "",
-        )
         if asked.has_address:
             manifest(asked.over(None))
     except ValueError as error:
@@ -242,7 +232,7 @@ def _authorities(path: Path) -> bytes:
 @output_option
 def uninstall(
     access: Access,
-    release: str | None,
+    release: str,
     keep_crds: bool,
     force: bool,
     dry_run: bool,

@@ -26,6 +26,7 @@ dry_run_option = click.option(
 )
 release_option = click.option(
     "--release",
+    default="",
     metavar="NAMESPACE/NAME",
     help="Helm release that runs the command; objects of other releases stay unchanged.",
 )

@@ -5,7 +5,6 @@ completion has no candidates.
 """
 
 import asyncio
-import functools
 import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -18,7 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
-from hyperjob.cli.files import file_option, options
+from hyperjob.cli.files import file_option, gathered, options
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code
 from hyperjob.client.durations import parse_duration
@@ -65,22 +64,8 @@ def access(*, everywhere: bool = False, namespaced: bool = True) -> Callable[[_F
 
     A command about objects without a namespace takes none: `namespaced=False`.
     """
-
-    def decorate(function: _F) -> _F:
-        @functools.wraps(function)
-        def wrapped(**given: Any) -> Any:  # noqa: ANN401 - click's own parameters
-            given["access"] = Access(
-                kubeconfig=given.pop("kubeconfig"),
-                context=given.pop("context"),
-                namespace=given.pop("namespace", None),
-                all_namespaces=given.pop("all_namespaces", False),
-            )
-            return function(**given)
-
-        scope = [*([_namespace] if namespaced else []), *([_everywhere] if everywhere else [])]
-        return options(*scope, _kubeconfig, _context)(cast("_F", wrapped))
-
-    return decorate
+    scope = [*([_namespace] if namespaced else []), *([_everywhere] if everywhere else [])]
+    return options(*scope, _kubeconfig, _context, gathered("access", Access))
 
 
 _everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
@@ -167,6 +152,10 @@ class Choice:
     access: Access
     selector: str | None
 
+    def __post_init__(self) -> None:
+        if self.names and (self.access.all_namespaces or self.selector):
+            raise ValueError("give names, or -A and -l, not both")
+
     @property
     def single(self) -> bool:
         """Whether the output is one object, not a list."""
@@ -180,19 +169,8 @@ class Choice:
 
 def hyperjobs_argument(*, trainjobs: bool = False) -> Callable[[_F], _F]:
     """Return a decorator that adds [NAME]..., -A, -l and kubectl's flags, as argument `choice`."""
-
-    def decorate(function: _F) -> _F:
-        @functools.wraps(function)
-        def wrapped(**given: Any) -> Any:  # noqa: ANN401 - click's own parameters
-            choice = Choice(given.pop("names"), given.pop("access"), given.pop("selector"))
-            if choice.names and (choice.access.all_namespaces or choice.selector):
-                raise click.UsageError("give names, or -A and -l, not both")
-            return function(choice=choice, **given)
-
-        names = names_argument(required=False, trainjobs=trainjobs)
-        return options(names, access(everywhere=True), _selector)(cast("_F", wrapped))
-
-    return decorate
+    names = names_argument(required=False, trainjobs=trainjobs)
+    return options(names, access(everywhere=True), _selector, gathered("choice", Choice))
 
 
 _selector = click.option(
@@ -383,4 +361,21 @@ jobs_option: Final = click.option(
     metavar="JOB",
     multiple=True,
     help="Only this sub-job or replicated job; may be given more than once.",
+)
+pod_options: Final = options(
+    jobs_option,
+    click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster."),
+    click.option("--task", metavar="NAME", help="Only pods of this task."),
+    click.option(
+        "--rank",
+        "ranks",
+        type=click.IntRange(min=0),
+        metavar="N",
+        multiple=True,
+        callback=lambda _ctx, _param, ranks: frozenset(ranks) or None,
+        help="Only the pod of this rank; may be given more than once.",
+    ),
+)
+container_option: Final = click.option(
+    "-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]"
 )

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli.kubectl.exits import FailureError
-from hyperjob.cli.ui.visitors import VisitorOptions
+from hyperjob.cli.ui import VisitorOptions
 from hyperjob_core.telemetry.endpoints import ListenError
 from hyperjob_page.serve import metrics_served
 from tests.support.peer import misbehaving
@@ -51,10 +51,8 @@ async def test_an_address_of_the_metrics_that_is_in_use_is_named_with_its_flag(
 
 def options(key: Path | None) -> VisitorOptions:
     return VisitorOptions(
-        kubeconfig=None,
-        context=None,
         require_login=True,
-        session_key=key,
+        session_key_file=key,
         hosts=("a",),
         read_only=False,
     )
@@ -79,10 +77,8 @@ def test_a_key_that_is_missing_or_short_is_named_with_the_next_step(tmp_path: Pa
 
 def test_a_page_without_login_is_for_this_machine_alone() -> None:
     open_ = VisitorOptions(
-        kubeconfig=None,
-        context=None,
         require_login=False,
-        session_key=None,
+        session_key_file=None,
         hosts=(),
         read_only=False,
     )

@@ -1,18 +1,26 @@
 """`hyperjob ui`: the web page of clusters, queues and HyperJobs."""
 
 import asyncio
+import secrets
 import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from hyperjob.cli.files import file_option
+from hyperjob.cli.files import file_option, gathered
 from hyperjob.cli.kubectl.access import Access, Parsed, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.output import remark
+from hyperjob_core.kube.client import Kube
+
+if TYPE_CHECKING:
+    from hyperjob_page.visitor import VisitorAccess
+    from hyperjob_page.world import LiveState
 
 _ADDRESS: Final = "127.0.0.1:8765"
 
@@ -24,6 +32,77 @@ def _address(text: str) -> tuple[str, int]:
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError("give HOST:PORT or a port, such as 127.0.0.1:8765")
     return host, int(port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitorOptions:
+    """The flags for access."""
+
+    require_login: bool
+    session_key_file: Path | None
+    hosts: tuple[str, ...]
+    read_only: bool
+
+    def check(self, host: str) -> None:
+        """Raise a usage error where flags conflict."""
+        from hyperjob_page.access.local import is_loopback
+
+        if self.require_login and not self.hosts:
+            raise click.UsageError("--require-login needs --allowed-host, such as hj.example.org")
+        for flag, given in (
+            ("--allowed-host", self.hosts),
+            ("--session-key-file", self.session_key_file),
+        ):
+            if given and not self.require_login:
+                raise click.UsageError(f"{flag} needs --require-login")
+        if not self.require_login and not is_loopback(host):
+            raise click.UsageError(
+                f"other machines can reach --listen {host}, and every visitor would have your"
+                " rights: listen on 127.0.0.1, or use --require-login"
+            )
+
+    @property
+    def key(self) -> bytes:
+        """Return the key of the sessions, without a file that of this process; FailureError."""
+        from hyperjob_page.access.cluster import KEY_BYTES
+
+        if self.session_key_file is None:
+            return secrets.token_bytes(KEY_BYTES)
+        remedy = "`hyperjob credentials renew --account=hyperjob-ui=SECRET` writes one"
+        try:
+            key = self.session_key_file.read_bytes()
+        except OSError as error:
+            why = f"cannot read {self.session_key_file}: {error.strerror}"
+            raise FailureError(f"{why}; {remedy}") from None
+        if len(key) < KEY_BYTES:
+            why = f"{self.session_key_file} has {len(key)} bytes, and a key at least {KEY_BYTES}"
+            raise FailureError(f"{why}: {remedy}")
+        return key
+
+    @asynccontextmanager
+    async def entrance(
+        self, access: Access, kube: Kube, world: "LiveState"
+    ) -> AsyncIterator["VisitorAccess"]:
+        """Yield the access of visitors, which ends with the block."""
+        from hyperjob_page.access.cluster import ClusterAccess, acting_as
+        from hyperjob_page.access.local import LocalAccess
+
+        if not self.require_login:
+            async with LocalAccess(kube, read_only=self.read_only) as local:
+                yield local
+            return
+        async with (
+            acting_as(kubeconfig=access.kubeconfig, context=access.context) as acting,
+            ClusterAccess(
+                kube,
+                acting=acting,
+                key=self.key,
+                hosts=self.hosts,
+                namespaces=lambda: world.namespaces,
+                read_only=self.read_only,
+            ) as shared,
+        ):
+            yield shared
 
 
 @click.command()
@@ -68,14 +147,12 @@ def _address(text: str) -> tuple[str, int]:
     metavar="DIRECTORY",
     help="Serve /metrics by HTTPS with tls.crt and tls.key of this directory, as the controller.",
 )
+@gathered("entry", VisitorOptions)
 def ui(
     access: Access,
     listen: tuple[str, int] | None,
     no_open: bool,
-    read_only: bool,
-    require_login: bool,
-    session_key_file: Path | None,
-    hosts: tuple[str, ...],
+    entry: VisitorOptions,
     metrics_bind_address: str,
     metrics_cert_dir: Path | None,
 ) -> None:
@@ -86,28 +163,19 @@ def ui(
 
     Example: hyperjob ui --no-open
     """
-    from hyperjob.cli.ui.visitors import VisitorOptions, entrance
     from hyperjob_core.serving.listener import listening
     from hyperjob_page.pages.answers import Context
     from hyperjob_page.serve import make_app, metrics_served
     from hyperjob_page.world import LiveState
 
     host, port = listen or _address(_ADDRESS)
-    entry = VisitorOptions(
-        kubeconfig=access.kubeconfig,
-        context=access.context,
-        require_login=require_login,
-        session_key=session_key_file,
-        hosts=hosts,
-        read_only=read_only,
-    )
     entry.check(host)
 
     async def serve() -> None:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(access.connect())
             world = await stack.enter_async_context(LiveState(kube).running())
-            door = await stack.enter_async_context(entrance(entry, kube, world))
+            door = await stack.enter_async_context(entry.entrance(access, kube, world))
             context = Context(world=world, access=door, command=access.command)
             try:
                 async with (
@@ -116,7 +184,7 @@ def ui(
                 ):
                     address = door.listens_on(host, found)
                     _announce(address)
-                    if not no_open and not require_login:
+                    if not no_open and not entry.require_login:
                         click.launch(address)
                     await _until_stopped()
             except OSError as error:
