@@ -39,7 +39,7 @@ from hyperjob_core.kube.resources import (
     Resource,
 )
 from hyperjob_engine.expansion.expand import demand_of, items_of
-from hyperjob_engine.expansion.order import in_order
+from hyperjob_engine.expansion.templates import in_order
 from hyperjob_engine.members.facts import hypernode_fact, node_fact, pod_fact
 from hyperjob_engine.members.fold import view_of
 from hyperjob_engine.model.members import MemberView

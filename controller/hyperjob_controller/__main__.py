@@ -20,8 +20,7 @@ import hyperjob_core.kube.metrics  # noqa: F401 - shows the counts of requests a
 from hyperjob_controller.insight.measures import Renewals
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import AUTO, Options, parse
-from hyperjob_controller.place import Place
-from hyperjob_controller.watchdog import Watchdog
+from hyperjob_controller.watchdog import Place, Watchdog
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.garbage import collect_rarely
@@ -33,7 +32,7 @@ from hyperjob_core.kube.renewals import RENEWALS
 from hyperjob_core.settings import show_gates
 from hyperjob_core.telemetry import logs
 from hyperjob_core.telemetry.endpoints import Checks, Protection, serve
-from hyperjob_engine.devices import add_rows, parse_rows
+from hyperjob_engine.resources import add_rows, parse_rows
 from hyperjob_trainjobs.follow import TrainJobs
 
 USER_AGENT: Final = "hyperjob-controller/1"

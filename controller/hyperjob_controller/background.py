@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from hyperjob_controller.members.causes import CauseReader
 from hyperjob_controller.members.reader import Members
 from hyperjob_controller.options import LOGS_PER_SECOND, SPLITTER_SECONDS, Options
-from hyperjob_controller.place import Place
 from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.wall import Wall
-from hyperjob_controller.watchdog import LONGEST
+from hyperjob_controller.watchdog import LONGEST, Place
 from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.informer import Informer

@@ -53,7 +53,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.claimcopies import claim_policy_name, is_of_claim, parse_claim, users_of
 from hyperjob_engine.model.parse import controller_of
-from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.transitions import merge_patch
 
 T = TypeVar("T")
 

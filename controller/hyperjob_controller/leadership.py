@@ -14,8 +14,8 @@ from typing import Final, Protocol
 import hyperjob_core
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.options import Options, annotations_of
-from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.leader import user_annotation
 from hyperjob_core.api.names import (
     CONTROLLER_USER,

@@ -32,14 +32,11 @@ from hyperjob_controller.memory import (
 )
 from hyperjob_controller.observe import Observer, Updater
 from hyperjob_controller.options import Options, Tuning
-from hyperjob_controller.place import Place
-from hyperjob_controller.reconciler import Reconciler
+from hyperjob_controller.reconciler import Events, Reconciler, StatusWriter
 from hyperjob_controller.reservations import Reservations
-from hyperjob_controller.wake.guard import Guard, PassRateLimit, Reconcile
-from hyperjob_controller.wake.handlers import Handlers
+from hyperjob_controller.wake.handlers import Guard, Handlers, PassRateLimit, Reconcile
 from hyperjob_controller.wall import Wall
-from hyperjob_controller.watchdog import Watchdog
-from hyperjob_controller.write import Events, StatusWriter
+from hyperjob_controller.watchdog import Place, Watchdog
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube.client import Kube

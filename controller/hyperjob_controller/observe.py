@@ -23,8 +23,8 @@ from hyperjob_core.api.names import child_name
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import at, objects, string
 from hyperjob_core.kube.resources import key_of, split_key
-from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import SpecError, check_size, sub_job_count
+from hyperjob_engine.expansion.templates import with_devices
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.model.claimcopies import Claim, parse_claim
 from hyperjob_engine.model.observed import (

@@ -29,8 +29,8 @@ from hyperjob_core.settings import (
     show_gates,
     whole_number,
 )
-from hyperjob_engine.devices import parse_rows
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.resources import parse_rows
 from hyperjob_queueing.consumed import HALF_LIFE
 
 AUTO: Final = "auto"

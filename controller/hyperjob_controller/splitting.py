@@ -15,7 +15,7 @@ from typing import Final
 
 import aiohttp
 
-from hyperjob_controller.place import Place
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.kube.http import read_body
 from hyperjob_engine.model.observed import Observed, SplitAnswer
 from hyperjob_engine.model.planned import Plan, SplitQuestion

@@ -26,8 +26,7 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge
 
-from hyperjob_controller.place import Place
-from hyperjob_controller.watchdog import SlowTurnError, Turn, Watchdog
+from hyperjob_controller.watchdog import Place, SlowTurnError, Turn, Watchdog
 from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, rfc3339

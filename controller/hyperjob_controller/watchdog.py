@@ -16,17 +16,39 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
 
 from prometheus_client import Counter
 
-from hyperjob_controller.place import Place
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.registry import REGISTRY
+
+
+class Place(StrEnum):
+    """A part of the controller, as metrics and logs name it."""
+
+    RECONCILE = "pass"
+    ROUND = "round"
+    EVENT = "event"
+    FORECAST = "forecast"
+    MESSAGES = "messages"
+    PROGRESS = "progress"
+    CAUSES = "causes"
+    MEMBERS = "members"
+    SPLITTER = "splitter"
+    INFORMER = "informer"
+    EVENTS = "events"
+    TRAINJOBS = "trainjobs"
+    RECORD = "record"
+    LEASE = "lease"
+    USAGE = "usage"
+    LOOP = "loop"
+
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from hyperjob_engine.model.line import NEAR, Start, WaitCode
 from hyperjob_engine.placement.ground import Vacating
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources, fits, total
-from hyperjob_queueing.headroom import spots
+from hyperjob_queueing.reserve import spots
 from hyperjob_queueing.state import QueueState, block_of, exceeds, working_on
 from hyperjob_queueing.workload import (
     Entry,

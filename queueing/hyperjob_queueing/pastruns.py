@@ -14,7 +14,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.wire import at, integer, mapping, string
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.subjobs import queue_of
-from hyperjob_queueing.remaining import template_of
+from hyperjob_queueing.sizes import template_of
 
 _MOST_KEYS: Final = 4096
 _MOST_RUNS: Final = 16

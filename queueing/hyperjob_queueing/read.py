@@ -53,8 +53,7 @@ from hyperjob_engine.model.subjobs import (
     queue_of,
 )
 from hyperjob_engine.placement.share import Wish
-from hyperjob_queueing.remaining import Took, estimated, remaining, template_of
-from hyperjob_queueing.sizes import is_beyond, with_sizes
+from hyperjob_queueing.sizes import Took, estimated, is_beyond, remaining, template_of, with_sizes
 from hyperjob_queueing.workload import (
     NONE,
     QueuedHyperJob,

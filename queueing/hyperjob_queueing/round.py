@@ -47,8 +47,7 @@ from hyperjob_queueing.evict import (
 )
 from hyperjob_queueing.forecast import CapacityTimeline, ends, renew_forecast
 from hyperjob_queueing.grow import grow, resume
-from hyperjob_queueing.headroom import keep, spots, waited_long, wants
-from hyperjob_queueing.reserve import begin, hold
+from hyperjob_queueing.reserve import begin, hold, keep, spots, waited_long, wants
 from hyperjob_queueing.state import (
     HyperJobFault,
     QueueState,

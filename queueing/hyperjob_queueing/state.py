@@ -29,11 +29,10 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources, accumulate, total
 from hyperjob_queueing.admit import Block, gang_of
-from hyperjob_queueing.confirm import BuiltinQueues
 from hyperjob_queueing.consumed import Consumption
 from hyperjob_queueing.lines import Lines
 from hyperjob_queueing.pastruns import PastRuns
-from hyperjob_queueing.queues import Queue
+from hyperjob_queueing.queues import BuiltinQueues, Queue
 from hyperjob_queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_queueing.usage import QueueUsage, Shares
 from hyperjob_queueing.workload import (

@@ -15,9 +15,8 @@ from typing import Final, NamedTuple
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.resources import Resources, accumulate, measure_of, total
-from hyperjob_queueing.confirm import BuiltinQueues, Holds
 from hyperjob_queueing.consumed import Consumed, Consumption
-from hyperjob_queueing.queues import ROOT, Queue, Tree
+from hyperjob_queueing.queues import ROOT, BuiltinQueues, Holds, Queue, Tree
 from hyperjob_queueing.workload import QueuedSubJob
 
 _ALONE: Final = 2  # the root and the only queue

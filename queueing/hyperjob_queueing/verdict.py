@@ -28,11 +28,11 @@ from hyperjob_engine.resources import (
     total,
 )
 from hyperjob_queueing.admit import Block
-from hyperjob_queueing.confirm import IMPLICIT
 from hyperjob_queueing.evict import evicted_for, is_behind
 from hyperjob_queueing.forecast import start_of
-from hyperjob_queueing.headroom import spots
 from hyperjob_queueing.messages import code_of, message_facts, stopped_for
+from hyperjob_queueing.queues import IMPLICIT
+from hyperjob_queueing.reserve import spots
 from hyperjob_queueing.state import QueueState, admitted, block_of
 from hyperjob_queueing.usage import Limit
 from hyperjob_queueing.workload import EARNED, LONGEST_WAIT, Entry, Pending, Turn, Victim

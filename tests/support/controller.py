@@ -10,8 +10,8 @@ from typing import Any
 from hyperjob_controller.__main__ import follow_trainjobs
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, Tuning
-from hyperjob_controller.wake.guard import LONGEST_REST
-from hyperjob_controller.write import START_SECONDS
+from hyperjob_controller.reconciler import START_SECONDS
+from hyperjob_controller.wake.handlers import LONGEST_REST
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.client import Kube, PatchType

@@ -40,7 +40,7 @@ GIVEN = {
 """Patterns that a user of the SDK gives for the user's own process."""
 
 
-LOCALS = {"engine/hyperjob_engine/devices.py": ("rows", "DEVICES")}
+LOCALS = {"engine/hyperjob_engine/resources.py": ("rows", "_ROWS")}
 """Names in patterns that a function makes, and the value that its module passes for them."""
 
 

@@ -45,7 +45,7 @@ from hyperjob_core.api.wire import (
     timestamp,
 )
 from hyperjob_engine.model.planned import Event
-from hyperjob_engine.status.diff import merge_patch
+from hyperjob_engine.status.transitions import merge_patch
 from hyperjob_rules.validation.context import Context
 from hyperjob_rules.validation.create import validate_create
 from hyperjob_rules.validation.rules import ALLOWED, Decision

@@ -19,8 +19,13 @@ from hyperjob_core.api.trainer import (
     REPLICATED_JOB_NAME,
 )
 from hyperjob_core.api.wire import at, integer, mapping, objects, string, string_map, strings
-from hyperjob_engine.devices import is_device, is_part
-from hyperjob_engine.resources import accelerator_of, devices_in, parse_resources
+from hyperjob_engine.resources import (
+    accelerator_of,
+    devices_in,
+    is_device,
+    is_part,
+    parse_resources,
+)
 
 
 def upserted(items: list[Object], more: list[Object]) -> list[Object]:

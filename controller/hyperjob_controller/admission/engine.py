@@ -14,22 +14,27 @@ from typing import Final
 
 from hyperjob_controller.admission.releases import Releases, count_evicted, culprit, held_only
 from hyperjob_controller.caches import Caches, hyperjob_keys
-from hyperjob_controller.place import Place
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wall import Wall, first_error, void
-from hyperjob_controller.watchdog import LONGEST, SlowTurnError
+from hyperjob_controller.watchdog import LONGEST, Place, SlowTurnError
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType
 from hyperjob_core.kube.resources import key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_engine.model.observed import Binding, Observed, QueueAdmission, QueueVerdict
 from hyperjob_engine.model.request import PlacementRequest
-from hyperjob_queueing import confirm
 from hyperjob_queueing import state as queue_state
 from hyperjob_queueing.consumed import parse_consumed
 from hyperjob_queueing.evict import next_change
 from hyperjob_queueing.messages import stale_messages
-from hyperjob_queueing.queues import Queue, parse_queue
+from hyperjob_queueing.queues import (
+    IMPLICIT,
+    BuiltinQueues,
+    NoConfirmation,
+    Queue,
+    VolcanoGlobal,
+    parse_queue,
+)
 from hyperjob_queueing.read import unit_of, unit_of_remains
 from hyperjob_queueing.reserve import reserved
 from hyperjob_queueing.round import schedule
@@ -136,14 +141,14 @@ class Admission:
             queue_state.count_ending(self._state, pods)
         self._refresh_at.clear()
 
-    def _confirmer(self, mode: QueueAdmission) -> confirm.BuiltinQueues:
+    def _confirmer(self, mode: QueueAdmission) -> BuiltinQueues:
         match mode:
             case QueueAdmission.NONE:
-                return confirm.NoConfirmation()
+                return NoConfirmation()
             case QueueAdmission.BUILTIN:
-                return confirm.BuiltinQueues()
+                return BuiltinQueues()
             case QueueAdmission.VOLCANO_GLOBAL:
-                return confirm.VolcanoGlobal(self.releases.others)
+                return VolcanoGlobal(self.releases.others)
 
     @property
     def state(self) -> queue_state.QueueState:
@@ -455,7 +460,7 @@ class Admission:
         Without queue admission all wait in one line, whatever their Queues are.
         """
         for key, entry in self._state.entries.items():
-            if any(part.queue in (name, confirm.IMPLICIT) for part in entry.unit.parts):
+            if any(part.queue in (name, IMPLICIT) for part in entry.unit.parts):
                 self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hyperjob_controller.place import Place
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import FIELD_MANAGER
 from hyperjob_core.kube.client import Kube, PatchType

@@ -36,8 +36,7 @@ from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.resources import Resources, is_counted
 from hyperjob_engine.status.jobs import PLACED
 from hyperjob_engine.status.phase import STARTED, TRAINS
-from hyperjob_queueing.confirm import IMPLICIT
-from hyperjob_queueing.queues import ROOT
+from hyperjob_queueing.queues import IMPLICIT, ROOT
 from hyperjob_queueing.state import QueueState
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from hyperjob_controller.place import Place
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.meta import Object

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from hyperjob_controller.place import Place
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.launchers import diagnosed, is_of_launcher
 from hyperjob_core.api.status import ContainerFailure
 from hyperjob_core.api.wire import at, objects

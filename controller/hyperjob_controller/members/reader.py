@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from hyperjob_controller.members.member import MOST_BYTES, Budget, Member
-from hyperjob_controller.place import Place
 from hyperjob_controller.wall import first_error
-from hyperjob_controller.watchdog import InTurn
+from hyperjob_controller.watchdog import InTurn, Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.status import ContainerFailure, JobStatus
 from hyperjob_core.api.wire import at, is_true, mapping, rfc3339, string, timestamp

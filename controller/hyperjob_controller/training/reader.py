@@ -20,12 +20,11 @@ from typing import Final, NamedTuple
 from prometheus_client import Counter
 
 from hyperjob_controller.apply.slots import FairSlots
-from hyperjob_controller.place import Place
 from hyperjob_controller.training.schedule import Item, Schedule
 from hyperjob_controller.training.stopping import PART_OF_CLUSTER, Follower
 from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
-from hyperjob_controller.watchdog import InTurn
+from hyperjob_controller.watchdog import InTurn, Place
 from hyperjob_core.api.lines import MAX_LINE, LogLine, Position
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.client import Kube
@@ -37,8 +36,7 @@ from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import with_fields
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.stalls import LEAST, Hang, Stall, WaitShare, straggler
-from hyperjob_engine.model.training import used_to_it
+from hyperjob_engine.model.training import LEAST, Hang, Stall, WaitShare, straggler, used_to_it
 from hyperjob_engine.reasons.stacks import Pod
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from hyperjob_core.api.lines import LogLine, waits_of
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.logs import Log
 from hyperjob_core.tasks import at_once
-from hyperjob_engine.model.stalls import WaitShare
+from hyperjob_engine.model.training import WaitShare
 from hyperjob_engine.reasons.stacks import Pod, Stack, Survey, is_stack, parse_stack, survey_of
 
 PODS: Final = 256

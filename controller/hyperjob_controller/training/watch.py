@@ -19,9 +19,8 @@ from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import at, count, mapping, objects, string, string_map, strings
 from hyperjob_engine.model.observed import Observed, Ownership
-from hyperjob_engine.model.stalls import Stall, WaitShare
 from hyperjob_engine.model.subjobs import child_of
-from hyperjob_engine.model.training import Track, advance, pace_of, training_of
+from hyperjob_engine.model.training import Stall, Track, WaitShare, advance, pace_of, training_of
 from hyperjob_engine.reasons.stacks import Pod, Stack, is_stack, parse_stack
 
 LIMIT_BYTES: Final = 256 * 1024

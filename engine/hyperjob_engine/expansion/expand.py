@@ -12,7 +12,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import count, integer, mapping, objects
-from hyperjob_engine.devices import is_part
 from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from hyperjob_engine.model.request import (
@@ -35,7 +34,7 @@ from hyperjob_engine.model.split import (
 )
 from hyperjob_engine.model.subjobs import Group, Size, SubJob, option_of
 from hyperjob_engine.model.wants import wants_of
-from hyperjob_engine.resources import PODS, Resources, accelerator_of, scale, total, whole
+from hyperjob_engine.resources import PODS, Resources, accelerator_of, is_part, scale, total, whole
 
 _SIZES: Final[Memo[Object, Size]] = Memo()
 

@@ -26,8 +26,7 @@ from hyperjob_core.api.names import (
 )
 from hyperjob_core.api.wire import natural, string_map
 from hyperjob_core.kube.resources import PROPAGATION_POLICIES, VCJOBS
-from hyperjob_engine.expansion.order import in_order
-from hyperjob_engine.expansion.templates import distinct, with_checkpoint
+from hyperjob_engine.expansion.templates import distinct, in_order, with_checkpoint
 from hyperjob_engine.model.observed import HyperJob, QueueAdmission
 from hyperjob_engine.model.subjobs import SubJob
 

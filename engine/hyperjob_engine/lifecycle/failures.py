@@ -24,8 +24,8 @@ from hyperjob_engine.lifecycle.decisions import (
     with_all,
 )
 from hyperjob_engine.lifecycle.finished import trainers
-from hyperjob_engine.lifecycle.history import failure_of
 from hyperjob_engine.lifecycle.loss import Loss, loss_text, reachable, reason_of_loss
+from hyperjob_engine.lifecycle.records import failure_of
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob
 from hyperjob_engine.model.subjobs import Child

@@ -46,9 +46,8 @@ from hyperjob_engine.lifecycle.decisions import (
 from hyperjob_engine.lifecycle.loss import reachable
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import DeletionCause
-from hyperjob_engine.model.stalls import LEAST_RESTART, Hang, Stall
 from hyperjob_engine.model.subjobs import Child
-from hyperjob_engine.model.training import latest_training
+from hyperjob_engine.model.training import LEAST_RESTART, Hang, Stall, latest_training
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Survey, no_steps_text
 

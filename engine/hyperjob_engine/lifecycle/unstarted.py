@@ -35,7 +35,6 @@ from hyperjob_core.api.duration import doubled
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import GangStatus
 from hyperjob_core.api.wire import count, integer, objects, rfc3339
-from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.lifecycle.decisions import Member, Recreation, Restart
 from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.subjobs import Child, SubJob, closed_queue_of
@@ -50,7 +49,7 @@ from hyperjob_engine.reasons.pods import (
     unschedulable_text,
 )
 from hyperjob_engine.reasons.reason import Reason, queue_closed_text
-from hyperjob_engine.resources import PODS, Resources, measure_of
+from hyperjob_engine.resources import DEVICE_CLASS, PODS, Resources, measure_of
 
 _EXCLUDED_FIRST: Final = timedelta(minutes=1)
 _EXCLUDED_LONGEST: Final = timedelta(hours=1)

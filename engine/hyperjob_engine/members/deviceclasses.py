@@ -14,9 +14,8 @@ from typing import Final
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import at, count, mapping, objects, string
 from hyperjob_core.kube.resources import key_of
-from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.model.wants import REPELLING
-from hyperjob_engine.resources import Resources, whole
+from hyperjob_engine.resources import DEVICE_CLASS, Resources, whole
 
 NOT_KNOWN: Final = -1
 """The amount of a class of which no one can say on which nodes its devices are."""

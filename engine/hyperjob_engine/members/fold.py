@@ -34,8 +34,7 @@ from hyperjob_engine.members.facts import (
     RefusalFact,
     shared_resources,
 )
-from hyperjob_engine.members.hypernodes import resolved
-from hyperjob_engine.members.patterns import NotKnownError
+from hyperjob_engine.members.hypernodes import NotKnownError, resolved
 from hyperjob_engine.members.podfailures import order
 from hyperjob_engine.members.troubled import Troubled
 from hyperjob_engine.model.members import HyperNode, MemberNode, MemberView, PodHeld

@@ -27,7 +27,7 @@ from hyperjob_engine.model.claimcopies import Claim
 from hyperjob_engine.model.line import Chosen, MessageFacts, Wait
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.request import ClosedQueue, Items
-from hyperjob_engine.model.stalls import Hang, WaitShare
+from hyperjob_engine.model.training import Hang, WaitShare
 from hyperjob_engine.reasons.pods import PodsRefused, PodsTrouble, Unschedulable
 from hyperjob_engine.reasons.reason import Trouble
 from hyperjob_engine.resources import Resources, total

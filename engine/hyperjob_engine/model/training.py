@@ -1,10 +1,12 @@
-"""The training of a sub-job: the track of a program by its progress lines, and its progress. Pure.
+"""The training of a sub-job: the track of a program by its progress lines, its stall and its waits.
 
 A step below the last one means that the program restarted. Times are those of the node, at most the
-controller's present time.
+controller's present time. One read never decides about a stall: the reader looks twice, and the
+record in the status stays until the program makes a step, or its sub-job starts again.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
@@ -12,7 +14,8 @@ from statistics import median
 from typing import Final
 
 from hyperjob_core.api.lines import MOST_LINES, ProgressLine
-from hyperjob_core.api.training import SubJobTraining
+from hyperjob_core.api.training import Straggler, SubJobTraining
+from hyperjob_engine.reasons.stacks import Pod, Survey
 
 _LEAST_PATIENCE: Final = timedelta(seconds=20)
 _FIRST_PATIENCE: Final = timedelta(minutes=10)
@@ -283,3 +286,62 @@ def latest_training(
     if read.saved_step is None and before is not None and before <= read.start_step:
         return replace(read, saved_step=before, saved=read.started)
     return read
+
+
+LEAST_RESTART: Final = timedelta(minutes=2)
+"""A restart waits so long, or three times the patience, since the last step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """A sub-job whose program makes no steps, in two reads of its log.
+
+    `since` is the time of its last step, `patience` how long a pause of it may last, `usual` the
+    usual time between two of its lines; None: it has printed fewer than three.
+    """
+
+    since: datetime
+    step: int
+    attempt: int
+    patience: timedelta
+    usual: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """All stalls of a HyperJob by sub-job, and what its processes do; None: not read yet."""
+
+    stalls: Mapping[str, Stall] = field(default_factory=dict)
+    survey: Survey | None = None
+
+
+LEAST: Final = 0.2
+"""The part of the time that the others must wait longer than the slow one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitShare:
+    """The part of its time, from 0 to 1, that a process waits for others; None: its pod's first."""
+
+    pod: Pod
+    part: float
+    rank: int | None = None
+
+
+def straggler(waits: Sequence[WaitShare], *, steps_per_second: float | None) -> Straggler | None:
+    """Return the process for which the others wait; None where no single one is slow."""
+    if len(waits) < 2:
+        return None
+    least, *others = sorted(waits, key=lambda each: (each.part, each.pod.cluster, each.pod.name))
+    part = median(each.part for each in others) - least.part
+    if part < LEAST or others[0].part - least.part < part / 2:
+        return None
+    seconds = part / steps_per_second if steps_per_second else None
+    return Straggler(
+        cluster=least.pod.cluster,
+        pod=least.pod.name,
+        job=least.pod.job,
+        rank=least.rank,
+        part=f"{part:.2f}",
+        seconds="" if seconds is None else f"{seconds:.3g}",
+    )

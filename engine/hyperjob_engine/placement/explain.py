@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.text import alike, listed, nearest
-from hyperjob_engine.devices import is_device
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest, kinds_of
 from hyperjob_engine.placement.nodeshortage import label_hint, mismatch, node_shortage
@@ -24,6 +23,7 @@ from hyperjob_engine.resources import (
     amount_text,
     fits,
     is_asked,
+    is_device,
     is_extended,
     lacking,
     order_of,

@@ -18,7 +18,7 @@ from hyperjob_core.api.plugins import NAME_PATTERN, OFF, PLUGINS, have_hosts, va
 from hyperjob_core.api.wire import natural
 from hyperjob_core.kube.resources import SERVICE_EXPORTS
 from hyperjob_engine.expansion.objects import labels_of, owner_reference
-from hyperjob_engine.lifecycle.history import next_attempt
+from hyperjob_engine.lifecycle.records import next_attempt
 from hyperjob_engine.model.observed import HyperJob, Job, Observed, Ownership
 from hyperjob_engine.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
 from hyperjob_engine.model.subjobs import Child, SubJob

@@ -25,7 +25,7 @@ from hyperjob_core.api.status import (
 )
 from hyperjob_core.api.wire import at, condition, mapping, objects, one_of, rfc3339, string
 from hyperjob_engine.lifecycle.finished import trainers
-from hyperjob_engine.lifecycle.history import kept
+from hyperjob_engine.lifecycle.records import kept
 from hyperjob_engine.lifecycle.silence import stall_of
 from hyperjob_engine.lifecycle.stops import going_on
 from hyperjob_engine.model.line import Chosen

@@ -16,9 +16,8 @@ from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.training import Reported, StallStatus, SubJobTraining
 from hyperjob_core.api.wire import at, integer, mapping, rfc3339, string, timestamp
 from hyperjob_engine.model.observed import HyperJob, Observed
-from hyperjob_engine.model.stalls import straggler
 from hyperjob_engine.model.subjobs import choice_of, choice_text
-from hyperjob_engine.model.training import latest_training
+from hyperjob_engine.model.training import latest_training, straggler
 from hyperjob_engine.status.goodput import (
     Moment,
     account_object,

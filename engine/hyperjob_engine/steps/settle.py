@@ -16,7 +16,6 @@ from typing import Final
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import timestamp
-from hyperjob_engine.devices import is_companion
 from hyperjob_engine.expansion.auto import Split, wish_of
 from hyperjob_engine.expansion.expand import sub_jobs
 from hyperjob_engine.expansion.members import members_of, unwanted
@@ -27,8 +26,8 @@ from hyperjob_engine.gang.gang import domains, is_held, openings, ready, review_
 from hyperjob_engine.gang.giveback import backs_off, gave_back, next_state, to_give_back
 from hyperjob_engine.lifecycle.decisions import Member, deletion
 from hyperjob_engine.lifecycle.dependencies import waiting
-from hyperjob_engine.lifecycle.history import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.loss import losses_of
+from hyperjob_engine.lifecycle.records import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.silence import count_silent
 from hyperjob_engine.lifecycle.unstarted import unreported
 from hyperjob_engine.model.observed import Observed, Policy, QueueAdmission, ReplicatedJob
@@ -47,7 +46,7 @@ from hyperjob_engine.placement.room import Room, after_ends, without_doubts
 from hyperjob_engine.placement.share import share
 from hyperjob_engine.plugins.hook import set_up
 from hyperjob_engine.reasons.reason import Blocked, Reason
-from hyperjob_engine.resources import Resources
+from hyperjob_engine.resources import Resources, is_companion
 from hyperjob_engine.steps.draft import Draft
 
 _NO_ROOM: Final = Reason.INSUFFICIENT_CAPACITY

@@ -16,7 +16,7 @@ from typing import Final
 from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Tuning
-from hyperjob_controller.wake.guard import Reconcile
+from hyperjob_controller.wake.handlers import Reconcile
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, rfc3339
 from hyperjob_core.kube.client import Kube

@@ -38,9 +38,9 @@ from hyperjob_core.kube.resources import (
     Resource,
     key_of,
 )
-from hyperjob_engine.devices import add_rows, parse_rows
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.resources import add_rows, parse_rows
 from hyperjob_rules.validation.context import NOTHING_KNOWN, needs
 from hyperjob_rules.validation.create import inspect
 

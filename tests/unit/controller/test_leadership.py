@@ -8,8 +8,8 @@ import pytest
 
 from hyperjob_controller.leadership import Leadership
 from hyperjob_controller.options import Options
-from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import (

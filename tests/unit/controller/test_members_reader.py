@@ -15,9 +15,8 @@ from hyperjob_controller.members import member as members_member
 from hyperjob_controller.members import reader as members_reader
 from hyperjob_controller.members.member import LONGEST_AGE, MOST_BYTES, Budget, Member
 from hyperjob_controller.members.reader import Members
-from hyperjob_controller.place import Place
 from hyperjob_controller.wall import first_error
-from hyperjob_controller.watchdog import LONGEST
+from hyperjob_controller.watchdog import LONGEST, Place
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.errors import Forbidden, Gone, KubeError
 from hyperjob_core.kube.informer import Informer
@@ -35,9 +34,9 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Params
 from hyperjob_core.tasks import cancel
-from hyperjob_engine.devices import DEVICE_CLASS
 from hyperjob_engine.members.fold import MemberFold
 from hyperjob_engine.members.weights import Weights
+from hyperjob_engine.resources import DEVICE_CLASS
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.walls import Cpu
 from tests.unit.cli.fleet import Fleet

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from hyperjob_core.virtualtime import run
-from hyperjob_engine.model.stalls import straggler
+from hyperjob_engine.model.training import straggler
 from tests.unit.controller.test_training_reader import KEY, T0, Bench, job, seen, text
 
 INTERVAL = 30.0

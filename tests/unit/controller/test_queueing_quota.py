@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_engine.resources import parse_resources
-from hyperjob_queueing.confirm import bounded
+from hyperjob_queueing.queues import bounded
 from hyperjob_queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
 from tests.unit.engine.builders import GPU

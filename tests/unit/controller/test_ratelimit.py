@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_controller.memory import SETTLE_SECONDS
-from hyperjob_controller.wake.guard import LONGEST_REST, REST, PassRateLimit
+from hyperjob_controller.wake.handlers import LONGEST_REST, REST, PassRateLimit
 
 KEY = "default/hj"
 

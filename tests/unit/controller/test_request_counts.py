@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.write import START_SECONDS
+from hyperjob_controller.reconciler import START_SECONDS
 from hyperjob_core.api.names import GATE, GATE_OPEN
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.resources import (
@@ -163,7 +163,7 @@ async def test_a_sub_job_costs_no_more_requests_than_its_limit(
 async def test_one_status_has_the_creation_of_sub_jobs_and_the_opening_of_their_gates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hyperjob_controller.write.START_SECONDS", 600.0)
+    monkeypatch.setattr("hyperjob_controller.reconciler.START_SECONDS", 600.0)
     server = empty()
     async with running(server) as manager:
         server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
@@ -192,7 +192,7 @@ async def opened_late(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Ka
 
     Karmada binds the sub-jobs, and the controller opens their gates, after the first status.
     """
-    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 600.0)
+    monkeypatch.setattr("hyperjob_controller.reconciler.STEP_SECONDS", 600.0)
     server = empty()
     server.binds = False
     async with running(server, QueueAdmission.BUILTIN) as manager:
@@ -226,7 +226,7 @@ async def test_one_status_and_one_event_have_the_steps_of_a_start(
 async def test_steps_wait_no_longer_than_their_seconds_for_the_next_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hyperjob_controller.write.STEP_SECONDS", 0.5)
+    monkeypatch.setattr("hyperjob_controller.reconciler.STEP_SECONDS", 0.5)
     server = empty()
     async with running(server, QueueAdmission.BUILTIN) as manager:
         server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from hyperjob_controller import wall as module
-from hyperjob_controller.place import Place
 from hyperjob_controller.wall import Wall
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.kube.informer import RestoredError
 from hyperjob_core.virtualtime import run
 from tests.unit.engine.builders import NOW, Object

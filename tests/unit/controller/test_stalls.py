@@ -13,7 +13,7 @@ from hyperjob_core.api.choices import TimeUse
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stalls import Hang, Stall
+from hyperjob_engine.model.training import Hang, Stall
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_engine.reasons.stacks import Pod, Stack, comparison, parse_stack, survey_of

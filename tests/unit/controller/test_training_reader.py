@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_controller.place import Place
 from hyperjob_controller.training.reader import Reader, Trouble
 from hyperjob_controller.training.schedule import Lane, Schedule
 from hyperjob_controller.training.watch import (
@@ -23,7 +22,7 @@ from hyperjob_controller.training.watch import (
     sources_of,
     watch,
 )
-from hyperjob_controller.watchdog import LONGEST
+from hyperjob_controller.watchdog import LONGEST, Place
 from hyperjob_core.api.lines import MAX_LINE, LogLine, ProgressLine, progress_lines
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.kube.errors import unreachable

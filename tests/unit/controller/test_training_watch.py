@@ -10,8 +10,7 @@ import pytest
 from hyperjob_controller.training.watch import Doing, Watch, sources_of, watch
 from hyperjob_core.api.lines import LogLine
 from hyperjob_core.api.training import SubJobTraining
-from hyperjob_engine.model.stalls import WaitShare
-from hyperjob_engine.model.training import Track
+from hyperjob_engine.model.training import Track, WaitShare
 from tests.unit.controller.test_training_reader import T0, source, text
 from tests.unit.engine.builders import (
     Object,

@@ -9,7 +9,7 @@ from hyperjob_controller.training.watch import watch
 from hyperjob_core.api.lines import parse
 from hyperjob_core.api.training import SubJobTraining
 from hyperjob_engine.model.observed import Observed
-from hyperjob_engine.model.stalls import WaitShare, straggler
+from hyperjob_engine.model.training import WaitShare, straggler
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.stacks import Pod
 from tests.unit.controller.test_training_reader import (

@@ -17,10 +17,10 @@ from hyperjob_controller.admission import engine
 from hyperjob_controller.apply.applier import Applier
 from hyperjob_controller.memory import Memory
 from hyperjob_controller.observe import Observer
+from hyperjob_controller.reconciler import Events, StatusWriter
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
 from hyperjob_controller.wall import Incidents
-from hyperjob_controller.write import Events, StatusWriter
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.informer import Informer
 from hyperjob_core.kube.resources import HYPERJOBS

@@ -14,11 +14,10 @@ import pytest
 from hyperjob_controller import reconciler, reservations
 from hyperjob_controller.admission.engine import Admission
 from hyperjob_controller.observe import Observer
-from hyperjob_controller.place import Place
 from hyperjob_controller.reconciler import Reconciler
 from hyperjob_controller.reservations import Reservations
 from hyperjob_controller.wake.handlers import Handlers
-from hyperjob_controller.watchdog import CUT, LONGEST, Of, SlowTurnError, Watchdog
+from hyperjob_controller.watchdog import CUT, LONGEST, Of, Place, SlowTurnError, Watchdog
 from hyperjob_core.virtualtime import VirtualLoop
 from hyperjob_queueing import round as rounds
 from tests.support.counts import Counts

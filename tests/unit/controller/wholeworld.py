@@ -10,7 +10,7 @@ import orjson
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, Tuning
-from hyperjob_controller.place import Place
+from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer

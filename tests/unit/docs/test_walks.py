@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 from hyperjob_controller.manager import Manager
-from hyperjob_controller.wake.guard import Reconcile
+from hyperjob_controller.wake.handlers import Reconcile
 from hyperjob_rules.configuration import VALIDATE_HYPERJOB
 from hyperjob_sandbox.simulate import engine
 from hyperjob_sandbox_cli.simulate import simulate

@@ -16,7 +16,7 @@ from hyperjob_engine.model.subjobs import choice_of, choices, choosing
 from hyperjob_engine.plan import plan
 from hyperjob_engine.status.transitions import status_events
 from hyperjob_queueing.read import unit_of
-from hyperjob_queueing.remaining import remaining, template_of
+from hyperjob_queueing.sizes import remaining, template_of
 from tests.unit.engine.builders import (
     NOW,
     Object,

@@ -11,7 +11,7 @@ from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.diff import Weight, merge_patch, weigh
+from hyperjob_engine.status.transitions import Weight, merge_patch, weigh
 from tests.support.structural import assert_status
 from tests.unit.engine.arrows import arrows
 from tests.unit.engine.builders import (

@@ -14,8 +14,8 @@ from hyperjob_core.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from hyperjob_engine.expansion.claimed import with_devices
 from hyperjob_engine.expansion.expand import demand_of
+from hyperjob_engine.expansion.templates import with_devices
 from hyperjob_engine.members.deviceclasses import claim_fact, class_fact, slice_fact
 from hyperjob_engine.members.facts import node_fact, pod_fact
 from hyperjob_engine.members.fold import MemberFold, view_of

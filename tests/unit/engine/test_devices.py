@@ -4,15 +4,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from hyperjob_engine.devices import add_rows, is_companion, is_device, parse_rows
 from hyperjob_engine.expansion.expand import expand
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.resources import (
     accelerator_of,
+    add_rows,
     devices_in,
     fits,
+    is_companion,
+    is_device,
     lacking,
     parse_resources,
+    parse_rows,
     pod_request,
 )
 from tests.unit.engine.builders import group, hyperjob, task, template

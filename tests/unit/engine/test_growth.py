@@ -14,9 +14,8 @@ from hyperjob_core.api.status import MOST_SPEEDS
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.plan import plan
-from hyperjob_queueing.confirm import NoConfirmation
 from hyperjob_queueing.evict import next_change
-from hyperjob_queueing.queues import Queue
+from hyperjob_queueing.queues import NoConfirmation, Queue
 from hyperjob_queueing.read import unit_of
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, new_state, set_queues, update

@@ -13,8 +13,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.resources import HYPERNODES, NODES
 from hyperjob_engine.members.facts import HyperNodeFact, NodeFact, hypernode_fact, node_fact
 from hyperjob_engine.members.fold import view_of
-from hyperjob_engine.members.hypernodes import resolved
-from hyperjob_engine.members.patterns import NotKnownError
+from hyperjob_engine.members.hypernodes import NotKnownError, resolved
 from hyperjob_engine.model.members import MemberView
 from tests.support.calls import calls
 

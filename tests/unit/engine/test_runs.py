@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api import table
 from hyperjob_core.api.status import ContainerFailure, Run
-from hyperjob_engine.lifecycle.history import kept
+from hyperjob_engine.lifecycle.records import kept
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.parse import parse_report
 from hyperjob_engine.model.planned import CreateChild

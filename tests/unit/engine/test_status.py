@@ -19,8 +19,12 @@ from hyperjob_engine.model.planned import (
     Resize,
 )
 from hyperjob_engine.plan import plan
-from hyperjob_engine.status.diff import merge_patch
-from hyperjob_engine.status.transitions import action_events, pass_events, status_events
+from hyperjob_engine.status.transitions import (
+    action_events,
+    merge_patch,
+    pass_events,
+    status_events,
+)
 from tests.support.structural import assert_status
 from tests.unit.engine.builders import (
     NOW,

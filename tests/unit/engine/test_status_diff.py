@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob_engine.status.diff import Weight, weigh
+from hyperjob_engine.status.transitions import Weight, weigh
 from tests.unit.engine.builders import Object
 
 BASE: Object = {

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.names import TASK_PRIORITY
-from hyperjob_engine.expansion.order import in_order
-from hyperjob_engine.expansion.templates import distinct
+from hyperjob_engine.expansion.templates import distinct, in_order
 from tests.unit.engine.test_placement_nodes import partitions
 from tests.unit.engine.views import Object, task
 

@@ -18,8 +18,14 @@ from hyperjob_core.api.training import SubJobTraining
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.planned import Plan
-from hyperjob_engine.model.stalls import WaitShare
-from hyperjob_engine.model.training import WINDOW, Track, advance, training_of, used_to_it
+from hyperjob_engine.model.training import (
+    WINDOW,
+    Track,
+    WaitShare,
+    advance,
+    training_of,
+    used_to_it,
+)
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons import stacks
 from hyperjob_engine.reasons.reason import Reason, has_lost, stop_text

@@ -19,8 +19,8 @@ from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.resources import PODS
 from hyperjob_queueing.choose import Option, best
 from hyperjob_queueing.read import unit_of
-from hyperjob_queueing.remaining import template_of
 from hyperjob_queueing.round import schedule
+from hyperjob_queueing.sizes import template_of
 from hyperjob_queueing.state import Settings, new_state, set_queues, update
 from hyperjob_queueing.workload import QueuedHyperJob, QueuedSubJob
 from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed

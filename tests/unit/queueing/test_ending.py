@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_queueing.confirm import bounded
 from hyperjob_queueing.evict import evicted_for, next_change
 from hyperjob_queueing.messages import stale_messages
-from hyperjob_queueing.queues import Queue, Tree
+from hyperjob_queueing.queues import Queue, Tree, bounded
 from hyperjob_queueing.reserve import begin
 from hyperjob_queueing.state import count_ending, update
 from hyperjob_queueing.stopped import EndingPods, from_text, to_text

@@ -9,8 +9,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import total
-from hyperjob_queueing import headroom
-from hyperjob_queueing.confirm import BuiltinQueues, VolcanoGlobal
+from hyperjob_queueing import reserve
+from hyperjob_queueing.queues import BuiltinQueues, VolcanoGlobal
 from hyperjob_queueing.reserve import begin, reserved
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admitted, new_state, requeue, set_queues
@@ -105,7 +105,7 @@ def test_a_head_that_must_stay_together_is_kept_room_where_as_many_as_must_start
     head = unit("head", 8, 8, 4)
     one = cluster("a", gpus)
     requests = [part.request for part in head.parts]
-    wants = headroom.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=1)
+    wants = reserve.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=1)
     assert wants.get("a", {}).get(GPU, 0) == kept * NANO
 
 
@@ -129,7 +129,7 @@ def test_a_resource_that_a_head_asks_for_none_of_takes_no_room_from_it(
         replace(part.request, demand={**part.request.demand, "example.com/nic": 0})
         for part in head.parts
     ]
-    wants = headroom.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=max_domains)
+    wants = reserve.wants(Room([one]), {"a": one.free}, requests, most=2, max_domains=max_domains)
     assert wants["a"][GPU] == 16 * NANO
 
 

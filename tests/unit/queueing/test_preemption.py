@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.duration import micro_time
 from hyperjob_core.api.quantity import NANO
-from hyperjob_queueing.confirm import NoConfirmation
 from hyperjob_queueing.evict import loss_of
-from hyperjob_queueing.queues import PREEMPTION, Queue, parse_queue
+from hyperjob_queueing.queues import PREEMPTION, NoConfirmation, Queue, parse_queue
 from hyperjob_queueing.state import Settings, admit, new_state, update
 from hyperjob_queueing.verdict import name_for
 from hyperjob_queueing.workload import Entry, QueuedHyperJob

@@ -14,7 +14,7 @@ from hyperjob_engine.placement.place import assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import Resources, subtract, total
 from hyperjob_queueing.admit import Grant, closed, is_guaranteed, try_to_admit
-from hyperjob_queueing.confirm import NoConfirmation
+from hyperjob_queueing.queues import NoConfirmation
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.state import Settings, admitted, block_of, new_state, set_queues, update
 from hyperjob_queueing.workload import QueuedHyperJob

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.placement.room import Room
-from hyperjob_queueing.headroom import keep
 from hyperjob_queueing.queues import Queue, parse_queue
-from hyperjob_queueing.reserve import reserved
+from hyperjob_queueing.reserve import keep, reserved
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import GPU, cluster
 from tests.unit.queueing.queueworld import QueueWorld, queue, unit
