@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import is_true, mapping, objects
 from hyperjob_core.kube.resources import Resource
-from hyperjob_core.kube.selectors import SelectorError, label_selector
+from hyperjob_sandbox.apiserver.selectors import SelectorError, label_selector
 
 FIELD_MANAGER = "hyperjob-sandbox"
 """Owns what the sandbox installs."""

@@ -19,13 +19,12 @@ import orjson
 
 from hyperjob_core.api.field import make_status
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.wire import decoded, rfc3339
+from hyperjob_core.api.wire import at, decoded, rfc3339, string_map
 from hyperjob_core.kube import resources
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError, from_status
 from hyperjob_core.kube.patches import merged, patched
 from hyperjob_core.kube.resources import EVENTS, Resource, key_of
-from hyperjob_core.kube.selectors import field_value, parse_fields, parse_labels
 from hyperjob_core.kube.transport import Params, Response
 
 Listener = Callable[[str, Object | None, Object | None], None]
@@ -299,18 +298,30 @@ class _Watch:
 
 def _selection(namespace: str, params: Params) -> Callable[[Object], bool]:
     """Return whether a list or watch selects an object."""
-    labels = parse_labels(params.get("labelSelector", ""))
-    fields = parse_fields(params.get("fieldSelector", ""))
+    labels, fields = params.get("labelSelector", ""), params.get("fieldSelector", "")
 
     def selects(obj: Object) -> bool:
         metadata = obj["metadata"]
         if namespace and metadata.get("namespace") != namespace:
             return False
-        return labels.matches(metadata.get("labels")) and fields.matches(
-            {each.key: field_value(obj, each.key) for each in fields.requirements}
+        return _matches(labels, string_map(metadata.get("labels")).get) and _matches(
+            fields, lambda path: str(at(obj, *path.split(".")) or "")
         )
 
     return selects
+
+
+def _matches(selector: str, value: Callable[[str], str | None]) -> bool:
+    """Return whether all terms hold: `a=b`, `a!=b`, `a`, `!a`; ValueError for a set of values."""
+    if "(" in selector:
+        raise ValueError(f"the API server in memory knows no sets of values: {selector}")
+    for term in filter(None, selector.split(",")):
+        name, equals, wanted = term.partition("=")
+        found = value(name.strip("!"))
+        same = found == wanted.removeprefix("=") if equals else found is not None
+        if same is (name.startswith("!") or name.endswith("!")):
+            return False
+    return True
 
 
 def _changed(call: Call, found: Object) -> Object:

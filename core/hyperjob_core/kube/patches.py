@@ -1,6 +1,7 @@
 """Merge patches (RFC 7396) and the JSON patches (RFC 6902) of HyperJob's components. Pure."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from hyperjob_core.api.meta import Object
@@ -20,61 +21,27 @@ def merged(target: object, patch: object) -> Any:  # noqa: ANN401 - any JSON val
 
 
 def patched(target: Object, operations: Iterable[Mapping[str, Any]]) -> Object:
-    """Return an object after a JSON patch of `add` and `test`.
+    """Return an object after a JSON patch that tests values and adds fields to objects.
 
     Raises ValueError for a failed test, for other operations, and for a path that does not exist.
     """
-    found: Any = target
+    found = deepcopy(target)
     for operation in operations:
-        path = [
-            step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]
-        ]
-        match operation["op"]:
-            case "add":
-                found = _added(found, path, operation["value"])
-            case "test":
-                if _at(found, path) != operation["value"]:
-                    raise ValueError(f"test of {operation['path']} failed")
-            case other:
-                raise ValueError(f"unknown operation {other}")
-    return found  # type: ignore[no-any-return]  # an object stays one
-
-
-def _at(value: Any, path: list[str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value at a path; raises ValueError where there is none."""
-    try:
-        for step in path:
-            value = value[int(step) if isinstance(value, list) else step]
-    except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"path /{'/'.join(path)} does not exist") from error
-    return value
-
-
-def _added(target: Any, path: list[str], value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a copy of the target with the value at a path, inserted where the path ends in a list.
-
-    Raises ValueError for a path whose parent does not exist.
-    """
-    if not path:
-        return value
-    *above, last = path
-    parent = _at(target, above)
-    if isinstance(parent, list):
-        index = len(parent) if last == "-" else int(last)
-        changed: object = [*parent[:index], value, *parent[index:]]
-    elif isinstance(parent, dict):
-        changed = {**parent, last: value}
-    else:
-        raise ValueError(f"path /{'/'.join(path)} does not exist")  # noqa: TRY004 - it is about the path
-    return _replaced(target, above, changed)
-
-
-def _replaced(target: Any, path: list[str], value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a copy of the target with another value at a path, which exists."""
-    if not path:
-        return value
-    step, *rest = path
-    if isinstance(target, list):
-        index = int(step)
-        return [*target[:index], _replaced(target[index], rest, value), *target[index + 1 :]]
-    return {**target, step: _replaced(target[step], rest, value)}
+        path, value = operation["path"], operation["value"]
+        *above, last = (step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:])
+        parent: Any = found
+        try:
+            for step in above:
+                parent = parent[int(step) if isinstance(parent, list) else step]
+            match operation["op"]:
+                case "add" if isinstance(parent, dict):
+                    parent[last] = value
+                case "test" if parent[last] == value:
+                    pass
+                case "test":
+                    raise ValueError(f"test of {path} failed")
+                case other:
+                    raise ValueError(f"cannot {other} at {path}")
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"path {path} does not exist") from error
+    return found

@@ -4,16 +4,16 @@ from collections import Counter
 from dataclasses import dataclass
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.selectors import (
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
+from hyperjob_sandbox.apiserver.rbac import Rbac
+from hyperjob_sandbox.apiserver.selectors import (
     LabelSelector,
     SelectorError,
     field_value,
     parse_fields,
     parse_labels,
 )
-from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
-from hyperjob_sandbox.apiserver.rbac import Rbac
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Collection, Key, Store, Stored
 from hyperjob_sandbox.apiserver.transport.authn import Tokens, User

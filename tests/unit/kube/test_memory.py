@@ -99,3 +99,25 @@ async def test_an_object_is_stored_as_it_is_and_replaced_unless_it_has_changed()
     test = [{"op": "test", "path": "/spec/suspend", "value": False}]
     with pytest.raises(Invalid):
         await kube.patch(HYPERJOBS, "one", test, kind=PatchType.JSON, namespace="a")
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("", ["one", "two"]),
+        ("size=big", ["one"]),
+        ("size==big,!colour", []),
+        ("size!=big", ["two"]),
+        ("colour", ["one"]),
+        ("!colour,size=small", ["two"]),
+    ],
+)
+@virtually
+async def test_a_list_has_the_objects_of_its_selector(selector: str, names: list[str]) -> None:
+    server = MemoryServer(now=now)
+    server.put(HYPERJOBS, labelled("one", size="big", colour="red"))
+    server.put(HYPERJOBS, labelled("two", size="small"))
+    listed = await Kube(server).list(HYPERJOBS, label_selector=selector)
+    assert [each["metadata"]["name"] for each in listed.items] == names
+    listed = await Kube(server).list(HYPERJOBS, field_selector="metadata.name=two")
+    assert [each["metadata"]["name"] for each in listed.items] == ["two"]

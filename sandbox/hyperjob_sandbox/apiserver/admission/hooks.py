@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.selectors import label_selector
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
@@ -14,6 +13,7 @@ from hyperjob_sandbox.apiserver.admission.review import (
 )
 from hyperjob_sandbox.apiserver.cel import CelError, Expression
 from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.selectors import label_selector
 
 _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 _VARIABLES: Final = ("object", "oldObject", "request")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_core.kube.selectors import (
+from hyperjob_sandbox.apiserver.selectors import (
     Requirement,
     SelectorError,
     field_value,
