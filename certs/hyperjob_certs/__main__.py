@@ -177,7 +177,7 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
         return
     await store.save(bundle, over=stored)
     for step in steps:
-        _say(f"{step.action}: {step.reason}")
+        _say(step)
     _report(bundle)
     if options.inject:
         await _inject(options, trusted_pem(bundle))

@@ -11,9 +11,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from hyperjob_certs.x509 import (
     CLOCK_SKEW,
@@ -32,16 +31,6 @@ from hyperjob_core.api.ownership import CERTS, MANAGED_BY, ForeignObjectError, m
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import SECRETS
-
-
-class Action(StrEnum):
-    """The next step of a rotation."""
-
-    KEEP = "keep"
-    NEW_CA = "new-ca"
-    REISSUE_LEAF = "reissue-leaf"
-    RETIRE_CA = "retire-ca"
-
 
 _RENEW_AT: Final = 1 / 3
 """Renew when this part of the lifetime is left, which allows two failed attempts."""
@@ -76,69 +65,50 @@ class Bundle:
     """PEM of every trusted authority, the signing one first."""
     serving: Pair | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An action with its reason."""
-
-    action: Action
-    reason: str
-
-
-MAX_STEPS: Final = 3
-"""The most steps that a run can need: new authority, serving certificate, retirement."""
+    @property
+    def signing(self) -> Pair:
+        """Return the signing authority; ValueError if there is none."""
+        if self.ca is None:
+            raise ValueError("there is no authority")
+        return self.ca
 
 
-def decide(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Step:
-    """Return the next step; KEEP if none is due."""
-    if bundle.ca is None:
-        return Step(Action.NEW_CA, "there is no authority")
+def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[Bundle, list[str]]:
+    """Return the bundle after every step that is due now, and these steps with their reasons.
+
+    The steps are `new-ca`, `reissue-leaf` and `retire-ca`; the first two generate random keys.
+    """
+    steps: list[str] = []
     if (reason := _authority_is_due(bundle.ca, now=now)) is not None:
-        return Step(Action.NEW_CA, reason)
-    if (reason := _leaf_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
-        return Step(Action.REISSUE_LEAF, reason)
-    if (reason := _retirement_is_due(bundle, bundle.ca, now=now)) is not None:
-        return Step(Action.RETIRE_CA, reason)
-    return Step(Action.KEEP, "nothing is due")
-
-
-def perform(bundle: Bundle, action: Action, *, policy: RotationPolicy, now: datetime) -> Bundle:
-    """Return the bundle after one step; the step may generate random keys."""
-    match action:
-        case Action.KEEP:
-            return bundle
-        case Action.NEW_CA:
-            ca = issue_ca(common_name="hyperjob-webhook-ca", lifetime=policy.ca_lifetime, now=now)
-            alive = [one for one in bundle.trusted if facts(one).not_after > now]
-            return replace(bundle, ca=ca, trusted=(ca.certificate, *alive))
-        case Action.REISSUE_LEAF:
-            if bundle.ca is None:
-                raise ValueError("a serving certificate needs an authority first")
-            serving = issue_serving(
-                bundle.ca, names=policy.names, lifetime=policy.leaf_lifetime, now=now
-            )
-            return replace(bundle, serving=serving)
-        case Action.RETIRE_CA:
-            if bundle.ca is None:
-                raise ValueError("the last authority cannot be retired")
-            return replace(bundle, trusted=(bundle.ca.certificate,))
-        case _:
-            assert_never(action)
-
-
-def advance(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> tuple[Bundle, list[Step]]:
-    """Return the bundle after every step that is due now, and these steps."""
-    steps: list[Step] = []
-    while (step := decide(bundle, policy=policy, now=now)).action is not Action.KEEP:
-        if len(steps) == MAX_STEPS:
-            raise RuntimeError(f"the rotation does not come to rest: {steps}")
-        bundle = perform(bundle, step.action, policy=policy, now=now)
-        steps.append(step)
+        bundle = with_authority(bundle, policy=policy, now=now)
+        steps.append(f"new-ca: {reason}")
+    if (reason := _leaf_is_due(bundle, policy=policy, now=now)) is not None:
+        bundle = with_leaf(bundle, policy=policy, now=now)
+        steps.append(f"reissue-leaf: {reason}")
+    if (reason := _retirement_is_due(bundle, now=now)) is not None:
+        bundle = replace(bundle, trusted=(bundle.signing.certificate,))
+        steps.append(f"retire-ca: {reason}")
     return bundle, steps
 
 
-def _authority_is_due(ca: Pair, *, now: datetime) -> str | None:
+def with_authority(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Bundle:
+    """Return the bundle with a new authority, which is trusted beside those that are valid."""
+    ca = issue_ca(common_name="hyperjob-webhook-ca", lifetime=policy.ca_lifetime, now=now)
+    alive = [one for one in bundle.trusted if facts(one).not_after > now]
+    return replace(bundle, ca=ca, trusted=(ca.certificate, *alive))
+
+
+def with_leaf(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> Bundle:
+    """Return the bundle with a new serving certificate of its authority."""
+    lifetime = policy.leaf_lifetime
+    serving = issue_serving(bundle.signing, names=policy.names, lifetime=lifetime, now=now)
+    return replace(bundle, serving=serving)
+
+
+def _authority_is_due(ca: Pair | None, *, now: datetime) -> str | None:
     """Return why a new authority must be issued; None if the present one can sign on."""
+    if ca is None:
+        return "there is no authority"
     try:
         check_pair(ca, now=now)
     except InvalidPair as problem:
@@ -148,12 +118,13 @@ def _authority_is_due(ca: Pair, *, now: datetime) -> str | None:
     return None
 
 
-def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datetime) -> str | None:
+def _leaf_is_due(bundle: Bundle, *, policy: RotationPolicy, now: datetime) -> str | None:
     """Return why the serving certificate must be issued again; None if it need not.
 
     A new authority signs it only after the overlap, when every API server trusts that authority. A
     certificate without a trusted signature is issued again at once.
     """
+    ca = bundle.signing
     if bundle.serving is None:
         return "there is no serving certificate"
     try:
@@ -173,8 +144,9 @@ def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: RotationPolicy, now: datet
     return None
 
 
-def _retirement_is_due(bundle: Bundle, ca: Pair, *, now: datetime) -> str | None:
+def _retirement_is_due(bundle: Bundle, *, now: datetime) -> str | None:
     """Return why older authorities are needed no more; None while a certificate may need one."""
+    ca = bundle.signing
     old = [each for each in bundle.trusted if each.strip() != ca.certificate.strip()]
     if not old or bundle.serving is None:
         return None

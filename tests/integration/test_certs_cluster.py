@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hyperjob_certs.__main__ import NothingToInject, inject, main
-from hyperjob_certs.store import Action, Bundle, RotationPolicy, SecretStore, advance, perform
+from hyperjob_certs.store import Bundle, RotationPolicy, SecretStore, advance, with_authority
 from hyperjob_certs.x509 import facts, is_signed_by
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
 from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
@@ -171,7 +171,7 @@ async def test_a_staged_authority_is_injected_before_it_signs(
     store = SecretStore(kube, namespace=namespace, name="tls")
     then = datetime.now(UTC) - timedelta(hours=2)
     old = fresh(then)
-    staged = perform(old, Action.NEW_CA, policy=POLICY, now=then)
+    staged = with_authority(old, policy=POLICY, now=then)
     await store.save(staged, over=await store.load())
     assert await bundles(kube) == {b""}
     arguments = [
