@@ -23,7 +23,7 @@ from hyperjob_core.api.wire import at, mapping, string
 from hyperjob_core.text import did_you_mean, is_typo
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
-from hyperjob_rules.validation.shape_errors import UNKNOWN
+from hyperjob_rules.validation.rules import rule_of
 from hyperjob_trainjobs.decide import Around, judge, runs_as_hyperjob
 
 LIST_KIND: Final = f"{KIND}List"
@@ -206,7 +206,7 @@ def _in_order(findings: list[LintFinding]) -> tuple[LintFinding, ...]:
 
 def head_errors(document: Document) -> list[LintFinding]:
     """Check what the API server checks of a request: apiVersion, kind, the fields of metadata."""
-    found, content = [], document.content
+    found, content, unknown = [], document.content, rule_of("T3.unknown")
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         given = content.get(field)
         if given == wanted or (not given and any(is_typo(key, field) for key in content)):
@@ -216,12 +216,14 @@ def head_errors(document: Document) -> list[LintFinding]:
             reason = ErrorType.NOT_SUPPORTED
             message = f'Unsupported value: "{given}": supported values: "{wanted}"'
         line = document.line_of(field)
-        found.append(LintFinding("T4", line, f"{field}: {message}", field, reason.value, message))
+        found.append(
+            LintFinding("T4.enum", line, f"{field}: {message}", field, reason.value, message)
+        )
     metadata = content.get("metadata")
     for name in metadata if isinstance(metadata, dict) else ():
         if name not in _METADATA:
-            error = UNKNOWN.at(METADATA.child(name), hint=did_you_mean(name, _METADATA))
-            found.append(_error(document, UNKNOWN.id, error, ""))
+            error = unknown.at(METADATA.child(name), hint=did_you_mean(name, _METADATA))
+            found.append(_error(document, unknown.id, error, ""))
     return found
 
 

@@ -26,19 +26,10 @@ from hyperjob_core.api.overlay import (
     wanted_of,
 )
 from hyperjob_core.api.wire import at, mapping, objects, string
-from hyperjob_rules.validation.rules import EnoughError, Report, RuleWarning, Violation, rule
+from hyperjob_rules.validation.rules import EnoughError, Report, RuleWarning, Violation, bounded
 from hyperjob_rules.validation.split import is_elastic
 
-NAME_TWICE: Final = rule("X22.name-twice")
-TOO_MANY: Final = rule("X22.too-many", most=MAX_COMBINATIONS)
-NO_TASK: Final = rule("X22.task")
-NO_CONTAINER: Final = rule("X22.container")
-TOO_FEW: Final = rule("X23.too-few")
-TOO_SMALL: Final = rule("X23.too-small")
-ONE_CHOICE: Final = rule("X23.one-choice")
-NOT_AUTO: Final = rule("X23.not-auto")
-WITH_QUORUM: Final = rule("X23.with-quorum")
-SIDE_BY_SIDE: Final = rule("X22.with-quorum")
+bounded("X22.too-many", most=MAX_COMBINATIONS)
 _JOBS: Final = SPEC.child("replicatedJobs")
 _JOB: Final = re.compile(r"spec\.replicatedJobs\[\d+\](?=\.)")
 _ITEM: Final = re.compile(r"\.(tasks|containers)\[(\d+)\]")
@@ -62,9 +53,9 @@ def validate_sizes(spec: Object, jobs: list[Object], report: Report) -> None:
         job, wanted = jobs[index], wanted_of(jobs[index])
         holder, field, (most, least) = number_of(job)
         if (number := holder.get(least)) is not None and number > wanted:
-            report.add(TOO_FEW, _place(index, least), number, field=field, count=wanted)
+            report.add("X23.too-few", _place(index, least), number, field=field, count=wanted)
         if (number := holder.get(most)) is not None and number < wanted:
-            report.add(TOO_SMALL, _place(index, most), number, field=field, count=wanted)
+            report.add("X23.too-small", _place(index, most), number, field=field, count=wanted)
         name = next(iter(_bounds(job)), "alternatives")
         others = [f"{_JOBS.index(each)}.alternatives" for each in varied if each != index]
         if job.get("splitPolicy") and name in BOUNDS:
@@ -74,13 +65,13 @@ def validate_sizes(spec: Object, jobs: list[Object], report: Report) -> None:
                 str(_place(elastic[0], next(iter(_bounds(jobs[elastic[0]])), "alternatives")))
             )
         if others:
-            report.add(ONE_CHOICE, _place(index, name), other=others[0])
+            report.add("X23.one-choice", _place(index, name), other=others[0])
         elif name == "alternatives":
             continue
         elif holder is job and name in SPLIT_BOUNDS:
-            report.add(NOT_AUTO, _place(index, name))
+            report.add("X23.not-auto", _place(index, name))
         elif holder is not job and spec.get("quorum") is not None:
-            report.add(WITH_QUORUM, _place(index, name))
+            report.add("X23.with-quorum", _place(index, name))
 
 
 def _bounds(job: Object) -> list[str]:
@@ -105,7 +96,7 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
     jobs = objects(spec.get("replicatedJobs"))
     many = prod(len(each.get("alternatives") or ()) or 1 for each in jobs)
     if many > MAX_COMBINATIONS:
-        report.add(TOO_MANY, _JOBS, many)
+        report.add("X22.too-many", _JOBS, many)
         return
     for index, job in enumerate(jobs):
         seen: set[str] = set()
@@ -114,7 +105,7 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
         for place, alternative in enumerate(_choices(job)):
             path, name = _path(index, place), string(alternative.get("name"))
             if name and name in seen:
-                report.add(NAME_TWICE, path.child("name"), name)
+                report.add("X22.name-twice", path.child("name"), name)
             seen.add(name)
             _validate_names(job, alternative, path.child("templateSpec", "tasks"), report)
     trials = [_trials(job, index) for index, job in enumerate(jobs)]
@@ -127,11 +118,11 @@ def validate_alternatives(hyperjob: Object, known: Report, report: Report, judge
 def _validate_side_by_side(job: Object, index: int, report: Report) -> None:
     """Refuse other numbers of sub-jobs, where each sub-job has an alternative of its own."""
     if job.get("splitPolicy"):
-        report.add(SIDE_BY_SIDE, _JOBS.index(index).child("splitPolicy"))
+        report.add("X22.with-quorum", _JOBS.index(index).child("splitPolicy"))
     for place, alternative in enumerate(_choices(job)):
         for name in ("replicas", *BOUNDS, "splitPolicy"):
             if alternative.get(name) is not None:
-                report.add(SIDE_BY_SIDE, _path(index, place).child(name))
+                report.add("X22.with-quorum", _path(index, place).child(name))
 
 
 def _validate_place(
@@ -205,14 +196,14 @@ def _validate_names(job: Object, alternative: Object, path: Path, report: Report
     for index, task in enumerate(objects(at(alternative, "templateSpec", "tasks"))):
         name, where = string(task.get("name")), path.index(index)
         if name not in tasks:
-            report.missing(NO_TASK, where.child("name"), name, tasks)
+            report.missing("X22.task", where.child("name"), name, tasks)
             continue
         known = {string(each.get("name")) for each in _containers(tasks[name])}
         below = where.child("template", "spec", "containers")
         for number, container in enumerate(_containers(task)):
             inner = string(container.get("name"))
             if inner not in known:
-                report.missing(NO_CONTAINER, below.index(number).child("name"), inner, known)
+                report.missing("X22.container", below.index(number).child("name"), inner, known)
 
 
 def _tasks(job: Object) -> list[Object]:

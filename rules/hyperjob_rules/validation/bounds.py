@@ -4,7 +4,6 @@ The size comes first: the time of all other rules depends on it.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import orjson
 
@@ -20,14 +19,14 @@ from hyperjob_core.api.limits import (
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 
-TASKS: Final = rule("X6.too-many-tasks", most=MAX_ALL_TASKS)
-BYTES: Final = rule("X6.too-large", most=MAX_SPEC_BYTES)
+bounded("X6.too-many-tasks", most=MAX_ALL_TASKS)
+bounded("X6.too-large", most=MAX_SPEC_BYTES)
 
 
-KEYS: Final = rule("X6.too-many-keys", most=MAX_METADATA_KEYS)
+bounded("X6.too-many-keys", most=MAX_METADATA_KEYS)
 
 
 def validate_size(raw: Object, report: Report, *, at_most: int | None = None) -> bool:
@@ -37,16 +36,16 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
     """
     spec = raw.get("spec")
     if (tasks := count_tasks(spec)) > MAX_ALL_TASKS:
-        report.add(TASKS, SPEC.child("replicatedJobs"), tasks)
+        report.add("X6.too-many-tasks", SPEC.child("replicatedJobs"), tasks)
     elif at_most is None or at_most > MAX_SPEC_BYTES:
         for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
             if bytes_of(part) > MAX_SPEC_BYTES:
-                report.add(BYTES, path)
+                report.add("X6.too-large", path)
     metadata = raw.get("metadata")
     for field in ("labels", "annotations"):
         keys = metadata.get(field) if isinstance(metadata, dict) else None
         if isinstance(keys, dict) and len(keys) > MAX_METADATA_KEYS:
-            report.add(KEYS, METADATA.child(field), len(keys))
+            report.add("X6.too-many-keys", METADATA.child(field), len(keys))
     return not report.refusals
 
 
@@ -58,9 +57,8 @@ def bytes_of(part: object) -> int:
         return 0  # nested too deep, or invalid text: the shape errors are enough
 
 
-COPIES: Final = rule("X19.copies", most=MAX_ALL_BYTES)
-SUM: Final = rule("X19.sum", most=MAX // NANO)
-GRACE: Final = rule("X19.grace")
+bounded("X19.copies", most=MAX_ALL_BYTES)
+bounded("X19.sum", most=MAX // NANO)
 
 
 def validate_bounds(
@@ -80,14 +78,16 @@ def validate_bounds(
                 tasks_at = at.index(index).child("templateSpec", "tasks")
                 path = tasks_at.index(number).child("template", "spec")
                 report.add(
-                    GRACE, path.child("terminationGracePeriodSeconds"), grace, most=most_grace
+                    "X19.grace", path.child("terminationGracePeriodSeconds"), grace, most=most_grace
                 )
     for name, total in sorted(_sums(pods_by_amount).items()):
         if total > MAX:
-            report.add(SUM, at, total // NANO, name=name)
+            report.add("X19.sum", at, total // NANO, name=name)
     grace = (spec.get("checkpoint") or {}).get("gracePeriodSeconds")
     if grace is not None and grace > most_grace:
-        report.add(GRACE, SPEC.child("checkpoint", "gracePeriodSeconds"), grace, most=most_grace)
+        report.add(
+            "X19.grace", SPEC.child("checkpoint", "gracePeriodSeconds"), grace, most=most_grace
+        )
 
 
 def _validate_copies(
@@ -118,7 +118,7 @@ def _validate_copies(
     if total > MAX_ALL_BYTES:
         _, index, count, each = largest
         at = path.index(index).child("templateSpec")
-        report.add(COPIES, at, count=count, each=each, total=count * each)
+        report.add("X19.copies", at, count=count, each=each, total=count * each)
 
 
 def _most_parts(job: Object, max_domains: int | None) -> int:

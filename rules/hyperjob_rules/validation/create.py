@@ -146,7 +146,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
         report.refusals[:] = [
             found
             for found in report.refusals
-            if found.rule is not shape_errors.MISSING or found.error.field not in misspelt
+            if found.rule.id != "T2.missing" or found.error.field not in misspelt
         ]
     return TypedObject(
         repair.root,

@@ -12,12 +12,11 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import Quantity
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 
 MAX_ANNOTATIONS: Final = 256 * 1024
 
-FORM: Final = rule("V8.form")
-ANNOTATIONS_TOO_LONG: Final = rule("V8.ObjectMeta.annotations.max", most=MAX_ANNOTATIONS)
+bounded("V8.ObjectMeta.annotations.max", most=MAX_ANNOTATIONS)
 
 FormCheck = Callable[[str], list[str]]
 """A function that returns Kubernetes' error messages about a text; empty for a valid text."""
@@ -27,7 +26,7 @@ def check(form: FormCheck, value: str, path: Path, report: Report, *steps: str |
     """Report the errors in the form of a text below `path`; return whether there are none."""
     messages = form(value)
     for message in messages:
-        report.add(FORM, path.below(steps), value, message=message)
+        report.add("V8.form", path.below(steps), value, message=message)
     return not messages
 
 
@@ -44,9 +43,9 @@ def validate_annotations(annotations: Object, path: Path, report: Report) -> Non
     for key in sorted(annotations):
         size += len(f"{key}{annotations[key]}".encode(errors="surrogatepass"))
         for message in formats.qualified_name(key.lower()):
-            report.add(FORM, path, key, message=message)
+            report.add("V8.form", path, key, message=message)
     if size > MAX_ANNOTATIONS:
-        report.add(ANNOTATIONS_TOO_LONG, path)
+        report.add("V8.ObjectMeta.annotations.max", path)
 
 
 MAX_LENGTH: Final = 32

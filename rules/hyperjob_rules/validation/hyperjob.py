@@ -43,12 +43,12 @@ from hyperjob_rules.validation.lifecycle import (
     validate_targets,
 )
 from hyperjob_rules.validation.names import validate_names
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.split import JobSize, is_elastic, size_of, sub_jobs, validate_split
 
 REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
 
-TOKEN: Final = rule("X16.token", most=MAX_TOKEN)
+bounded("X16.token", most=MAX_TOKEN)
 
 
 def validate_requests(hyperjob: Object, report: Report, *, before: Object | None = None) -> None:
@@ -59,18 +59,11 @@ def validate_requests(hyperjob: Object, report: Report, *, before: Object | None
         if isinstance(text, str) and text != old.get(key):
             words = text.split(maxsplit=1)
             if words and len(words[0]) > MAX_TOKEN:
-                report.add(TOKEN, METADATA.child("annotations").key(key))
+                report.add("X16.token", METADATA.child("annotations").key(key))
 
 
 def _annotations(hyperjob: Object) -> Object:
     return mapping(at(hyperjob, "metadata", "annotations"))
-
-
-TOO_MANY: Final = rule("L20.too-many")
-ONE_WORLD: Final = rule("L20.one-world")
-NEVER_MET: Final = rule("L20.never-met")
-RESTARTS_ALL: Final = rule("L20.restarts-all")
-NO_QUORUM: Final = rule("L20.no-quorum")
 
 
 def validate_quorum(spec: Object, report: Report) -> None:
@@ -78,7 +71,7 @@ def validate_quorum(spec: Object, report: Report) -> None:
     quorum, plugins = spec.get("quorum"), spec.get("plugins") or {}
     if quorum is None:
         if "torchft" in plugins:
-            report.warn(NO_QUORUM, SPEC.child("plugins").key("torchft"))
+            report.warn("L20.no-quorum", SPEC.child("plugins").key("torchft"))
         return
     path = SPEC.child("quorum")
     task = lighthouse_of(plugins)
@@ -88,18 +81,18 @@ def validate_quorum(spec: Object, report: Report) -> None:
     counts = [sub_jobs(job) for job in jobs]
     total = sum(count or 0 for count in counts)
     if None not in counts and quorum > total:
-        report.add(TOO_MANY, path, quorum, count=total)
+        report.add("L20.too-many", path, quorum, count=total)
     available = spec.get("minAvailable")
     if available is not None and quorum > available:
-        report.warn(NEVER_MET, path, available=available)
+        report.warn("L20.never-met", path, available=available)
     for name in sorted(plugins):
         if name in PLUGINS and PLUGINS[name].one_world:
-            report.add(ONE_WORLD, SPEC.child("plugins").key(name))
+            report.add("L20.one-world", SPEC.child("plugins").key(name))
     rules = (spec.get("failurePolicy") or {}).get("rules") or ()
     for index, each in enumerate(rules):
         if str(each.get("action") or "").startswith("RestartHyperJob"):
             at = SPEC.child("failurePolicy", "rules").index(index).child("action")
-            report.warn(RESTARTS_ALL, at)
+            report.warn("L20.restarts-all", at)
 
 
 MAX_CLUSTER_NAME: Final = 48
@@ -107,13 +100,7 @@ _OWN: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB)
 _OWN_DOMAIN: Final = f"{GROUP}/"
 _CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 
-NO_CLUSTERS: Final = rule("X8.no-clusters")
-CLUSTER_TWICE: Final = rule("X8.cluster-twice")
-CLUSTER_LENGTH: Final = rule("X8.cluster-length", most=MAX_CLUSTER_NAME)
-OWN_LABEL: Final = rule("X3.own-label")
-CLAIM: Final = rule("X3.claim")
-FOREIGN: Final = rule("X3.foreign")
-MANY_CLUSTERS: Final = rule("X8.many-clusters")
+bounded("X8.cluster-length", most=MAX_CLUSTER_NAME)
 
 
 def validate_replicated_job(
@@ -135,17 +122,17 @@ def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: 
     seen: set[str] = set()
     for index, cluster in enumerate(clusters):
         if cluster in seen:
-            report.add(CLUSTER_TWICE, at.index(index), cluster)
+            report.add("X8.cluster-twice", at.index(index), cluster)
         elif len(cluster) > MAX_CLUSTER_NAME:
-            report.add(CLUSTER_LENGTH, at.index(index), cluster)
+            report.add("X8.cluster-length", at.index(index), cluster)
         else:
             check(formats.dns1123_label, cluster, at, report, index)
         seen.add(cluster)
     if job.get("clusterPolicy") == "Required":
         if not clusters:
-            report.add(NO_CLUSTERS, at)
+            report.add("X8.no-clusters", at)
         elif max_domains is not None and 0 < max_domains < len(clusters):
-            report.warn(MANY_CLUSTERS, at, count=len(clusters), limit=max_domains)
+            report.warn("X8.many-clusters", at, count=len(clusters), limit=max_domains)
 
 
 def _validate_template_metadata(metadata: Object, path: Path, report: Report) -> None:
@@ -157,17 +144,15 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
     for field, keys in (("labels", labels), ("annotations", annotations)):
         for key in keys:
             if key in _OWN or key.startswith(_OWN_DOMAIN):
-                report.add(OWN_LABEL, path.child(field).key(key))
+                report.add("X3.own-label", path.child(field).key(key))
             elif key.startswith(_CLAIM_DOMAINS):
-                report.add(CLAIM, path.child(field).key(key))
+                report.add("X3.claim", path.child(field).key(key))
             elif not may_be_given(key):
-                report.add(FOREIGN, path.child(field).key(key), domain=domain_of(key))
+                report.add("X3.foreign", path.child(field).key(key), domain=domain_of(key))
 
 
-NAME_TWICE: Final = rule("X4.name-twice")
-MIN_AVAILABLE: Final = rule("X6.min-available")
-TOO_MANY_PODS: Final = rule("X6.too-many-pods", most=MAX_PODS)
-TOO_MANY_JOBS: Final = rule("X6.too-many-jobs", most=MAX_SUB_JOBS)
+bounded("X6.too-many-pods", most=MAX_PODS)
+bounded("X6.too-many-jobs", most=MAX_SUB_JOBS)
 
 
 def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> None:
@@ -183,7 +168,7 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
         at = at_jobs.index(index)
         name = job.get("name") or ""
         if name and name in names:
-            report.add(NAME_TWICE, at.child("name"), name)
+            report.add("X4.name-twice", at.child("name"), name)
         validate_replicated_job(job, at, report, max_domains=spec.get("maxDomains"))
         validate_depends_on(job, names, at, report)
         names.setdefault(name, index)
@@ -222,11 +207,11 @@ def _validate_numbers(spec: Object, sizes: Sequence[JobSize], path: Path, report
     """Check the sums over all replicatedJobs; an automatic split counts no sub-jobs here."""
     total = sum(size.sub_jobs or 0 for size in sizes)
     if total > MAX_SUB_JOBS:
-        report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
+        report.add("X6.too-many-jobs", path.child("replicatedJobs"), total)
     pods = sum(size.pods for size in sizes)
     if pods > MAX_PODS:
-        report.add(TOO_MANY_PODS, path.child("replicatedJobs"), pods)
+        report.add("X6.too-many-pods", path.child("replicatedJobs"), pods)
     available = spec.get("minAvailable")
     known = all(size.sub_jobs is not None for size in sizes)
     if available is not None and known and available > total:
-        report.add(MIN_AVAILABLE, path.child("minAvailable"), available, count=total)
+        report.add("X6.min-available", path.child("minAvailable"), available, count=total)

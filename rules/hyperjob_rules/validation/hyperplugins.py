@@ -17,15 +17,8 @@ from hyperjob_core.api.plugins import (
 from hyperjob_rules.validation.forms import pod_spec_of, task_names, tasks_of
 from hyperjob_rules.validation.plugins import PLUGINS as VOLCANO_PLUGINS
 from hyperjob_rules.validation.plugins import GivenArgument, validate_arguments, warn_of_a_part
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.split import sub_jobs
-
-NO_LIGHTHOUSE: Final = rule("L21.no-lighthouse")
-TWO_LIGHTHOUSES: Final = rule("L21.two-lighthouses")
-ADDRESS: Final = rule("L21.address")
-MANY: Final = rule("L21.many")
-TWO_WORLDS: Final = rule("L21.two-worlds")
-LOST_TOGETHER: Final = rule("L21.lost-together")
 
 _ADDRESS: Final = re.compile(r"https?://[^\s/:]+:[0-9]{1,5}/?")
 
@@ -36,11 +29,11 @@ def validate_lighthouse(
     """Check where plugin torchft finds its lighthouse."""
     task, address = found.get("lighthouse"), found.get("address")
     if task is None and address is None:
-        report.add(NO_LIGHTHOUSE, path)
+        report.add("L21.no-lighthouse", path)
     if task is not None and address is not None:
-        report.add(TWO_LIGHTHOUSES, address.path, f"--address={address.value}")
+        report.add("L21.two-lighthouses", address.path, f"--address={address.value}")
     if address is not None and not _ADDRESS.fullmatch(address.value):
-        report.add(ADDRESS, address.path, f"--address={address.value}")
+        report.add("L21.address", address.path, f"--address={address.value}")
     if task is None:
         return
     count, shared = 0, False
@@ -52,18 +45,13 @@ def validate_lighthouse(
             pods = tasks[names.index(task.value)].get("replicas") or 1
             shared = shared or len(tasks) > 1 or pods > 1
     if count > 1:
-        report.add(MANY, task.path, f"--lighthouse={task.value}", task=task.value, count=count)
+        report.add(
+            "L21.many", task.path, f"--lighthouse={task.value}", task=task.value, count=count
+        )
     elif shared:
-        report.warn(LOST_TOGETHER, task.path, task=task.value)
+        report.warn("L21.lost-together", task.path, task=task.value)
 
 
-UNKNOWN: Final = rule("L12")
-NO_TASK: Final = rule("L13")
-MANY_LAUNCHERS: Final = rule("L15")
-OVERWRITTEN: Final = rule("L16")
-OWN_KEYS: Final = rule("L16.keys")
-OWN_HOSTNAME: Final = rule("L17")
-PARTIAL: Final = rule("L18")
 _JOBS: Final = SPEC.child("replicatedJobs")
 _KEY_PAIR: Final = frozenset({"ssh-private-key", "ssh-public-key"})
 _DEFAULT_TASKS: Final[Mapping[tuple[str, str], str]] = {
@@ -83,7 +71,7 @@ def validate_hyperjob_plugins(
         at = path.key(name)
         plugin = PLUGINS.get(name)
         if plugin is None:
-            report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
+            report.unsupported("L12.unknown-plugin", at, name, tuple(PLUGINS))
             continue
         found = validate_arguments(name, plugins[name], plugin.flags, at, report)
         _validate_tasks(name, found, jobs, at, report)
@@ -92,7 +80,7 @@ def validate_hyperjob_plugins(
         if name == "torchft":
             validate_lighthouse(found, jobs, at, report)
         if plugin.one_world and "torchft" in plugins:
-            report.add(TWO_WORLDS, at)
+            report.add("L21.two-worlds", at)
         if plugin.one_world:
             for index, job in enumerate(jobs):
                 warn_of_a_part(
@@ -102,10 +90,10 @@ def validate_hyperjob_plugins(
                     report,
                 )
         if plugin.fixed_world and min_available and total is not None and min_available < total:
-            report.warn(PARTIAL, at, count=total, available=min_available)
+            report.warn("L18.partial", at, count=total, available=min_available)
     if have_hosts(plugins):
         for field in _own_names(jobs):
-            report.add(OWN_HOSTNAME, field)
+            report.add("L17.own-hostname", field)
 
 
 def _validate_tasks(
@@ -121,7 +109,7 @@ def _validate_tasks(
         if task is not None and task not in names:
             hint = report.hints.did_you_mean(task, sorted(names))
             at = given.path if given else path
-            report.add(NO_TASK, at, f"--{flag}={task}", task=task, hint=hint)
+            report.add("L13.no-task", at, f"--{flag}={task}", task=task, hint=hint)
 
 
 def _validate_launcher(
@@ -134,16 +122,16 @@ def _validate_launcher(
     count = sum(1 if each is None else each for each in counts)
     if count > 1:
         at = given.path if given else path
-        report.add(MANY_LAUNCHERS, at, f"--master={task}", task=task, count=count)
+        report.add("L15.many-launchers", at, f"--master={task}", task=task, count=count)
     several = sum(sub_jobs(job) or 2 for job in jobs) > 1
     for index, job in enumerate(jobs):
         plugins = (job.get("templateSpec") or {}).get("plugins") or {}
         at = _JOBS.index(index).child("templateSpec", "plugins")
         if "mpi" in plugins:
-            report.add(OVERWRITTEN, at.key("mpi"))
+            report.add("L16.overwritten", at.key("mpi"))
         keys = values_of(plugins.get("ssh") or (), VOLCANO_PLUGINS["ssh"].flags).keys()
         if several and "ssh" in plugins and not keys >= _KEY_PAIR:
-            report.warn(OWN_KEYS, at.key("ssh"))
+            report.warn("L16.keys", at.key("ssh"))
 
 
 def _own_names(jobs: list[Object]) -> Iterator[Path]:

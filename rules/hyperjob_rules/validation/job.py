@@ -22,28 +22,19 @@ from hyperjob_rules.validation.podwarnings import (
     warn_of_task,
 )
 from hyperjob_rules.validation.policies import validate_duration, validate_policies
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.volumes import validate_volumes
-
-TIERS: Final = rule("V3")
-TOPOLOGY_VERSION: Final = rule("X13.topology-version")
 
 
 def validate_topology(topology: Object, path: Path, report: Report) -> None:
     """Validate the network topology of a vcjob or of a partition."""
     tier, name = topology.get("highestTierAllowed"), topology.get("highestTierName")
     if tier is not None and name:
-        report.add(TIERS, path.child("highestTierName"))
+        report.add("V3.two-tiers", path.child("highestTierName"))
     if name:
-        report.warn(TOPOLOGY_VERSION, path.child("highestTierName"), version="1.14")
+        report.warn("X13.topology-version", path.child("highestTierName"), version="1.14")
     else:
-        report.warn(TOPOLOGY_VERSION, path, version="1.11")
-
-
-REPLICAS: Final = rule("V10.replicas")
-TOO_MANY: Final = rule("V10.too-many")
-PARTITION_MIN_AVAILABLE: Final = rule("V10.min-available")
-VERSION: Final = rule("X13.partitions-version")
+        report.warn("X13.topology-version", path, version="1.11")
 
 
 def validate_partitions(task: Object, path: Path, report: Report) -> None:
@@ -54,32 +45,28 @@ def validate_partitions(task: Object, path: Path, report: Report) -> None:
     replicas, available = task.get("replicas") or 0, task.get("minAvailable")
     if total > 0 and size > 0:
         if replicas != total * size:
-            report.add(REPLICAS, path.child("replicas"), replicas, product=total * size)
+            report.add("V10.replicas", path.child("replicas"), replicas, product=total * size)
         if least > total:
-            report.add(TOO_MANY, at.child("minPartitions"), least, total=total)
+            report.add("V10.too-many", at.child("minPartitions"), least, total=total)
         elif least > 0 and available is not None and available != least * size:
             at_available = path.child("minAvailable")
-            report.add(PARTITION_MIN_AVAILABLE, at_available, available, product=least * size)
-    report.warn(VERSION, at)
+            report.add("V10.min-available", at_available, available, product=least * size)
+    report.warn("X13.partitions-version", at)
     if policy.get("networkTopology"):
         validate_topology(policy["networkTopology"], at.child("networkTopology"), report)
 
 
 SYSTEM: Final = "system-"
 
-RESERVED: Final = rule("V8.priority-system", system=SYSTEM)
+bounded("V8.priority-system", system=SYSTEM)
 
 
 def validate_priority_class(name: str, path: Path, report: Report) -> None:
     """Report a PriorityClass that Kubernetes reserves for system pods."""
     if name.startswith(SYSTEM):
-        report.add(RESERVED, path)
+        report.add("V8.priority-system", path)
 
 
-UNKNOWN: Final = rule("X10.unknown")
-TWICE: Final = rule("X10.twice")
-ITSELF: Final = rule("X10.itself")
-CYCLE: Final = rule("V17")
 Edges = Mapping[str, tuple[str, ...]]
 
 
@@ -96,7 +83,7 @@ def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None
         edges[name] = _validate_dependencies(name, wanted.get("name") or [], names, at, report)
     for cycle in _cycles(edges):
         at = path.index(names[cycle[0]]).child("dependsOn", "name")
-        report.add(CYCLE, at, cycle[0], cycle=" -> ".join((*cycle, cycle[0])))
+        report.add("V17.cycle", at, cycle[0], cycle=" -> ".join((*cycle, cycle[0])))
 
 
 def _validate_dependencies(
@@ -107,11 +94,11 @@ def _validate_dependencies(
     for index, other in enumerate(wanted):
         at = path.child("name").index(index)
         if other == name:
-            report.add(ITSELF, at)
+            report.add("X10.itself", at)
         elif other not in names:
-            report.missing(UNKNOWN, at, other, names)
+            report.missing("X10.unknown", at, other, names)
         elif other in known:
-            report.add(TWICE, at, other)
+            report.add("X10.twice", at, other)
         else:
             known[other] = None
     return tuple(known)
@@ -142,14 +129,6 @@ def _cycles(edges: Edges) -> list[list[str]]:
     return found
 
 
-NAME_TWICE: Final = rule("V5")
-TASK_MIN_AVAILABLE: Final = rule("V4.min-available")
-NUMA_CPU: Final = rule("V9.numa-cpu")
-NUMA_NO_CPU: Final = rule("V9.numa-no-cpu")
-NO_TEMPLATE: Final = rule("V8.PodTemplateSpec.required")
-NO_PODS: Final = rule("V4.no-pods")
-
-
 def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
     """Validate the tasks of one template, each by itself and all together."""
     names: dict[str, int] = {}
@@ -157,7 +136,7 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
         at = path.index(index)
         name = task_name(task, index)
         if name in names:
-            report.add(NAME_TWICE, at.child("name"), name)
+            report.add("V5.name-twice", at.child("name"), name)
         names.setdefault(name, index)
         if task.get("name"):
             check(formats.dns1123_label, name, at, report, "name")
@@ -170,16 +149,16 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
     replicas = task.get("replicas") or 0
     available = task.get("minAvailable")
     if available is not None and available > replicas:
-        report.add(TASK_MIN_AVAILABLE, path.child("minAvailable"), available, replicas=replicas)
+        report.add("V4.min-available", path.child("minAvailable"), available, replicas=replicas)
     if replicas == 0:
-        report.warn(NO_PODS, path.child("replicas"))
+        report.warn("V4.no-pods", path.child("replicas"))
     if task.get("policies"):
         validate_policies(task["policies"], path.child("policies"), report)
     if task.get("partitionPolicy"):
         validate_partitions(task, path, report)
     template = task.get("template")
     if not template:
-        report.add(NO_TEMPLATE, path.child("template"))
+        report.add("V8.PodTemplateSpec.required", path.child("template"))
         return
     validate_pod_template(template, path.child("template"), report)
     warn_as_of_pod(template, path.child("template"), report)
@@ -201,9 +180,9 @@ def _validate_numa(spec: Object, policy: str, path: Path, report: Report) -> Non
             cpu = (resources.get("requests") or resources.get("limits") or {}).get("cpu")
             at = path.child(kind).index(index).child("resources", "requests").key("cpu")
             if cpu is None:
-                report.add(NUMA_NO_CPU, at, policy=policy)
+                report.add("V9.numa-no-cpu", at, policy=policy)
             elif not _is_whole(cpu):
-                report.add(NUMA_CPU, at, cpu, policy=policy)
+                report.add("V9.numa-cpu", at, cpu, policy=policy)
 
 
 def _is_whole(cpu: str | int) -> bool:
@@ -216,19 +195,12 @@ def _is_whole(cpu: str | int) -> bool:
 
 ROOT_QUEUE: Final = "root"
 
-NO_TASKS: Final = rule("V1")
-MIN_AVAILABLE: Final = rule("V12.min-available")
-MIN_SUCCESS: Final = rule("V12.min-success")
-ROOT: Final = rule("V16.root")
-OTHER_SCHEDULER: Final = rule("V11.other-scheduler")
-TTL_IGNORED: Final = rule("X17")
-
 
 def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
     """Check the vcjob template of one replicatedJob."""
     tasks: list[Object] = spec.get("tasks") or []
     if not tasks:
-        report.add(NO_TASKS, path.child("tasks"))
+        report.add("V1.no-tasks", path.child("tasks"))
     else:
         validate_tasks(tasks, path.child("tasks"), report)
         warn_of_order(spec, path, report)
@@ -254,21 +226,21 @@ def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Rep
     # If the gang of a task is too large, the error at the task is enough.
     told = any((task.get("minAvailable") or 0) > (task.get("replicas") or 0) for task in tasks)
     if tasks and available > total and not told:
-        report.add(MIN_AVAILABLE, path.child("minAvailable"), available, total=total)
+        report.add("V12.min-available", path.child("minAvailable"), available, total=total)
     if success is not None and tasks and success > total:
-        report.add(MIN_SUCCESS, path.child("minSuccess"), success, total=total)
+        report.add("V12.min-success", path.child("minSuccess"), success, total=total)
     if spec.get("ttlSecondsAfterFinished") is not None:
-        report.warn(TTL_IGNORED, path.child("ttlSecondsAfterFinished"))
+        report.warn("X17.ttl-ignored", path.child("ttlSecondsAfterFinished"))
 
 
 def _validate_names(spec: Object, path: Path, report: Report) -> None:
     """Check the names of other objects in a vcjob: its queue, PriorityClass and scheduler."""
     queue = spec.get("queue")
     if queue == ROOT_QUEUE:
-        report.add(ROOT, path.child("queue"), queue)
+        report.add("V16.root", path.child("queue"), queue)
     priority = spec.get("priorityClassName")
     if priority:
         validate_priority_class(priority, path.child("priorityClassName"), report)
     scheduler = spec.get("schedulerName")
     if scheduler and scheduler != "volcano":
-        report.warn(OTHER_SCHEDULER, path.child("schedulerName"))
+        report.warn("V11.other-scheduler", path.child("schedulerName"))

@@ -9,21 +9,12 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
 from hyperjob_rules.validation.forms import pod_spec_of, tasks_of
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.split import sub_jobs
 
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})
 FAILED_PHASES: Final = ("Failed", "Aborted", "Terminated")
 
-NEVER: Final = rule("L4")
-SHADOWED: Final = rule("L5")
-UNKNOWN_JOB: Final = rule("L6")
-TWICE: Final = rule("L7")
-NO_RESTARTS: Final = rule("L8")
-NO_STALL_RESTARTS: Final = rule("L22")
-DEPENDS_ON_SELF: Final = rule("L9")
-DEPENDS_ON_LATER: Final = rule("L10")
-NO_DEADLINE: Final = rule("L11")
 Names = Mapping[str, int]
 
 
@@ -31,7 +22,7 @@ def validate_on_no_progress(spec: Object, path: Path, report: Report) -> None:
     """Warn about restarts of stalled programs that maxRestarts does not allow."""
     allowed = (spec.get("failurePolicy") or {}).get("maxRestarts")
     if spec.get("onNoProgress") in ("Restart", "Migrate") and not allowed:
-        report.warn(NO_STALL_RESTARTS, path.child("onNoProgress"))
+        report.warn("L22.no-restarts", path.child("onNoProgress"))
 
 
 def validate_failure_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
@@ -42,10 +33,10 @@ def validate_failure_policy(policy: Object, names: Names, path: Path, report: Re
         _validate_rule(each, names, at, report)
         for earlier in range(index):
             if _covers(rules[earlier], each):
-                report.add(SHADOWED, at, each.get("action") or "", earlier=earlier)
+                report.add("L5.shadowed", at, each.get("action") or "", earlier=earlier)
                 break
     if not policy.get("maxRestarts") and any(each.get("action") in COUNTED for each in rules):
-        report.warn(NO_RESTARTS, path.child("maxRestarts"))
+        report.warn("L8.no-restarts", path.child("maxRestarts"))
 
 
 def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> None:
@@ -55,10 +46,10 @@ def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> No
     for index, phase in enumerate(phases):
         at = path.child("onJobPhases").index(index)
         if phase in seen:
-            report.add(TWICE, at, phase)
+            report.add("L7.twice", at, phase)
         seen.add(phase)
     if not phases and each.get("onClusterLost") is False:
-        report.add(NEVER, path, each.get("action") or "")
+        report.add("L4.never", path, each.get("action") or "")
     validate_targets(each, names, path, report)
 
 
@@ -87,16 +78,16 @@ def validate_targets(policy: Object, names: Names, path: Path, report: Report) -
     for index, target in enumerate(policy.get("targetReplicatedJobs") or ()):
         at = path.child("targetReplicatedJobs").index(index)
         if target not in names:
-            report.missing(UNKNOWN_JOB, at, target, names)
+            report.missing("L6.unknown-job", at, target, names)
         elif target in seen:
-            report.add(TWICE, at, target)
+            report.add("L7.twice", at, target)
         seen.add(target)
 
 
 def validate_deadline(spec: Object, path: Path, report: Report) -> None:
     """Warn about a mode of the deadline without a deadline."""
     if spec.get("activeDeadlineMode") and spec.get("activeDeadlineSeconds") is None:
-        report.warn(NO_DEADLINE, path.child("activeDeadlineMode"))
+        report.warn("L11.no-deadline", path.child("activeDeadlineMode"))
 
 
 def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report) -> None:
@@ -106,25 +97,16 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
         at = path.child("dependsOn").index(index)
         name = dependency.get("name") or ""
         if name == job.get("name"):
-            report.add(DEPENDS_ON_SELF, at.child("name"))
+            report.add("L9.on-itself", at.child("name"))
         elif name not in earlier:
             hint = report.hints.did_you_mean(name, earlier)
-            report.add(DEPENDS_ON_LATER, at.child("name"), name, hint=hint)
+            report.add("L10.on-a-later-one", at.child("name"), name, hint=hint)
         elif name in seen:
-            report.add(TWICE, at.child("name"), name)
+            report.add("L7.twice", at.child("name"), name)
         seen.add(name)
 
 
-NO_PLACE: Final = rule("L19.no-place")
-TWO_PLACES: Final = rule("L19.two-places")
-PATH_ALONE: Final = rule("L19.path-alone")
-RELATIVE: Final = rule("L19.relative")
-TAKEN: Final = rule("L19.taken")
-NAME_TAKEN: Final = rule("L19.name-taken", volume_name=VOLUME_NAME)
-SHORT_GRACE: Final = rule("L19.short-grace")
-NOT_TOLD: Final = rule("L19.not-told")
-NOT_KEPT: Final = rule("L19.not-kept")
-NOT_SHARED: Final = rule("L19.not-shared")
+bounded("L19.name-taken", volume_name=VOLUME_NAME)
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
 
@@ -135,24 +117,24 @@ def validate_checkpoint(spec: Object, report: Report) -> None:
     path = SPEC.child("checkpoint")
     directory, claim = checkpoint.get("directory"), checkpoint.get("persistentVolumeClaim")
     if not directory and not claim:
-        report.add(NO_PLACE, path)
+        report.add("L19.no-place", path)
     if directory and claim:
-        report.add(TWO_PLACES, path.child("persistentVolumeClaim"))
+        report.add("L19.two-places", path.child("persistentVolumeClaim"))
     if checkpoint.get("path") and not claim:
-        report.add(PATH_ALONE, path.child("path"))
+        report.add("L19.path-alone", path.child("path"))
     is_url = bool(directory and _URL.fullmatch(directory))
     if directory and not is_url and not _is_absolute(directory):
         or_url = ", or a URL such as s3://bucket/folder"
-        report.add(RELATIVE, path.child("directory"), directory, or_url=or_url)
+        report.add("L19.relative", path.child("directory"), directory, or_url=or_url)
     if checkpoint.get("path") and not _is_absolute(checkpoint["path"]):
-        report.add(RELATIVE, path.child("path"), checkpoint["path"], or_url="")
+        report.add("L19.relative", path.child("path"), checkpoint["path"], or_url="")
     if "env" not in (spec.get("plugins") or {}):
-        report.warn(NOT_TOLD, path)
+        report.warn("L19.not-told", path)
     _warn_of_graces(spec, checkpoint.get("gracePeriodSeconds"), report)
     if claim and not directory:
         _validate_mount(spec, checkpoint.get("path") or DEFAULT_PATH, path, report)
         if _is_spread(spec):
-            report.warn(NOT_SHARED, path.child("persistentVolumeClaim"), claim=claim)
+            report.warn("L19.not-shared", path.child("persistentVolumeClaim"), claim=claim)
     elif directory and not is_url:
         _warn_of_storage(spec, directory, path.child("directory"), report)
 
@@ -173,7 +155,7 @@ def _warn_of_graces(spec: Object, grace: int | None, report: Report) -> None:
         own = pod.get("terminationGracePeriodSeconds")
         if own is not None and own < wanted:
             where = at.child("terminationGracePeriodSeconds")
-            report.warn(SHORT_GRACE, where, own=own, grace=wanted)
+            report.warn("L19.short-grace", where, own=own, grace=wanted)
 
 
 def _validate_mount(spec: Object, mount_path: str, path: Path, report: Report) -> None:
@@ -181,12 +163,12 @@ def _validate_mount(spec: Object, mount_path: str, path: Path, report: Report) -
     for _, task, pod, at in _pods(spec):
         for index, volume in enumerate(pod.get("volumes") or ()):
             if volume.get("name") == VOLUME_NAME:
-                report.add(NAME_TAKEN, at.child("volumes").index(index).child("name"))
+                report.add("L19.name-taken", at.child("volumes").index(index).child("name"))
         for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
             mounts = container.get("volumeMounts") or ()
             if any(_normal(each.get("mountPath")) == _normal(mount_path) for each in mounts):
                 name = container.get("name") or ""
-                report.add(TAKEN, path.child("path"), mount_path, container=name, task=task)
+                report.add("L19.taken", path.child("path"), mount_path, container=name, task=task)
                 return
 
 
@@ -204,11 +186,11 @@ def _warn_of_storage(spec: Object, directory: str, path: Path, report: Report) -
             name = container.get("name") or ""
             what, owner = _kind(volume)
             if what:
-                report.warn(NOT_KEPT, path, what=what, owner=owner, container=name, task=task)
+                report.warn("L19.not-kept", path, what=what, owner=owner, container=name, task=task)
                 return
             claim = _claim_of(volume or {})
             if claim and _is_spread(spec):
-                report.warn(NOT_SHARED, path, claim=claim)
+                report.warn("L19.not-shared", path, claim=claim)
                 return
 
 

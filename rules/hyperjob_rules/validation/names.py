@@ -24,19 +24,16 @@ from hyperjob_rules.validation.context import (
     pods_of,
 )
 from hyperjob_rules.validation.forms import check, task_names, tasks_of
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.split import JobSize, largest_task
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
 MAX_BASE: Final = MAX_NAME - GENERATED
 
-MISSING: Final = rule("X3.missing")
-TOO_LONG: Final = rule("X3.too-long", most=MAX_NAME)
-JOB_TOO_LONG: Final = rule("V11.job-too-long", most=MAX_NAME)
-POD_TOO_LONG: Final = rule("X1", most=MAX_NAME)
-SERVICE: Final = rule("X2")
-SAME_PODS: Final = rule("X4.same-pods")
+bounded("X3.too-long", most=MAX_NAME)
+bounded("V11.job-too-long", most=MAX_NAME)
+bounded("X1.pod-too-long", most=MAX_NAME)
 
 INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
 """The index of a sub-job, as its name ends with it."""
@@ -66,11 +63,11 @@ def validate_names(hyperjob: Object, sizes: Sequence[JobSize], report: Report) -
     """Validate the HyperJob's name and all names made from it."""
     own = OwnName.of(hyperjob.get("metadata") or {})
     if own is None:
-        report.add(MISSING, METADATA.child("name"))
+        report.add("X3.missing", METADATA.child("name"))
         return
     check(formats.dns1123_subdomain, own.value, own.path, report)
     if len(own.value) > MAX_NAME:
-        report.add(TOO_LONG, own.path, own.written)
+        report.add("X3.too-long", own.path, own.written)
         return
     path = SPEC.child("replicatedJobs")
     jobs: list[Object] = (hyperjob.get("spec") or {}).get("replicatedJobs") or []
@@ -96,7 +93,7 @@ def _validate_composed(own: OwnName, job: Object, last: int, path: Path, report:
     name = child_name(own.value, job["name"], last)
     if len(name) > MAX_NAME:
         report.add(
-            JOB_TOO_LONG,
+            "V11.job-too-long",
             path.child("name"),
             job["name"],
             name=name,
@@ -117,7 +114,7 @@ def _validate_composed(own: OwnName, job: Object, last: int, path: Path, report:
         excess = len(longest) - MAX_NAME
         written = longest[len(name) + 1 :].rpartition("-")[0]
         at = path.child("templateSpec", "tasks").index(longest_index).child("name")
-        report.add(POD_TOO_LONG, at, written, name=longest, length=len(longest), excess=excess)
+        report.add("X1.pod-too-long", at, written, name=longest, length=len(longest), excess=excess)
 
 
 def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
@@ -135,7 +132,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
         messages = formats.dns1035_label(name)
         # An error in the part after the HyperJob's name is reported at the replicatedJob.
         if messages and formats.dns1035_label(f"{own.value}-0"):
-            report.add(SERVICE, own.path, own.written, name=name, message=messages[0])
+            report.add("X2.service", own.path, own.written, name=name, message=messages[0])
             return
 
 
@@ -155,7 +152,9 @@ def _validate_distinct(jobs: list[Object], last: Sequence[int], path: Path, repo
             pods = known[shorter]
             task = _clashing_task(pods, longer, rest, last[index]) if least <= last[shorter] else ""
             if task:
-                report.add(SAME_PODS, path.index(index).child("name"), name, task=task, other=start)
+                report.add(
+                    "X4.same-pods", path.index(index).child("name"), name, task=task, other=start
+                )
                 break
 
 
@@ -196,24 +195,13 @@ def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
 _RESERVED: Final = ("kube-", "karmada-")
 """How the namespaces begin that Karmada never copies, by default and always."""
 
-CLUSTER_UNKNOWN: Final = rule("X8.cluster-unknown")
-CLUSTER_NOT_READY: Final = rule("X8.cluster-not-ready")
-QUEUE_UNKNOWN: Final = rule("X9.queue-unknown")
-QUEUE_CLOSED: Final = rule("V16.queue-closed")
-QUEUE_PARENT: Final = rule("V16.queue-parent")
-PRIORITY_UNKNOWN: Final = rule("X9.priority-unknown")
-PRIORITY_KEPT: Final = rule("X9.priority-kept")
-OBJECT_UNKNOWN: Final = rule("X18")
-BOUND: Final = rule("X18.bound-claim")
-NAMESPACE: Final = rule("X9.namespace")
-
 
 def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:
     """Warn of objects that a HyperJob refers to and that do not exist, or are not ready."""
     metadata = hyperjob.get("metadata") or {}
     namespace = metadata.get("namespace") or ""
     if context.is_skipped or namespace.startswith(_RESERVED):
-        report.warn(NAMESPACE, METADATA.child("namespace"), name=namespace)
+        report.warn("X9.namespace", METADATA.child("namespace"), name=namespace)
     if context is NOTHING_KNOWN:
         return
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
@@ -236,13 +224,13 @@ def _warn_clusters(job: Object, path: Path, report: Report, context: Context) ->
         cluster = context.clusters.get(name)
         if cluster is None:
             report.warn(
-                CLUSTER_UNKNOWN,
+                "X8.cluster-unknown",
                 at,
                 name=name,
                 hint=report.hints.did_you_mean(name, context.clusters),
             )
         elif not cluster.ready:
-            report.warn(CLUSTER_NOT_READY, at, name=name)
+            report.warn("X8.cluster-not-ready", at, name=name)
 
 
 def _warn_queue(name: str, path: Path, report: Report, context: Context) -> None:
@@ -251,22 +239,27 @@ def _warn_queue(name: str, path: Path, report: Report, context: Context) -> None
     queue = context.queues.get(name)
     if queue is None:
         report.warn(
-            QUEUE_UNKNOWN, path, name=name, hint=report.hints.did_you_mean(name, context.queues)
+            "X9.queue-unknown",
+            path,
+            name=name,
+            hint=report.hints.did_you_mean(name, context.queues),
         )
         return
     if queue.state != "Open":
-        report.warn(QUEUE_CLOSED, path, name=name, state=queue.state or "not known to be open")
+        report.warn(
+            "V16.queue-closed", path, name=name, state=queue.state or "not known to be open"
+        )
     if queue.children:
-        report.warn(QUEUE_PARENT, path, name=name)
+        report.warn("V16.queue-parent", path, name=name)
 
 
 def _warn_priority(name: str, path: Path, report: Report, context: Context) -> None:
     classes = context.priority_classes
     if classes is not None and name not in classes:
         hint = report.hints.did_you_mean(name, classes)
-        report.warn(PRIORITY_UNKNOWN, path, name=name, hint=hint)
+        report.warn("X9.priority-unknown", path, name=name, hint=hint)
     elif name in context.kept_classes:
-        report.warn(PRIORITY_KEPT, path, name=name)
+        report.warn("X9.priority-kept", path, name=name)
 
 
 def _warn_objects(needed: Iterable[Reference], report: Report, context: Context) -> None:
@@ -284,8 +277,8 @@ def _warn_objects(needed: Iterable[Reference], report: Report, context: Context)
         if name in names:
             if kind == "PersistentVolumeClaim" and name in context.volumes:
                 seen.add((kind, name))
-                report.warn(BOUND, at, claim=name, volume=context.volumes[name])
+                report.warn("X18.bound-claim", at, claim=name, volume=context.volumes[name])
             continue
         seen.add((kind, name))
         hint = report.hints.did_you_mean(name, names)
-        report.warn(OBJECT_UNKNOWN, at, kind=kind, name=name, hint=hint)
+        report.warn("X18.unknown-object", at, kind=kind, name=name, hint=hint)

@@ -22,18 +22,7 @@ from hyperjob_core.api.plugins import (
 )
 from hyperjob_core.text import did_you_mean
 from hyperjob_rules.validation.forms import least_of, task_names
-from hyperjob_rules.validation.rules import Report, rule
-
-NOT_A_FLAG: Final = rule("L14.not-a-flag")
-UNKNOWN_ARGUMENT: Final = rule("L14.unknown-argument")
-NO_FLAG: Final = rule("V14.not-a-flag")
-NO_ARGUMENT: Final = rule("V14.unknown-argument")
-NO_VALUE: Final = rule("V14.no-value")
-NOT_A_NUMBER: Final = rule("V14.not-a-number")
-NOT_A_PORT: Final = rule("V14.not-a-port")
-NOT_A_SWITCH: Final = rule("V14.not-a-switch")
-NOT_A_HOST: Final = rule("L14")
-IGNORED: Final = rule("V14.ignored")
+from hyperjob_rules.validation.rules import Report
 
 
 class GivenArgument(NamedTuple):
@@ -64,7 +53,7 @@ def validate_arguments(
     """
     found: dict[str, GivenArgument] = {}
     if given and not flags:
-        report.warn(IGNORED, path, plugin=plugin)
+        report.warn("V14.ignored", path, plugin=plugin)
         return found
     for item in read_arguments(given, flags):
         name, kind = item.name, flags.get(item.name)
@@ -73,15 +62,17 @@ def validate_arguments(
             near = report.hints.did_you_mean(f"--{wanted}", [f"--{flag}" for flag in flags])
             at = path.index(item.named_at)
             if of_volcano:
-                unread = NO_ARGUMENT if name else NO_FLAG
+                unread = "V14.unknown-argument" if name else "V14.not-a-flag"
                 report.warn(unread, at, name=name, plugin=plugin, hint=near)
                 return found
             if name:
-                report.add(UNKNOWN_ARGUMENT, at, item.text, name=name, plugin=plugin, hint=near)
+                report.add(
+                    "L14.unknown-argument", at, item.text, name=name, plugin=plugin, hint=near
+                )
             else:
-                report.add(NOT_A_FLAG, at, item.text, hint=near)
+                report.add("L14.not-a-flag", at, item.text, hint=near)
         elif item.value is None:
-            report.add(NO_VALUE, path.index(item.named_at), item.text, name=name)
+            report.add("V14.no-value", path.index(item.named_at), item.text, name=name)
         else:
             argument = GivenArgument(item.value, path, item.value_at)
             if _validate_value(kind, argument, item.text, report):
@@ -94,14 +85,14 @@ def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Repo
     value, number = argument.value, number_of(argument.value)
     match kind:
         case Kind.SWITCH if value not in ON | OFF:
-            report.add(NOT_A_SWITCH, argument.path, text)
+            report.add("V14.not-a-switch", argument.path, text)
         case Kind.NUMBER | Kind.PORT if number is None or is_octal(value):
-            report.add(NOT_A_NUMBER, argument.path, text)
+            report.add("V14.not-a-number", argument.path, text)
         case Kind.PORT if not 1 <= (number or 0) <= 65535:
-            report.add(NOT_A_PORT, argument.path, text)
+            report.add("V14.not-a-port", argument.path, text)
         case Kind.HOST if reason := _wrong_with_host(value):
             words = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-            report.add(NOT_A_HOST, argument.path, text, placeholders=words, reason=reason)
+            report.add("L14.not-a-host", argument.path, text, placeholders=words, reason=reason)
         case _:
             return True
     return False
@@ -191,16 +182,6 @@ PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
     ),
 }
 
-UNKNOWN: Final = rule("V14.unknown-plugin")
-NO_MASTER: Final = rule("V2")
-NO_WORKER: Final = rule("X12.no-worker")
-NO_TASK: Final = rule("X12.no-task")
-NO_EFFECT: Final = rule("X12.no-effect")
-VERSION: Final = rule("X14")
-
-
-PART_OF_WORLD: Final = rule("L18.pods")
-
 
 def validate_plugins(spec: Object, path: Path, report: Report) -> None:
     """Check the plugins of one template, and their arguments against its tasks."""
@@ -209,12 +190,12 @@ def validate_plugins(spec: Object, path: Path, report: Report) -> None:
         at = path.child("plugins").key(name)
         plugin = PLUGINS.get(name)
         if plugin is None:
-            report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
+            report.unsupported("V14.unknown-plugin", at, name, tuple(PLUGINS))
             continue
         if plugin.one_world:
             warn_of_a_part(name, spec, path, report)
         if plugin.since:
-            report.warn(VERSION, at, version=plugin.since)
+            report.warn("X14.plugin-version", at, version=plugin.since)
         arguments = validate_arguments(
             name, plugins[name], plugin.flags, at, report, of_volcano=True
         )
@@ -237,13 +218,13 @@ def _validate_tasks(
             continue
         hint = report.hints.did_you_mean(task, names)
         if flag in plugin.needs:
-            missing = NO_MASTER if flag == "master" else NO_WORKER
+            missing = "V2.no-master" if flag == "master" else "X12.no-worker"
             at = given.path if given else path
             report.add(missing, at, f"--{flag}={task}", task=task, hint=hint)
         elif given:
-            report.add(NO_TASK, given.path, f"--{flag}={task}", task=task, hint=hint)
+            report.add("X12.no-task", given.path, f"--{flag}={task}", task=task, hint=hint)
         else:
-            report.warn(NO_EFFECT, path, task=task, name=flag)
+            report.warn("X12.no-effect", path, task=task, name=flag)
 
 
 def warn_of_a_part(name: str, spec: Object, path: Path, report: Report) -> None:
@@ -253,4 +234,4 @@ def warn_of_a_part(name: str, spec: Object, path: Path, report: Report) -> None:
     least = spec.get("minAvailable") or sum(map(least_of, tasks))
     if least < pods:
         at = path.child("minAvailable")
-        report.warn(PART_OF_WORLD, at, name=name, least=least, pods=pods)
+        report.warn("L18.pods", at, name=name, least=least, pods=pods)

@@ -14,21 +14,21 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import least_of, try_parse_amount
 from hyperjob_rules.validation.policies import ANY
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report
 
-NODE_SELECTOR: Final = rule("X21.node-selector")
-NODE_LABEL: Final = rule("X21.node-label")
-NO_SELECTOR: Final = rule("X21.no-selector")
-ANNOTATION: Final = rule("X21.annotation")
-VOLUME: Final = rule("X21.volume")
-TWICE: Final = rule("X21.twice")
-GRACE: Final = rule("X21.grace-period")
-PORT_NAME: Final = rule("X21.port-name")
-HOST_IP: Final = rule("X21.host-ip")
-NO_SECRET: Final = rule("X21.no-secret")
-FRACTION: Final = rule("X21.fraction-of-byte")
-HIDDEN: Final = rule("X21.hidden-variable")
-PORT: Final = rule("X21.port")
+NODE_SELECTOR: Final = "X21.node-selector"
+NODE_LABEL: Final = "X21.node-label"
+NO_SELECTOR: Final = "X21.no-selector"
+ANNOTATION: Final = "X21.annotation"
+VOLUME: Final = "X21.volume"
+TWICE: Final = "X21.twice"
+GRACE: Final = "X21.grace-period"
+PORT_NAME: Final = "X21.port-name"
+HOST_IP: Final = "X21.host-ip"
+NAMELESS: Final = "X21.no-secret"
+FRACTION: Final = "X21.fraction-of-byte"
+HIDDEN: Final = "X21.hidden-variable"
+PORT: Final = "X21.port"
 
 _LABELS: Final = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
@@ -149,7 +149,7 @@ def _warn_of_names(spec: Object, path: Path, report: Report) -> None:
             if value in seen:
                 report.warn(TWICE, at, what=what, value=value)
             elif not value and what == "name":
-                report.warn(NO_SECRET, at)
+                report.warn(NAMELESS, at)
             seen.add(value)
 
 
@@ -234,23 +234,23 @@ def _warn_of_ports(ports: Sequence[Object], path: Path, report: Report) -> None:
         first.setdefault((*own, bool(host[0])), index)
 
 
-ALWAYS: Final = rule("X20.always")
-NEVER_FAILS: Final = rule("X20.never-fails")
-NEVER_RESTARTS: Final = rule("X20.never-restarts")
-NO_TIMEOUT: Final = rule("X20.no-timeout")
-ALSO_AT_END: Final = rule("X20.also-at-the-end")
-OTHER_CODES: Final = rule("X20.other-codes")
-NEVER_COMPLETES: Final = rule("X20.never-completes")
-GATED: Final = rule("X20.scheduling-gates")
-NODE_NAME: Final = rule("X20.node-name")
-SCHEDULER: Final = rule("X20.pod-scheduler")
-SPREAD: Final = rule("X20.spread")
-CLAIMS: Final = rule("X20.resource-claims")
-NEAR: Final = rule("X20.pod-affinity")
+ALWAYS: Final = "X20.always"
+NEVER_FAILS: Final = "X20.never-fails"
+NEVER_RESTARTS: Final = "X20.never-restarts"
+NO_TIMEOUT: Final = "X20.no-timeout"
+ALSO_AT_END: Final = "X20.also-at-the-end"
+OTHER_CODES: Final = "X20.other-codes"
+NEVER_COMPLETES: Final = "X20.never-completes"
+GATED: Final = "X20.scheduling-gates"
+NODE_NAME: Final = "X20.node-name"
+SCHEDULER: Final = "X20.pod-scheduler"
+SPREAD: Final = "X20.spread"
+CLAIMS: Final = "X20.resource-claims"
+NEAR: Final = "X20.pod-affinity"
 
 
-ORDER: Final = rule("X20.gang-waits-for-itself")
-EARLY: Final = rule("X20.starts-early")
+ORDER: Final = "X20.gang-waits-for-itself"
+EARLY: Final = "X20.starts-early"
 
 
 def warn_of_order(spec: Object, path: Path, report: Report) -> None:

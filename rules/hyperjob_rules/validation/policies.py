@@ -8,15 +8,13 @@ from typing import Final
 from hyperjob_core.api.duration import nanoseconds
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report, bounded
 
 MOST_HOURS: Final = 365 * 24
 """The hours of the longest duration: the sum over thousands of HyperJobs is a date before 9999."""
 _HOUR: Final = 3600 * 10**9
 
-MALFORMED: Final = rule("V6.malformed")
-TOO_LONG: Final = rule("V6.too-long", most=MOST_HOURS)
-NEGATIVE: Final = rule("V6.negative")
+bounded("V6.too-long", most=MOST_HOURS)
 
 
 def validate_duration(value: str, path: Path, report: Report) -> None:
@@ -24,12 +22,12 @@ def validate_duration(value: str, path: Path, report: Report) -> None:
     try:
         length = nanoseconds(value)
     except ValueError:
-        report.add(MALFORMED, path, value)
+        report.add("V6.malformed", path, value)
         return
     if length < 0:
-        report.add(NEGATIVE, path, value)
+        report.add("V6.negative", path, value)
     elif length > MOST_HOURS * _HOUR:
-        report.add(TOO_LONG, path, value)
+        report.add("V6.too-long", path, value)
 
 
 ANY: Final = "*"
@@ -55,20 +53,6 @@ ACTIONS: Final = (
 )
 NEW_WORDS: Final = {"PodPending": "1.12", "RestartPod": "1.12", "RestartPartition": "1.14"}
 
-EVENT_AND_CODE: Final = rule("F4.event-and-code")
-NOTHING: Final = rule("F4.nothing")
-EVENT: Final = rule("F4.event")
-ACTION: Final = rule("F4.action")
-ACTION_MISSING: Final = rule("F4.action-missing")
-CODE_ACTION: Final = rule("X11.code-action")
-CODE_ACTION_MISSING: Final = rule("X11.code-action-missing")
-EVENT_TWICE: Final = rule("F4.event-twice")
-ANY_AND_MORE: Final = rule("F4.any-and-more")
-CODE_ZERO: Final = rule("F4.code-zero")
-CODE_TWICE: Final = rule("F4.code-twice")
-CODE_RANGE: Final = rule("X11.code-range")
-VERSION: Final = rule("X13.policy-version")
-
 
 Place = tuple[int | str, ...]
 
@@ -81,16 +65,18 @@ def validate_policies(policies: list[Object], path: Path, report: Report) -> Non
         code = policy.get("exitCode")
         given = _events(policy, index)
         if code is not None and given:
-            report.add(EVENT_AND_CODE, path.index(index).child("exitCode"))
+            report.add("F4.event-and-code", path.index(index).child("exitCode"))
         elif code is None and not given:
-            report.add(NOTHING, path.index(index))
+            report.add("F4.nothing", path.index(index))
         for event, place in given.items():
             if event not in EVENTS:
-                report.unsupported(EVENT, path.below(place), event, EVENTS)
+                report.unsupported("F4.event", path.below(place), event, EVENTS)
             elif event in NEW_WORDS:
-                report.warn(VERSION, path.below(place), word=event, version=NEW_WORDS[event])
+                report.warn(
+                    "X13.policy-version", path.below(place), word=event, version=NEW_WORDS[event]
+                )
             if event in events:
-                report.add(EVENT_TWICE, path.below(place), event)
+                report.add("F4.event-twice", path.below(place), event)
             events.setdefault(event, place)
         if code is not None:
             _validate_code(code, codes, path.index(index).child("exitCode"), report)
@@ -98,7 +84,7 @@ def validate_policies(policies: list[Object], path: Path, report: Report) -> Non
         if policy.get("timeout") is not None:
             validate_duration(policy["timeout"], path.index(index).child("timeout"), report)
     if ANY in events and len(events) > 1:
-        report.add(ANY_AND_MORE, path.below(events[ANY]))
+        report.add("F4.any-and-more", path.below(events[ANY]))
 
 
 def _events(policy: Object, number: int) -> dict[str, Place]:
@@ -113,11 +99,11 @@ def _events(policy: Object, number: int) -> dict[str, Place]:
 
 def _validate_code(code: int, seen: set[int], path: Path, report: Report) -> None:
     if code == 0:
-        report.add(CODE_ZERO, path, code)
+        report.add("F4.code-zero", path, code)
     elif not 0 < code <= 255:
-        report.warn(CODE_RANGE, path)
+        report.warn("X11.code-range", path)
     if code in seen:
-        report.add(CODE_TWICE, path, code)
+        report.add("F4.code-twice", path, code)
     seen.add(code)
 
 
@@ -130,9 +116,9 @@ def _validate_action(
         return
     at = path.index(index).child("action")
     if not action:
-        report.add(CODE_ACTION_MISSING if of_code else ACTION_MISSING, at)
+        report.add("X11.code-action-missing" if of_code else "F4.action-missing", at)
     elif action not in ACTIONS:
-        known = CODE_ACTION if of_code else ACTION
+        known = "X11.code-action" if of_code else "F4.action"
         report.unsupported(known, at, action, ACTIONS)
     else:
-        report.warn(VERSION, at, word=action, version=NEW_WORDS[action])
+        report.warn("X13.policy-version", at, word=action, version=NEW_WORDS[action])

@@ -1,12 +1,12 @@
 """The rules of validation, and the report that collects what they find in one object.
 
-A rule has an id, a message, a cause and a remedy, a row of `rules.md`; the code that applies
-the rule declares it by its id. The page docs/messages.md is generated from all rules.
+A rule has an id, a message, a cause and a remedy. It is a row of `rules.md`, or a cell of the table
+of pod templates. The code that applies it names its id. The page docs/messages.md is generated from
+all rules.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -60,41 +60,45 @@ class Rule:
         return FieldError(ErrorType.NOT_FOUND, str(path), value, hint)
 
 
-_RULES: Final[dict[str, Rule]] = {}
+def _rows() -> Iterator[Rule]:
+    """Yield the rules of `rules.md`."""
+    text = resources.files(__package__).joinpath("rules.md").read_text(encoding="utf-8")
+    for line in text.partition("|---|---|---|---|---|\n")[2].splitlines():
+        name, kind, form, cause, remedy = line[2:-2].split(" | ")
+        type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
+        yield Rule(name, type_, form, cause, remedy)
 
 
-def declare(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
-    """Declare a rule; raises ValueError if its id exists already.
+_RULES: Final = {rule.id: rule for rule in _rows()}
 
-    The id is the row of the specification that the rule belongs to and, where a row has several
-    rules, a dot and a name: `V5`, `V4.min-available`, `V8.Container.image.required`.
+
+def declare(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> str:
+    """Declare a rule beside those of `rules.md`, and return its id.
+
+    Raises ValueError if the id exists already.
     """
     if name in _RULES:
         raise ValueError(f"two rules have the id {name}")
-    return _RULES.setdefault(name, Rule(name, kind, form, cause, remedy))
+    _RULES[name] = Rule(name, kind, form, cause, remedy)
+    return name
 
 
-def rule(name: str, **bounds: int | str) -> Rule:
-    """Declare the rule of an id with its bounds; raises KeyError if `rules.md` has no such row."""
-    kind, *texts = rows()[name]
-    for word, bound in bounds.items():
-        texts = [text.replace(f"{{{word}}}", str(bound)) for text in texts]
-    form, cause, remedy = texts
-    type_ = None if kind == "Warning" else ErrorType(f"FieldValue{kind}")
-    return declare(name, type_, form, cause, remedy)
+def bounded(name: str, **values: int | str) -> None:
+    """Write the bounds of a rule into its texts, in place of their words in braces."""
+    known = _RULES[name]
+    texts = {part: getattr(known, part) for part in ("form", "cause", "remedy")}
+    for word, value in values.items():
+        texts = {part: text.replace(f"{{{word}}}", str(value)) for part, text in texts.items()}
+    _RULES[name] = replace(known, **texts)
 
 
-@cache
-def rows() -> dict[str, list[str]]:
-    """Return type, message, cause and remedy of each rule by its id."""
-    text = resources.files(__package__).joinpath("rules.md").read_text(encoding="utf-8")
-    table = text.partition("|---|---|---|---|---|\n")[2]
-    cells = (line[2:-2].split(" | ") for line in table.splitlines())
-    return {name: words for name, *words in cells}
+def rule_of(name: str) -> Rule:
+    """Return the rule of an id, which is a row of `rules.md` or declared; KeyError otherwise."""
+    return _RULES[name]
 
 
 def declared() -> tuple[Rule, ...]:
-    """Return the rules of all modules that have been imported, in the order of their ids."""
+    """Return the rules of `rules.md` and of all imported modules, in the order of their ids."""
     return tuple(sorted(_RULES.values(), key=lambda known: _sort_key(known.id)))
 
 
@@ -183,22 +187,25 @@ class Report:
         """The number of errors and warnings found until now."""
         return len(self.refusals) + len(self.remarks)
 
-    def add(self, rule: Rule, path: Path, value: object = "", /, **words: object) -> None:
-        """Add the error of a rule at the field at `path`."""
+    def add(self, name: str, path: Path, value: object = "", /, **words: object) -> None:
+        """Add the error of the rule of an id at the field at `path`."""
+        rule = rule_of(name)
         self.refuse(rule, rule.at(path, value, **words))
 
-    def unsupported(self, rule: Rule, path: Path, value: str, known: tuple[str, ...]) -> None:
+    def unsupported(self, name: str, path: Path, value: str, values: tuple[str, ...]) -> None:
         """Add the error of a value outside a closed set at `path`."""
-        self.refuse(rule, rule.unsupported(path, value, known))
+        rule = rule_of(name)
+        self.refuse(rule, rule.unsupported(path, value, values))
 
-    def missing(self, rule: Rule, path: Path, value: str, known: Iterable[str]) -> None:
+    def missing(self, name: str, path: Path, value: str, names: Iterable[str]) -> None:
         """Add the error of a reference to a missing name at `path`."""
-        hint = self.hints.did_you_mean(value, known).removeprefix("; ")
+        rule, hint = rule_of(name), self.hints.did_you_mean(value, names).removeprefix("; ")
         self.refuse(rule, rule.missing(path, value, hint))
 
-    def warn(self, rule: Rule, path: Path, /, **words: object) -> None:
-        """Add a warning about the field at `path`."""
+    def warn(self, name: str, path: Path, /, **words: object) -> None:
+        """Add a warning of the rule of an id about the field at `path`."""
         if len(self.remarks) < MAX_REMARKS:
+            rule = rule_of(name)
             self.remarks.append(RuleWarning(rule, rule.warning(path, **words)))
 
     def take(

@@ -15,13 +15,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.overlay import BOUNDS, SPLIT_BOUNDS
 from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
-from hyperjob_rules.validation.rules import Report, rule
-
-INCOMPLETE: Final = rule("X7.incomplete")
-NOT_REQUESTED: Final = rule("X7.not-requested")
-NOT_WHOLE: Final = rule("X7.not-whole")
-AUTO_REPLICAS: Final = rule("X7.auto-replicas")
-
+from hyperjob_rules.validation.rules import Report
 
 MANY_CLUSTERS: Final = 100
 """The sub-jobs that an automatic split without maxDomains counts as: one for each cluster."""
@@ -128,7 +122,7 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     mode = policy.get("mode") or "static"
     replicas = job.get("replicas")
     if mode == "auto" and replicas not in {None, 1}:
-        report.add(AUTO_REPLICAS, path.child("replicas"))
+        report.add("X7.auto-replicas", path.child("replicas"))
     accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType") or ""
     if not _validate_complete(mode, accelerators, kind, at, report):
         return
@@ -137,11 +131,11 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     sizes = sizes_of(job, kind)
     if sizes is None:
         hint = report.hints.did_you_mean(kind, requested(job))
-        report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
+        report.add("X7.not-requested", at.child("acceleratorType"), kind, hint=hint)
         return
     reason = _misfit(accelerators, mode, replicas or 1, sizes, max_domains)
     if reason:
-        report.add(NOT_WHOLE, at.child("accelerators"), accelerators, reason=reason)
+        report.add("X7.not-whole", at.child("accelerators"), accelerators, reason=reason)
 
 
 def _validate_complete(
@@ -151,13 +145,17 @@ def _validate_complete(
     if accelerators is None and not kind:
         if mode == "auto":
             when = "when `mode` is auto"
-            report.add(INCOMPLETE, path.child("accelerators"), when=when)
-            report.add(INCOMPLETE, path.child("acceleratorType"), when=when)
+            report.add("X7.incomplete", path.child("accelerators"), when=when)
+            report.add("X7.incomplete", path.child("acceleratorType"), when=when)
         return False
     if accelerators is None:
-        report.add(INCOMPLETE, path.child("accelerators"), when="together with `acceleratorType`")
+        report.add(
+            "X7.incomplete", path.child("accelerators"), when="together with `acceleratorType`"
+        )
     if not kind:
-        report.add(INCOMPLETE, path.child("acceleratorType"), when="together with `accelerators`")
+        report.add(
+            "X7.incomplete", path.child("acceleratorType"), when="together with `accelerators`"
+        )
     return accelerators is not None and bool(kind)
 
 

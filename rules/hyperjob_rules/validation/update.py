@@ -22,7 +22,7 @@ from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
 from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
 from hyperjob_rules.validation.hyperjob import validate_requests
-from hyperjob_rules.validation.rules import Decision, Report, rule
+from hyperjob_rules.validation.rules import Decision, Report
 from hyperjob_rules.validation.split import is_elastic
 
 Steps = tuple[str | int, ...]
@@ -80,16 +80,6 @@ def _same(old: object, new: object, at: Steps) -> bool:
 
 MAX_TOLD: Final = 20
 
-FINISHED: Final = rule("X15.finished")
-DELETED: Final = rule("X15.deleted")
-IMMUTABLE: Final = rule("X15.immutable")
-FIXED: Final = rule("X15.fixed")
-PLACED: Final = rule("X15.placed")
-JOBS_CHANGED: Final = rule("X15.jobs-changed")
-TASKS_CHANGED: Final = rule("X15.tasks-changed")
-SPLIT_SIZE: Final = rule("X15.split-size")
-WORLD_FIXED: Final = rule("X15.world-fixed")
-GANG_STAYS: Final = rule("X15.gang-stays")
 
 UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
 AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
@@ -135,7 +125,7 @@ def inspect_update(
         return report
     if is_being_deleted(new) or is_being_deleted(old):
         if next(changes(old.get("spec"), new.get("spec")), None) is not None:
-            report.add(DELETED, SPEC)
+            report.add("X15.deleted", SPEC)
         return report
     if not validate_size(new, report, at_most=at_most):
         return report
@@ -209,13 +199,13 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
     if finished:
         for step in islice(_differences(old, new), MAX_TOLD):
             if step[0] not in AFTER_END:
-                report.add(FINISHED, _path(step), phase=finished)
+                report.add("X15.finished", _path(step), phase=finished)
         return
     if phase == "Suspended":
         return
     jobs_changed = _names(new) != _names(old)
     if jobs_changed:
-        report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
+        report.add("X15.jobs-changed", SPEC.child("replicatedJobs"))
     worldly = knowing_world(new.get("plugins") or {}, comes_and_goes=bool(new.get("quorum")))
     for step in islice(_differences(old, new), MAX_TOLD):
         if step[0] in FREE:
@@ -224,7 +214,7 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
             _refuse_field(step, phase, report)
         elif worldly and _changes_world(step):
             report.add(
-                WORLD_FIXED, _path(step), phase=phase or "Pending", plugins=", ".join(worldly)
+                "X15.world-fixed", _path(step), phase=phase or "Pending", plugins=", ".join(worldly)
             )
         elif not jobs_changed:
             index = int(step[1])
@@ -262,9 +252,9 @@ def _refuse_field(step: Steps, phase: str, report: Report) -> None:
     if step == ("checkpoint", "intervalSeconds"):
         return
     if step[0] != "maxDomains":
-        report.add(FIXED, _path(step))
+        report.add("X15.fixed", _path(step))
     elif phase not in UNPLACED:
-        report.warn(PLACED, _path(step))
+        report.warn("X15.placed", _path(step))
 
 
 def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Report) -> None:
@@ -272,12 +262,12 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
     match step[2:]:
         case ("replicas",):
             if _is_sized(pair[1]):
-                report.add(SPLIT_SIZE, _path(step))
+                report.add("X15.split-size", _path(step))
             elif any(map(is_elastic, pair)):
-                report.add(FIXED, _path(step))
+                report.add("X15.fixed", _path(step))
         case ("clusterNames" | "clusterPolicy", *_):
             if phase not in UNPLACED:
-                report.warn(PLACED, _path(step[:3]))
+                report.warn("X15.placed", _path(step[:3]))
         case ("templateSpec", "priorityClassName" | "minAvailable") | (
             "templateSpec",
             "tasks",
@@ -286,11 +276,11 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
         ):
             _judge_scale(step, pair, report)
         case ("templateSpec", "tasks"):
-            report.add(TASKS_CHANGED, _path(step))
+            report.add("X15.tasks-changed", _path(step))
         case ("templateSpec", *_):
-            report.add(IMMUTABLE, _path(step))
+            report.add("X15.immutable", _path(step))
         case _:
-            report.add(FIXED, _path(step))
+            report.add("X15.fixed", _path(step))
 
 
 def _changes_world(step: Steps) -> bool:
@@ -310,13 +300,13 @@ def _is_sized(job: Object) -> bool:
 def _judge_scale(step: Steps, pair: tuple[Object, Object], report: Report) -> None:
     """Validate a change of a field that Volcano lets change in a vcjob."""
     if _is_sized(pair[1]) and step[-1] != "priorityClassName":
-        report.add(SPLIT_SIZE, _path(step))
+        report.add("X15.split-size", _path(step))
     elif step[-1] == "replicas":
         old, new = (job["templateSpec"]["tasks"][int(step[4])] for job in pair)
         gang, replicas = new.get("minAvailable"), new.get("replicas") or 0
         # The warning is only for a minAvailable that was all pods before.
         if gang is not None and gang == old.get("replicas") and gang < replicas:
-            report.warn(GANG_STAYS, _path((*step[:-1], "minAvailable")), value=gang)
+            report.warn("X15.gang-stays", _path((*step[:-1], "minAvailable")), value=gang)
 
 
 def _path(step: Steps) -> Path:

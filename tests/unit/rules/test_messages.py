@@ -1,11 +1,15 @@
+import ast
+import re
 from pathlib import Path
 
 import pytest
 
+import hyperjob_rules.validation
 from docs.generators.defaults import DEFAULTS
 from docs.generators.messages import CHAPTERS, message, render
-from hyperjob_rules.validation.rules import Rule, declare, declared, rows
+from hyperjob_rules.validation.rules import Rule, declare, declared
 
+ROOM = Path(hyperjob_rules.validation.__file__).parent
 PAGE = Path(__file__).parents[3] / "docs" / "messages.md"
 
 
@@ -26,14 +30,20 @@ def test_a_rule_says_why_it_fires_and_what_to_do(rule: Rule):
 
 
 def test_no_two_rules_have_the_same_id():
-    with pytest.raises(ValueError, match=r"two rules have the id V5"):
-        declare("V5", None, "form", "cause", "remedy")
-    ids = [rule.id for rule in declared()]
+    with pytest.raises(ValueError, match=r"two rules have the id V5\.name-twice"):
+        declare("V5.name-twice", None, "form", "cause", "remedy")
+
+
+def test_the_code_names_each_row_of_rules_and_no_other_one():
+    ids = re.findall(r"^\| ([A-Z]\d\S*) \|", (ROOM / "rules.md").read_text(), flags=re.MULTILINE)
     assert len(set(ids)) == len(ids)
-
-
-def test_every_row_of_rules_is_used():
-    assert rows().keys() - {rule.id for rule in declared()} == set()
+    named = {
+        node.value
+        for file in ROOM.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and re.fullmatch(r"[FLTVX]\d+\.\S+", str(node.value))
+    }
+    assert named == set(ids)
 
 
 def test_every_default_of_volcano_is_told():

@@ -11,7 +11,6 @@ from hyperjob_core.api import formats
 from hyperjob_core.api.field import ROOT
 from hyperjob_rules.validation.create import Repair
 from hyperjob_rules.validation.forms import MAX_ANNOTATIONS, check, validate_annotations
-from hyperjob_rules.validation.names import MISSING
 from hyperjob_rules.validation.rules import MAX_REFUSALS, EnoughError, Report
 from hyperjob_rules.validation.update import changes
 
@@ -23,10 +22,10 @@ TEXTS = st.text(st.sampled_from("aZ09-_./ \né="), max_size=70) | st.from_regex(
 def test_no_error_is_looked_for_beyond_the_last_that_is_kept() -> None:
     report = Report()
     for _ in range(MAX_REFUSALS - 1):
-        report.add(MISSING, ROOT)
+        report.add("X3.missing", ROOT)
     assert not report.is_full
     with pytest.raises(EnoughError):
-        report.add(MISSING, ROOT)
+        report.add("X3.missing", ROOT)
     assert report.is_full
     assert len(report.refusals) == MAX_REFUSALS
 

@@ -21,7 +21,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     pointer,
     required,
 )
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report
 
 POD_FIELDS: Final = (
     "metadata.name",
@@ -59,19 +59,6 @@ SIZES: Final = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
 
-NO_SOURCE: Final = rule("V8.EnvVarSource.one-of.required")
-VALUE_AND_SOURCE: Final = rule("V8.EnvVarSource.value")
-SOURCES_TWICE: Final = rule("V8.EnvVarSource.one-of.max")
-NO_SOURCE_OF_ALL: Final = rule("V8.EnvFromSource.one-of.required")
-FILE_VOLUME: Final = rule("V8.FileKeySelector.volumeName.unknown")
-FIELD_PATH: Final = rule("V8.ObjectFieldSelector.fieldPath.enum")
-FIELD_UNKNOWN: Final = rule("V8.ObjectFieldSelector.fieldPath.unknown")
-SUBSCRIPT: Final = rule("V8.ObjectFieldSelector.fieldPath.subscript")
-CONTAINER_MISSING: Final = rule("V8.ResourceFieldSelector.containerName.required")
-RESOURCE_MISSING: Final = rule("V8.ResourceFieldSelector.resource.required")
-RESOURCE: Final = rule("V8.ResourceFieldSelector.resource.enum")
-DIVISOR: Final = rule("V8.ResourceFieldSelector.divisor.enum")
-DIVISOR_AMOUNT: Final = rule("V8.ResourceFieldSelector.divisor.quantity")
 
 _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
@@ -89,17 +76,26 @@ def field_ref(known: Sequence[str]) -> Check:
             if field in values:
                 return
             if field in CONVERTIBLE:
-                report.unsupported(FIELD_PATH, path.child("fieldPath"), field, values)
+                report.unsupported(
+                    "V8.ObjectFieldSelector.fieldPath.enum", path.child("fieldPath"), field, values
+                )
             else:
                 hint = report.hints.did_you_mean(field, values)
                 at = path.child("fieldPath")
-                report.add(FIELD_UNKNOWN, at, field, field=field, hint=hint)
+                report.add(
+                    "V8.ObjectFieldSelector.fieldPath.unknown", at, field, field=field, hint=hint
+                )
         elif match["path"] == "metadata.annotations":
             check(formats.qualified_name, match["key"].lower(), path, report)
         elif match["path"] == "metadata.labels":
             check(formats.qualified_name, match["key"], path, report)
         else:
-            report.add(SUBSCRIPT, path.child("fieldPath"), field, field=field)
+            report.add(
+                "V8.ObjectFieldSelector.fieldPath.subscript",
+                path.child("fieldPath"),
+                field,
+                field=field,
+            )
 
     return validate
 
@@ -109,11 +105,13 @@ def _resource(
 ) -> None:
     resource = reference.get("resource") or ""
     if in_volume and not reference.get("containerName"):
-        report.add(CONTAINER_MISSING, path.child("containerName"))
+        report.add("V8.ResourceFieldSelector.containerName.required", path.child("containerName"))
     elif not resource:
-        report.add(RESOURCE_MISSING, path.child("resource"))
+        report.add("V8.ResourceFieldSelector.resource.required", path.child("resource"))
     elif resource not in RESOURCES and not resource.startswith(HUGE_PAGES):
-        report.unsupported(RESOURCE, path.child("resource"), resource, RESOURCES)
+        report.unsupported(
+            "V8.ResourceFieldSelector.resource.enum", path.child("resource"), resource, RESOURCES
+        )
     _divisor(resource, reference.get("divisor"), path.child("divisor"), report)
 
 
@@ -124,18 +122,30 @@ def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None
     try:
         text = str(parse_amount(divisor))
     except ValueError as error:
-        report.add(DIVISOR_AMOUNT, path, divisor, message=error)
+        report.add("V8.ResourceFieldSelector.divisor.quantity", path, divisor, message=error)
         return
     name = resource.partition(".")[2]
     if text == "0":
         return
     if name == "cpu":
         if text not in {"1m", "1"}:
-            report.add(DIVISOR, path, resource, values="1m and 1", resource="cpu")
+            report.add(
+                "V8.ResourceFieldSelector.divisor.enum",
+                path,
+                resource,
+                values="1m and 1",
+                resource="cpu",
+            )
     elif text not in SIZES:
         kinds = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
         kind = kinds.get(name, "hugepages")
-        report.add(DIVISOR, path, resource, values=", ".join(SIZES), resource=kind)
+        report.add(
+            "V8.ResourceFieldSelector.divisor.enum",
+            path,
+            resource,
+            values=", ".join(SIZES),
+            resource=kind,
+        )
 
 
 def _one_source(variable: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -144,20 +154,20 @@ def _one_source(variable: Object, _h: object, path: Path, _p: Pod, report: Repor
         return
     given = sum(source.get(name) is not None for name in SOURCES)
     if not given:
-        report.add(NO_SOURCE, path.child("valueFrom"))
+        report.add("V8.EnvVarSource.one-of.required", path.child("valueFrom"))
     elif variable.get("value"):
-        report.add(VALUE_AND_SOURCE, path.child("valueFrom"))
+        report.add("V8.EnvVarSource.value", path.child("valueFrom"))
     elif given > 1:
-        report.add(SOURCES_TWICE, path.child("valueFrom"))
+        report.add("V8.EnvVarSource.one-of.max", path.child("valueFrom"))
 
 
 def _one_source_of_all(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     given = sum(source.get(name) is not None for name in ("configMapRef", "secretRef"))
     at = path.parent or path  # Kubernetes reports these without the index of the entry.
     if not given:
-        report.add(NO_SOURCE_OF_ALL, at)
+        report.add("V8.EnvFromSource.one-of.required", at)
     elif given > 1:
-        report.add(SOURCES_TWICE, at)
+        report.add("V8.EnvVarSource.one-of.max", at)
 
 
 FIELD: Final = Type(
@@ -189,7 +199,10 @@ SOURCE: Final = Type(
         struct_of(
             "FileKeySelector",
             "a reference to a key of a file",
-            required("volumeName", one_known(FILE_VOLUME, lambda pod: pod.volumes)),
+            required(
+                "volumeName",
+                one_known("V8.FileKeySelector.volumeName.unknown", lambda pod: pod.volumes),
+            ),
             required("path"),
             required("key"),
         ),

@@ -7,7 +7,7 @@ from hyperjob_core.api.field import ErrorType, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck
 from hyperjob_rules.validation.podtemplate.table import Cell, Check, Field, Maker, Pod, Type
-from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, Rule, declare
+from hyperjob_rules.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, Report, declare
 
 
 def struct(kind: Type, *across: Check) -> Maker:
@@ -58,8 +58,8 @@ class Unique(NamedTuple):
     taken: Callable[[Pod], Collection[str]] | None = None
     """Values that no item may have."""
 
-    def declare(self, cell: Cell, noun: str) -> Rule:
-        """Declare the rule."""
+    def declare(self, cell: Cell, noun: str) -> str:
+        """Declare the rule, and return its id."""
         cause = f"two items of {cell.field} of {cell.noun} have the same {self.field}"
         what = f"unique-{self.field}"
         return cell.rule(what, self.kind, self.text, cause, f"change {self.field} of {noun}")
@@ -87,15 +87,15 @@ def items(kind: Type, *unique: Unique, across: Collection[Check] = ()) -> Maker:
     return make
 
 
-Seen = tuple[Unique, Rule, set[str]]
+Seen = tuple[Unique, str, set[str]]
 
 
-def _seen(keys: Sequence[tuple[Unique, Rule]], pod: Pod) -> Sequence[Seen]:
+def _seen(keys: Sequence[tuple[Unique, str]], pod: Pod) -> Sequence[Seen]:
     return [(key, repeated, set(key.taken(pod) if key.taken else ())) for key, repeated in keys]
 
 
 def _note(
-    item: Object, key: Unique, repeated: Rule, known: set[str], path: Path, report: Report
+    item: Object, key: Unique, repeated: str, known: set[str], path: Path, report: Report
 ) -> None:
     """Report a value that an earlier item had; else add it to the known ones."""
     value = item.get(key.field) or ""
@@ -148,7 +148,7 @@ def one_of(
 
 
 def exactly_one(
-    *fields: str, none: Rule, twice: Rule, at: str = "", shown: str | None = None
+    *fields: str, none: str, twice: str, at: str = "", shown: str | None = None
 ) -> Check:
     """Check that exactly one of several fields with plain values is set.
 

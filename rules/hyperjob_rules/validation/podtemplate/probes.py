@@ -26,7 +26,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     pointer,
     required,
 )
-from hyperjob_rules.validation.rules import Report, Rule, rule
+from hyperjob_rules.validation.rules import Report
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 MAX_ID: Final = 2**31 - 1
@@ -34,19 +34,6 @@ MAX_SYSCTL: Final = 253
 MAX_PROFILE: Final = 4095
 SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 
-TYPE_MISSING: Final = rule("V8.Profile.type.required")
-TYPE: Final = rule("V8.Profile.type.enum")
-LOCALHOST_MISSING: Final = rule("V8.Profile.localhostProfile.required")
-NOT_LOCALHOST: Final = rule("V8.Profile.localhostProfile.forbidden")
-PADDED: Final = rule("V8.AppArmorProfile.localhostProfile.form")
-PROFILE_LENGTH: Final = rule("V8.AppArmorProfile.localhostProfile.max")
-SYSCTL_NAME: Final = rule("V8.Sysctl.name.form")
-SYSCTL_OF_HOST: Final = rule("V8.Sysctl.name.host")
-SHARED_PROCESSES: Final = rule("V8.PodSpec.shareProcessNamespace.host")
-UNMASKED: Final = rule("V8.SecurityContext.procMount.host-users")
-ESCALATION: Final = rule("V8.SecurityContext.allowPrivilegeEscalation.privileged")
-ESCALATION_ADMIN: Final = rule("V8.SecurityContext.allowPrivilegeEscalation.admin")
-WINDOWS_ON_LINUX: Final = rule("V8.PodSecurityContext.windowsOptions.linux")
 
 _SYSCTL: Final = re.compile(SYSCTL)
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
@@ -56,14 +43,21 @@ def _profile(profile: Object, field: str, kind: str, path: Path, report: Report)
     """Check the type of a security profile, and that Localhost alone has a file."""
     given, local = profile.get("type") or "", profile.get("localhostProfile")
     if not given:
-        report.add(TYPE_MISSING, path.child("type"), field=field)
+        report.add("V8.Profile.type.required", path.child("type"), field=field)
     elif given not in PROFILES:
-        report.unsupported(TYPE, path.child("type"), given, PROFILES)
+        report.unsupported("V8.Profile.type.enum", path.child("type"), given, PROFILES)
     if given == "Localhost":
         if not local:
-            report.add(LOCALHOST_MISSING, path.child("localhostProfile"), kind=kind)
+            report.add(
+                "V8.Profile.localhostProfile.required", path.child("localhostProfile"), kind=kind
+            )
     elif local is not None:
-        report.add(NOT_LOCALHOST, path.child("localhostProfile"), local, kind=kind)
+        report.add(
+            "V8.Profile.localhostProfile.forbidden",
+            path.child("localhostProfile"),
+            local,
+            kind=kind,
+        )
 
 
 def _seccomp(profile: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
@@ -79,9 +73,9 @@ def _app_armor(profile: Object, _o: object, path: Path, _p: Pod, report: Report)
     _profile(profile, "appArmorProfile", "AppArmor", at, report)
     local, at = profile.get("localhostProfile") or "", at.child("localhostProfile")
     if is_padded(local):
-        report.add(PADDED, at, local)
+        report.add("V8.AppArmorProfile.localhostProfile.form", at, local)
     if len(local.encode()) > MAX_PROFILE:
-        report.add(PROFILE_LENGTH, at)
+        report.add("V8.AppArmorProfile.localhostProfile.max", at)
 
 
 def _is_no_sysctl(name: str) -> bool:
@@ -92,34 +86,36 @@ def _sysctl_of_host(sysctl: Object, _h: object, path: Path, pod: Pod, report: Re
     name = sysctl.get("name") or ""
     dotted, at = name.replace("/", "."), path.child("name")
     if pod.host_network and dotted.startswith("net."):
-        report.add(SYSCTL_OF_HOST, at, name, field="hostNetwork")
+        report.add("V8.Sysctl.name.host", at, name, field="hostNetwork")
     if pod.host_ipc and dotted.startswith(_IPC_SYSCTLS):
-        report.add(SYSCTL_OF_HOST, at, name, field="hostIPC")
+        report.add("V8.Sysctl.name.host", at, name, field="hostIPC")
 
 
 def _windows(context: Object, spec: Object, path: Path, _p: Pod, report: Report) -> None:
     if (spec.get("os") or {}).get("name") == "linux" and context.get("windowsOptions"):
-        report.add(WINDOWS_ON_LINUX, path.child("windowsOptions"))
+        report.add("V8.PodSecurityContext.windowsOptions.linux", path.child("windowsOptions"))
 
 
 def _proc_mount(mount: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
     if mount == "Unmasked" and pod.host_users:
-        report.add(UNMASKED, path.child("procMount"), mount)
+        report.add("V8.SecurityContext.procMount.host-users", path.child("procMount"), mount)
 
 
 def _escalation(context: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     if context.get("allowPrivilegeEscalation") is not False:
         return
     if context.get("privileged"):
-        report.add(ESCALATION, path, context)
+        report.add("V8.SecurityContext.allowPrivilegeEscalation.privileged", path, context)
     if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-        report.add(ESCALATION_ADMIN, path, context)
+        report.add("V8.SecurityContext.allowPrivilegeEscalation.admin", path, context)
 
 
 def shared_processes(shared: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
     """Check that a pod has not both shareProcessNamespace and hostPID."""
     if spec.get("hostPID"):
-        report.add(SHARED_PROCESSES, path.child("shareProcessNamespace"), shared)
+        report.add(
+            "V8.PodSpec.shareProcessNamespace.host", path.child("shareProcessNamespace"), shared
+        )
 
 
 ID: Final = between(0, MAX_ID)
@@ -136,7 +132,7 @@ POD_SECURITY: Final = Type(
             Type(
                 "Sysctl",
                 "a sysctl",
-                required("name", held((SYSCTL_NAME, _is_no_sysctl), regex=SYSCTL)),
+                required("name", held(("V8.Sysctl.name.form", _is_no_sysctl), regex=SYSCTL)),
             ),
             Unique("name"),
             across=(_sysctl_of_host,),
@@ -161,11 +157,6 @@ CONTAINER_SECURITY: Final = Type(
 )
 
 
-PORT: Final = rule("V8.Handler.port.range")
-HEADER: Final = rule("V8.HTTPHeader.name.form")
-SLEEP: Final = rule("V8.SleepAction.seconds.range")
-SUCCESS: Final = rule("V8.Probe.successThreshold.one")
-GRACE_OF_READINESS: Final = rule("V8.Probe.terminationGracePeriodSeconds.readiness")
 _HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 
@@ -175,20 +166,20 @@ def _port(
     if isinstance(value, str):
         check(formats.port_name, value, path, report, step)
     elif not 1 <= value <= 65535:
-        report.add(PORT, path.child(step), value)
+        report.add("V8.Handler.port.range", path.child(step), value)
 
 
 def _headers(headers: list[Object], _o: object, path: Path, _p: Pod, report: Report) -> None:
     for header in headers:
         name = header.get("name") or ""
         if not _HEADER_NAME.fullmatch(name):
-            report.add(HEADER, path.child("httpHeaders"), name)
+            report.add("V8.HTTPHeader.name.form", path.child("httpHeaders"), name)
 
 
 def _sleep(action: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     seconds = action.get("seconds") or 0
     if not 0 <= seconds <= pod.grace:
-        report.add(SLEEP, path, seconds, grace=pod.grace)
+        report.add("V8.SleepAction.seconds.range", path, seconds, grace=pod.grace)
 
 
 EXEC: Final = Type("ExecAction", "an exec probe or hook", required("command"))
@@ -240,12 +231,17 @@ PROBE: Final = Type(
 ONCE: Final = Type(
     "Probe",
     "a liveness or startup probe",
-    optional("successThreshold", held((SUCCESS, lambda number: number != 1))),
+    optional(
+        "successThreshold", held(("V8.Probe.successThreshold.one", lambda number: number != 1))
+    ),
 )
 READINESS: Final = Type(
     "Probe",
     "a readiness probe",
-    pointer("terminationGracePeriodSeconds", held((GRACE_OF_READINESS, lambda _: True))),
+    pointer(
+        "terminationGracePeriodSeconds",
+        held(("V8.Probe.terminationGracePeriodSeconds.readiness", lambda _: True)),
+    ),
 )
 RUNNING: Final = Type(
     "Container",
@@ -258,25 +254,13 @@ RUNNING: Final = Type(
 """The fields of containers and sidecars, which init containers must not have."""
 
 
-UNKNOWN: Final = rule("V8.VolumeMount.name.unknown")
-PATH_EXPR: Final = rule("V8.VolumeMount.subPathExpr.exclusive")
-OF_IMAGE: Final = rule("V8.VolumeMount.subPath.image")
-PRIVILEGED: Final = rule("V8.VolumeMount.mountPropagation.privileged")
-RECURSIVE: Final = rule("V8.VolumeMount.recursiveReadOnly.read-only")
-RECURSIVE_PROPAGATION: Final = rule("V8.VolumeMount.recursiveReadOnly.propagation")
-ALSO_DEVICE: Final = rule("V8.VolumeMount.name.device")
-ALSO_DEVICE_PATH: Final = rule("V8.VolumeMount.mountPath.device")
-ALSO_MOUNT: Final = rule("V8.VolumeDevice.name.mount")
-ALSO_MOUNT_PATH: Final = rule("V8.VolumeDevice.devicePath.mount")
-NOT_A_CLAIM: Final = rule("V8.VolumeDevice.name.claim")
-BACKSTEPS: Final = rule("V8.VolumeDevice.devicePath.backsteps")
 _READ_ONLY: Final = ("Enabled", "IfPossible")
 
 
 def _device(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
     volume = pod.volumes.get(name)
     if volume is not None and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
-        report.add(NOT_A_CLAIM, path.child("name"), name)
+        report.add("V8.VolumeDevice.name.claim", path.child("name"), name)
 
 
 def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: Report) -> None:
@@ -285,19 +269,19 @@ def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: 
     if (part or expression) and pod.volumes.get(mount.get("name") or "", {}).get("image"):
         for field in ("subPath", "subPathExpr"):
             if mount.get(field):
-                report.add(OF_IMAGE, path.child(field), mount[field])
+                report.add("V8.VolumeMount.subPath.image", path.child(field), mount[field])
     if part and expression:
-        report.add(PATH_EXPR, path.child("subPathExpr"), expression)
+        report.add("V8.VolumeMount.subPathExpr.exclusive", path.child("subPathExpr"), expression)
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     privileged = (container.get("securityContext") or {}).get("privileged")
     if propagation == "Bidirectional" and not privileged:
-        report.add(PRIVILEGED, path.child("mountPropagation"))
+        report.add("V8.VolumeMount.mountPropagation.privileged", path.child("mountPropagation"))
     if recursive in _READ_ONLY:
         at = path.child("recursiveReadOnly")
         if not mount.get("readOnly"):
-            report.add(RECURSIVE, at)
+            report.add("V8.VolumeMount.recursiveReadOnly.read-only", at)
         if propagation not in {None, "None"}:
-            report.add(RECURSIVE_PROPAGATION, at)
+            report.add("V8.VolumeMount.recursiveReadOnly.propagation", at)
 
 
 def clashes(mounts: list[Object], container: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -306,11 +290,23 @@ def clashes(mounts: list[Object], container: Object, path: Path, _p: Pod, report
     if devices:
         at = path.child("volumeMounts")
         _clash(
-            mounts, "mountPath", devices, "devicePath", (ALSO_DEVICE, ALSO_DEVICE_PATH), at, report
+            mounts,
+            "mountPath",
+            devices,
+            "devicePath",
+            ("V8.VolumeMount.name.device", "V8.VolumeMount.mountPath.device"),
+            at,
+            report,
         )
         at = path.child("volumeDevices")
         _clash(
-            devices, "devicePath", mounts, "mountPath", (ALSO_MOUNT, ALSO_MOUNT_PATH), at, report
+            devices,
+            "devicePath",
+            mounts,
+            "mountPath",
+            ("V8.VolumeDevice.name.mount", "V8.VolumeDevice.devicePath.mount"),
+            at,
+            report,
         )
 
 
@@ -319,7 +315,7 @@ def _clash(
     where: str,
     others: list[Object],
     elsewhere: str,
-    rules: tuple[Rule, Rule],
+    rules: tuple[str, str],
     path: Path,
     report: Report,
 ) -> None:
@@ -332,7 +328,7 @@ def _clash(
                 report.add(rule_, path.index(index).child(field), one[field])
 
 
-KNOWN: Final = one_known(UNKNOWN, lambda pod: pod.volumes)
+KNOWN: Final = one_known("V8.VolumeMount.name.unknown", lambda pod: pod.volumes)
 VOLUME_MOUNT: Final = Type(
     "VolumeMount",
     "a mount",
@@ -347,5 +343,5 @@ VOLUME_DEVICE: Final = Type(
     "VolumeDevice",
     "a device",
     required("name", KNOWN, code(_device)),
-    required("devicePath", held((BACKSTEPS, has_backsteps))),
+    required("devicePath", held(("V8.VolumeDevice.devicePath.backsteps", has_backsteps))),
 )

@@ -22,34 +22,15 @@ from hyperjob_core.api.quantity import (
 from hyperjob_core.text import nearest
 from hyperjob_rules.validation.forms import check, parse_amount, try_parse_amount
 from hyperjob_rules.validation.podtemplate.table import Pod, Type, code, optional
-from hyperjob_rules.validation.rules import Report, Rule, rule
+from hyperjob_rules.validation.rules import Report, bounded
 
 MAX_PREFIX: Final = 253 - len("requests.")
 MAX_NAME: Final = 253 + 1 + 63
 MAX_NAMED: Final = 64
 MAIN: Final = frozenset({"cpu", "memory"})
 
-NAME: Final = rule("V8.ResourceList.name.form")
-QUANTITY: Final = rule("V8.ResourceList.quantity")
-NEGATIVE: Final = rule("V8.ResourceList.negative")
-NOT_WHOLE: Final = rule("V8.ResourceList.integer")
-NOT_OF_CONTAINERS: Final = rule("V8.ResourceList.name.quota")
-MISSPELT: Final = rule("V8.ResourceList.name.standard")
-UNQUALIFIED: Final = rule("V8.ResourceList.name.unqualified")
-EXTENDED_NAME: Final = rule("V8.ResourceList.name.extended")
-HUGE_PAGES_SIZE: Final = rule("V8.ResourceList.hugepages.size")
-HUGE_PAGES_ALONE: Final = rule("V8.ResourceRequirements.hugepages")
-NOT_EQUAL: Final = rule("V8.ResourceRequirements.requests.equal")
-ABOVE_LIMIT: Final = rule("V8.ResourceRequirements.requests.limit")
-NO_LIMIT: Final = rule("V8.ResourceRequirements.limits.required")
-CLAIM_MISSING: Final = rule("V8.ResourceClaim.name.required")
-CLAIM_TWICE: Final = rule("V8.ResourceClaim.unique")
-CLAIM_UNKNOWN: Final = rule("V8.ResourceClaim.name.unknown")
-POD_CLAIMS: Final = rule("V8.PodSpec.resources.claims")
-POD_RESOURCE: Final = rule("V8.PodSpec.resources.enum")
-BELOW_CONTAINERS: Final = rule("V8.PodSpec.resources.requests.containers")
 
-TOO_MUCH: Final = rule("X19.amount", most=MAX // NANO)
+bounded("X19.amount", most=MAX // NANO)
 
 Amounts = dict[str, Quantity]
 
@@ -73,14 +54,26 @@ def _requirements(resources: Object, path: Path, report: Report, *, of_pod: bool
         overcommit = may_be_overcommitted(name)
         if limit is None:
             if not overcommit and (not given or given.get(name) is None):
-                report.add(NO_LIMIT, path.child("limits"))
+                report.add("V8.ResourceRequirements.limits.required", path.child("limits"))
         elif not overcommit:
-            report.add(NOT_EQUAL, path.child("requests"), str(request), name=name, limit=limit)
+            report.add(
+                "V8.ResourceRequirements.requests.equal",
+                path.child("requests"),
+                str(request),
+                name=name,
+                limit=limit,
+            )
         elif request > limit:
-            report.add(ABOVE_LIMIT, path.child("requests"), str(request), name=name, limit=limit)
+            report.add(
+                "V8.ResourceRequirements.requests.limit",
+                path.child("requests"),
+                str(request),
+                name=name,
+                limit=limit,
+            )
     names = limits.keys() | requests.keys()
     if names.isdisjoint(MAIN) and any(map(is_huge_pages, names)):
-        report.add(HUGE_PAGES_ALONE, path)
+        report.add("V8.ResourceRequirements.hugepages", path)
 
 
 def _amounts(
@@ -103,25 +96,25 @@ def _amounts(
         try:
             amount = amounts[name] = parse_amount(value)
         except ValueError as error:
-            report.add(QUANTITY, listed.key(name), value, message=error)
+            report.add("V8.ResourceList.quantity", listed.key(name), value, message=error)
             continue
         if amount.nano < 0:
-            report.add(NEGATIVE, listed.key(name), str(amount))
+            report.add("V8.ResourceList.negative", listed.key(name), str(amount))
         elif amount.nano > MAX:
-            report.add(TOO_MUCH, listed.key(name), str(value))
+            report.add("X19.amount", listed.key(name), str(value))
         if judged.whole:
             if not amount.is_integer:
-                report.add(NOT_WHOLE, listed.key(name), str(amount))
+                report.add("V8.ResourceList.integer", listed.key(name), str(amount))
             if is_huge_pages(name):
                 _huge_pages(name, amount, listed.key(name), report)
     return amounts
 
 
 class Name(NamedTuple):
-    """The facts about a resource's name: whether its quantities are whole, and its errors."""
+    """The facts about a resource's name: whether its quantities are whole, the id of its error."""
 
     whole: bool
-    wrong: Rule | None = None
+    wrong: str = ""
     match: str = ""
 
 
@@ -134,16 +127,20 @@ def _judge(name: str) -> Name:
     """Return the facts about a name: the first rule that it breaks."""
     whole = name not in COMPUTE and not may_be_overcommitted(name)
     if formats.qualified_name(name):
-        return Name(whole, NAME)
+        return Name(whole, "V8.ResourceList.name.form")
     if is_quota_only(name):
-        return Name(whole, NOT_OF_CONTAINERS)
+        return Name(whole, "V8.ResourceList.name.quota")
     if is_unqualified(name):
         match = nearest(name, COMPUTE) or ""
-        return Name(whole, MISSPELT if match else UNQUALIFIED, match)
+        return Name(
+            whole,
+            "V8.ResourceList.name.standard" if match else "V8.ResourceList.name.unqualified",
+            match,
+        )
     # A ResourceQuota counts the device as requests.<name>, which must be a qualified name too.
     too_long = len(name.partition("/")[0]) > MAX_PREFIX
     if not is_native(name) and (name.startswith("requests.") or too_long):
-        return Name(whole, EXTENDED_NAME)
+        return Name(whole, "V8.ResourceList.name.extended")
     return Name(whole)
 
 
@@ -151,18 +148,20 @@ _judged: Final = lru_cache(maxsize=512)(_judge)
 
 
 def _report_name(name: str, judged: Name, listed: Path, report: Report) -> None:
-    if judged.wrong is NAME:
+    if judged.wrong == "V8.ResourceList.name.form":
         for message in formats.qualified_name(name):
-            report.add(NAME, listed.key(name), name, message=message)
-    elif judged.wrong is UNQUALIFIED:
-        report.warn(UNQUALIFIED, listed.parent or listed, name=name)
-    elif judged.wrong is not None:
+            report.add("V8.ResourceList.name.form", listed.key(name), name, message=message)
+    elif judged.wrong == "V8.ResourceList.name.unqualified":
+        report.warn("V8.ResourceList.name.unqualified", listed.parent or listed, name=name)
+    elif judged.wrong:
         report.add(judged.wrong, listed.key(name), name, match=judged.match)
 
 
 def _name_in_pod(name: str, listed: Path, report: Report) -> None:
     if name not in {"cpu", "memory"} and not is_huge_pages(name):
-        report.unsupported(POD_RESOURCE, listed.key(name), name, ("cpu", HUGE_PAGES, "memory"))
+        report.unsupported(
+            "V8.PodSpec.resources.enum", listed.key(name), name, ("cpu", HUGE_PAGES, "memory")
+        )
 
 
 def _huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None:
@@ -171,7 +170,7 @@ def _huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None
     except ValueError:
         size = Quantity()
     if size.nano <= 0 or amount.nano < 0 or amount.nano % size.nano:
-        report.add(HUGE_PAGES_SIZE, path, str(amount), amount=amount, name=name)
+        report.add("V8.ResourceList.hugepages.size", path, str(amount), amount=amount, name=name)
 
 
 def _of_container(resources: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
@@ -187,18 +186,18 @@ def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Repo
         at = listed.index(index)
         name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:
-            report.add(CLAIM_MISSING, at)
+            report.add("V8.ResourceClaim.name.required", at)
             continue
         if request:
             check(formats.dns1123_label, request, at, report, "request")
         earlier = seen.setdefault(name, set())
         # A claim without a request means all of its requests.
         if earlier and (not request or request in earlier or "" in earlier):
-            report.add(CLAIM_TWICE, at, f"{name}/{request}" if request else name)
+            report.add("V8.ResourceClaim.unique", at, f"{name}/{request}" if request else name)
         earlier.add(request)
         if name not in pod.claims:
             known = known or _listed(pod.claims)
-            report.add(CLAIM_UNKNOWN, at, name, known=known)
+            report.add("V8.ResourceClaim.name.unknown", at, name, known=known)
 
 
 def _listed(names: Collection[str]) -> str:
@@ -217,7 +216,7 @@ def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: 
     """Validate the pod-level resources against those of the containers."""
     path = path.child("resources")
     if resources.get("claims"):
-        report.add(POD_CLAIMS, path.child("claims"))
+        report.add("V8.PodSpec.resources.claims", path.child("claims"))
     _requirements(resources, path, report, of_pod=True)
     requests = resources.get("requests") or {}
     for name in sorted(requests):
@@ -225,7 +224,7 @@ def pod_resources(resources: Object, spec: Object, path: Path, _p: Pod, report: 
         needed = _of_containers(spec, name)
         if needed > given:
             at = path.child("requests").key(name)
-            report.add(BELOW_CONTAINERS, at, str(given), amount=needed)
+            report.add("V8.PodSpec.resources.requests.containers", at, str(given), amount=needed)
 
 
 def _of_containers(spec: Object, name: str) -> Quantity:

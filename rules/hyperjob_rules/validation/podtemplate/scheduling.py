@@ -25,15 +25,10 @@ from hyperjob_rules.validation.podtemplate.table import (
     pointer,
     required,
 )
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report
 
 SELECTOR_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS: Final = (*SELECTOR_OPERATORS, "Gt", "Lt")
-
-NO_VALUES: Final = rule("V8.Selector.values.required")
-VALUES: Final = rule("V8.Selector.values.forbidden")
-ONE_VALUE: Final = rule("V8.Selector.values.one")
-SELECTOR_OPERATOR: Final = rule("V8.Selector.operator.enum")
 
 
 def report_operator(
@@ -42,7 +37,7 @@ def report_operator(
     """Report an operator that Kubernetes does not know, with the most similar one."""
     value = requirement.get("operator") or ""
     hint = report.hints.did_you_mean(value, known)
-    report.add(SELECTOR_OPERATOR, path.child("operator"), value, hint=hint)
+    report.add("V8.Selector.operator.enum", path.child("operator"), value, hint=hint)
 
 
 def _selector_operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -56,10 +51,10 @@ def has_set_operator(requirement: Object, path: Path, report: Report) -> bool:
     match requirement.get("operator"):
         case "In" | "NotIn":
             if not given:
-                report.add(NO_VALUES, path.child("values"))
+                report.add("V8.Selector.values.required", path.child("values"))
         case "Exists" | "DoesNotExist":
             if given:
-                report.add(VALUES, path.child("values"))
+                report.add("V8.Selector.values.forbidden", path.child("values"))
         case _:
             return False
     return True
@@ -93,17 +88,11 @@ def selected_keys(selector: Object) -> set[str]:
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
-FIELD_KEY: Final = rule("V8.NodeSelectorTerm.matchFields.key")
-FIELD_VALUES: Final = rule("V8.NodeSelectorTerm.matchFields.values")
-NO_SELECTOR: Final = rule("V8.LabelSelector.matchLabelKeys.forbidden")
-BOTH_SELECTOR: Final = rule("V8.LabelSelector.matchLabelKeys.unique")
-BOTH_KEYS: Final = rule("V8.PodAffinityTerm.matchLabelKeys.exclusive")
-
 
 def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:
     if requirement.get("operator") in {"Gt", "Lt"}:
         if len(requirement.get("values") or ()) != 1:
-            report.add(ONE_VALUE, path.child("values"))
+            report.add("V8.Selector.values.one", path.child("values"))
     elif not has_set_operator(requirement, path, report):
         report_operator(requirement, NODE_OPERATORS, path, report)
 
@@ -113,9 +102,11 @@ def _field(requirement: Object, _h: object, path: Path, _p: Pod, report: Report)
     if requirement.get("operator") not in {"In", "NotIn"}:
         report_operator(requirement, ("In", "NotIn"), path, report)
     elif len(given) != 1:
-        report.add(FIELD_VALUES, path.child("values"))
+        report.add("V8.NodeSelectorTerm.matchFields.values", path.child("values"))
     if requirement.get("key") != "metadata.name":
-        report.add(FIELD_KEY, path.child("key"), requirement.get("key") or "")
+        report.add(
+            "V8.NodeSelectorTerm.matchFields.key", path.child("key"), requirement.get("key") or ""
+        )
         return
     for index, value in enumerate(given):
         check(formats.dns1123_subdomain, value, path, report, "values", index)
@@ -137,15 +128,15 @@ def clashing_keys(term: Object, _h: object, path: Path, _p: Pod, report: Report)
     for index, key in enumerate(keys):
         at = path.child("matchLabelKeys").index(index)
         if key in selected:
-            report.add(BOTH_SELECTOR, at, key)
+            report.add("V8.LabelSelector.matchLabelKeys.unique", at, key)
         if key in other:
-            report.add(BOTH_KEYS, at, key)
+            report.add("V8.PodAffinityTerm.matchLabelKeys.exclusive", at, key)
 
 
 def has_selector(term: Object, path: Path, field: str, report: Report) -> bool:
     """Report label keys without a labelSelector beside them; return whether there is one."""
     if term.get("labelSelector") is None:
-        report.add(NO_SELECTOR, path.child(field))
+        report.add("V8.LabelSelector.matchLabelKeys.forbidden", path.child(field))
         return False
     return True
 
@@ -257,35 +248,35 @@ AFFINITY: Final = Type(
 
 OPERATORS: Final = ("Equal", "Exists")
 
-KEY_EMPTY: Final = rule("V8.Toleration.key.required")
-EFFECT_OF_SECONDS: Final = rule("V8.Toleration.effect.seconds")
-VALUE_OF_EXISTS: Final = rule("V8.Toleration.value.exists")
-OPERATOR: Final = rule("V8.Toleration.operator.enum")
-MIN_DOMAINS: Final = rule("V8.TopologySpreadConstraint.minDomains.action")
-SPREAD_TWICE: Final = rule("V8.TopologySpreadConstraint.unique")
-
 
 def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report) -> None:
     """Check the fields of a toleration together; Kubernetes reports most at `operator`."""
     operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
     value = toleration.get("value") or ""
     if not toleration.get("key") and operator != "Exists":
-        report.add(KEY_EMPTY, path.child("operator"), operator)
+        report.add("V8.Toleration.key.required", path.child("operator"), operator)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        report.add(EFFECT_OF_SECONDS, path.child("effect"), effect)
+        report.add("V8.Toleration.effect.seconds", path.child("effect"), effect)
     if operator == "Exists":
         if value:
-            report.add(VALUE_OF_EXISTS, path.child("operator"), value)
+            report.add("V8.Toleration.value.exists", path.child("operator"), value)
     elif operator in {"", "Equal"}:
         check(formats.label_value, value, path, report, "operator")
     else:
-        report.unsupported(OPERATOR, path.child("operator"), operator, OPERATORS)
+        report.unsupported(
+            "V8.Toleration.operator.enum", path.child("operator"), operator, OPERATORS
+        )
 
 
 def _min_domains(domains: int, spread: Object, path: Path, _p: Pod, report: Report) -> None:
     action = spread.get("whenUnsatisfiable") or ""
     if action != "DoNotSchedule":
-        report.add(MIN_DOMAINS, path.child("minDomains"), domains, action=action)
+        report.add(
+            "V8.TopologySpreadConstraint.minDomains.action",
+            path.child("minDomains"),
+            domains,
+            action=action,
+        )
 
 
 def _needs_selector(_: object, spread: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -328,7 +319,7 @@ def spreads(value: list[Object], spec: Object, path: Path, pod: Pod, report: Rep
         at, (key, action) = listed.index(index), pairs[index]
         if last[key, action] > index:
             pair = at.child("{topologyKey, whenUnsatisfiable}")
-            report.add(SPREAD_TWICE, pair, f"{{{key}, {action}}}")
+            report.add("V8.TopologySpreadConstraint.unique", pair, f"{{{key}, {action}}}")
         SPREAD.walk(one, spec, at, pod, report)
 
 

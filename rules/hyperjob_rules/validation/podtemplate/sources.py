@@ -39,7 +39,7 @@ from hyperjob_rules.validation.podtemplate.table import (
     required,
     without_backsteps,
 )
-from hyperjob_rules.validation.rules import Report, rule
+from hyperjob_rules.validation.rules import Report
 from hyperjob_rules.validation.volumes import validate_claim_spec
 
 PROJECTIONS: Final = (
@@ -51,14 +51,6 @@ PROJECTIONS: Final = (
     "podCertificate",
 )
 
-NO_REFERENCE: Final = rule("V8.DownwardAPIVolumeFile.one-of.required")
-REFERENCES_TWICE: Final = rule("V8.DownwardAPIVolumeFile.one-of.max")
-SOURCES_TWICE: Final = rule("V8.VolumeProjection.one-of.max")
-SAME_FILE: Final = rule("V8.ProjectedVolumeSource.path.unique")
-TOO_SHORT: Final = rule("V8.ServiceAccountTokenProjection.expirationSeconds.min")
-TOO_FAR: Final = rule("V8.ServiceAccountTokenProjection.expirationSeconds.max")
-BUNDLE: Final = rule("V8.ClusterTrustBundleProjection.one-of.required")
-BUNDLE_TWICE: Final = rule("V8.ClusterTrustBundleProjection.one-of.max")
 MODE: Final = between(
     0,
     0o777,
@@ -70,11 +62,11 @@ MODE: Final = between(
 def _references(item: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is None and resource is None:
-        report.add(NO_REFERENCE, path)
+        report.add("V8.DownwardAPIVolumeFile.one-of.required", path)
     elif field is None:
         RESOURCE_OF_FILE.walk(resource, item, path.child("resourceFieldRef"), pod, report)
     elif resource is not None:
-        report.add(REFERENCES_TWICE, path, "resource")
+        report.add("V8.DownwardAPIVolumeFile.one-of.max", path, "resource")
 
 
 def _downward(files: list[Object], source: Object, path: Path, pod: Pod, report: Report) -> None:
@@ -90,10 +82,10 @@ def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) 
         given = [kind for kind in PROJECTIONS if part.get(kind) is not None]
         for name, shown in (found for kind in given for found in _files(kind, part[kind])):
             if name in written:
-                report.add(SAME_FILE, path, shown)
+                report.add("V8.ProjectedVolumeSource.path.unique", path, shown)
             written.add(name)
         if len(given) > 1:
-            report.add(SOURCES_TWICE, path.child("sources").index(index))
+            report.add("V8.VolumeProjection.one-of.max", path.child("sources").index(index))
 
 
 def _files(kind: str, part: Object) -> Iterator[tuple[str, str]]:
@@ -138,7 +130,13 @@ TOKEN: Final = Type(
     "a service account token",
     pointer(
         "expirationSeconds",
-        held((TOO_SHORT, lambda seconds: seconds < 600), (TOO_FAR, lambda value: value > 2**32)),
+        held(
+            (
+                "V8.ServiceAccountTokenProjection.expirationSeconds.min",
+                lambda seconds: seconds < 600,
+            ),
+            ("V8.ServiceAccountTokenProjection.expirationSeconds.max", lambda value: value > 2**32),
+        ),
     ),
     required("path", file),
 )
@@ -146,7 +144,14 @@ BUNDLE_SOURCE: Final = Type(
     "ClusterTrustBundleProjection",
     "a trust bundle",
     required("path", file),
-    across=(exactly_one("name", "signerName", none=BUNDLE, twice=BUNDLE_TWICE),),
+    across=(
+        exactly_one(
+            "name",
+            "signerName",
+            none="V8.ClusterTrustBundleProjection.one-of.required",
+            twice="V8.ClusterTrustBundleProjection.one-of.max",
+        ),
+    ),
 )
 PROJECTED: Final = Type(
     "ProjectedVolumeSource",
@@ -170,16 +175,6 @@ PROJECTED: Final = Type(
 )
 
 
-SIZE_LIMIT: Final = rule("V8.EmptyDirVolumeSource.sizeLimit.quantity")
-ISCSI_NAME: Final = rule("V8.ISCSIVolumeSource.iqn.form")
-ISCSI_SECRET: Final = rule("V8.ISCSIVolumeSource.secretRef.required")
-FLOCKER: Final = rule("V8.FlockerVolumeSource.one-of.required")
-WWNS: Final = rule("V8.FCVolumeSource.one-of.required")
-LUN: Final = rule("V8.FCVolumeSource.lun.required")
-FLOCKER_TWICE: Final = rule("V8.FlockerVolumeSource.one-of.max")
-WWNS_TWICE: Final = rule("V8.FCVolumeSource.one-of.max")
-TEMPLATE: Final = rule("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
-TEMPLATE_METADATA: Final = rule("V8.PersistentVolumeClaimTemplate.metadata")
 HOST_PATH_TYPES: Final = (
     "",
     "BlockDevice",
@@ -200,28 +195,30 @@ def _is_no_size(size: str | int) -> bool:
         return True
 
 
-TARGET: Final = held((ISCSI_NAME, lambda name: not name.startswith(("iqn", "eui", "naa"))))
+TARGET: Final = held(
+    ("V8.ISCSIVolumeSource.iqn.form", lambda name: not name.startswith(("iqn", "eui", "naa")))
+)
 
 
 def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
     if chap and not source.get("secretRef"):
-        report.add(ISCSI_SECRET, path.child("secretRef"))
+        report.add("V8.ISCSIVolumeSource.secretRef.required", path.child("secretRef"))
 
 
 def _unit(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     if source.get("targetWWNs") and source.get("lun") is None:
-        report.add(LUN, path.child("lun"))
+        report.add("V8.FCVolumeSource.lun.required", path.child("lun"))
 
 
 def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     template, at = source.get("volumeClaimTemplate"), path.child("volumeClaimTemplate")
     if template is None:
-        report.add(TEMPLATE, at)
+        report.add("V8.EphemeralVolumeSource.volumeClaimTemplate.required", at)
     else:
         for name, value in (template.get("metadata") or {}).items():
             if value and name not in {"labels", "annotations"}:
-                report.add(TEMPLATE_METADATA, at.child("metadata", name))
+                report.add("V8.PersistentVolumeClaimTemplate.metadata", at.child("metadata", name))
         validate_claim_spec(template.get("spec") or {}, at.child("spec"), report)
 
 
@@ -244,7 +241,7 @@ SOURCES: Final[Mapping[str, Maker]] = {
     "emptyDir": struct_of(
         "EmptyDirVolumeSource",
         "an emptyDir",
-        pointer("sizeLimit", held((SIZE_LIMIT, _is_no_size))),
+        pointer("sizeLimit", held(("V8.EmptyDirVolumeSource.sizeLimit.quantity", _is_no_size))),
     ),
     "hostPath": struct_of(
         "HostPathVolumeSource",
@@ -300,8 +297,8 @@ SOURCES: Final[Mapping[str, Maker]] = {
             exactly_one(
                 "datasetName",
                 "datasetUUID",
-                none=FLOCKER,
-                twice=FLOCKER_TWICE,
+                none="V8.FlockerVolumeSource.one-of.required",
+                twice="V8.FlockerVolumeSource.one-of.max",
                 shown="resource",
             ),
         ),
@@ -327,7 +324,13 @@ SOURCES: Final[Mapping[str, Maker]] = {
         "a fibre channel volume",
         pointer("lun", between(0, 255)),
         across=(
-            exactly_one("targetWWNs", "wwids", none=WWNS, twice=WWNS_TWICE, at="targetWWNs"),
+            exactly_one(
+                "targetWWNs",
+                "wwids",
+                none="V8.FCVolumeSource.one-of.required",
+                twice="V8.FCVolumeSource.one-of.max",
+                at="targetWWNs",
+            ),
             _unit,
         ),
     ),

@@ -60,19 +60,13 @@ from hyperjob_rules.validation.podtemplate.table import (
     pointer,
     required,
 )
-from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report, rule
+from hyperjob_rules.validation.rules import FORBIDDEN, INVALID, Report
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
-BUDGET_TWICE: Final = rule("F5.exclusive")
-BUDGET_NUMBER: Final = rule("F5.number")
-DELETION_COST_NUMBER: Final = rule("V8.ObjectMeta.annotations.deletion-cost")
-APP_ARMOR_CONTAINER: Final = rule("V8.ObjectMeta.annotations.apparmor-container")
-APP_ARMOR_PROFILE: Final = rule("V8.ObjectMeta.annotations.apparmor-profile")
-NAME_IGNORED: Final = rule("X13.pod-name")
 
 _PERCENT: Final = re.compile(r"[+-]?[0-9]+%*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -91,16 +85,16 @@ def validate_pod_metadata(metadata: Object, spec: Object, path: Path, report: Re
         _validate_known(annotations, spec, at, report)
     for name in ("name", "generateName"):
         if metadata.get(name):
-            report.warn(NAME_IGNORED, path.child(name))
+            report.warn("X13.pod-name", path.child(name))
 
 
 def _validate_budget(annotations: Object, path: Path, report: Report) -> None:
     for key in (MIN_AVAILABLE, MAX_UNAVAILABLE):
         value = annotations.get(key)
         if value is not None and not _is_budget(value):
-            report.add(BUDGET_NUMBER, path.key(key), value)
+            report.add("F5.number", path.key(key), value)
     if MIN_AVAILABLE in annotations and MAX_UNAVAILABLE in annotations:
-        report.add(BUDGET_TWICE, path.key(MAX_UNAVAILABLE))
+        report.add("F5.exclusive", path.key(MAX_UNAVAILABLE))
 
 
 def _is_budget(value: str) -> bool:
@@ -114,16 +108,21 @@ def _is_budget(value: str) -> bool:
 def _validate_known(annotations: Object, spec: Object, path: Path, report: Report) -> None:
     cost = annotations.get(DELETION_COST)
     if cost is not None and not _is_int32(cost):
-        report.add(DELETION_COST_NUMBER, path.key(DELETION_COST), cost)
+        report.add("V8.ObjectMeta.annotations.deletion-cost", path.key(DELETION_COST), cost)
     keys = sorted(key for key in annotations if key.startswith(APP_ARMOR))
     names = _container_names(spec) if keys else set()
     for key in keys:
         container, profile = key[len(APP_ARMOR) :], annotations[key]
         if container not in names:
-            report.add(APP_ARMOR_CONTAINER, path.key(key), container)
+            report.add("V8.ObjectMeta.annotations.apparmor-container", path.key(key), container)
         known = profile in {"", "runtime/default", "unconfined"}
         if not known and not profile.startswith("localhost/"):
-            report.add(APP_ARMOR_PROFILE, path.key(key), profile, profile=profile)
+            report.add(
+                "V8.ObjectMeta.annotations.apparmor-profile",
+                path.key(key),
+                profile,
+                profile=profile,
+            )
 
 
 def _container_names(spec: Object) -> set[str]:
@@ -141,12 +140,6 @@ MAX_SERVERS: Final = 3
 MAX_SEARCHES: Final = 32
 MAX_SEARCH_LENGTH: Final = 2048
 
-NO_CONFIG: Final = rule("V8.PodSpec.dnsConfig.required")
-NO_SERVERS: Final = rule("V8.PodDNSConfig.nameservers.required")
-OPTION: Final = rule("V8.PodDNSConfigOption.name.required")
-SEARCH_LENGTH: Final = rule("V8.PodDNSConfig.searches.length")
-ADDRESS: Final = rule("V8.address.form")
-
 
 def _is_no_address(value: str) -> bool:
     try:
@@ -156,7 +149,7 @@ def _is_no_address(value: str) -> bool:
     return "%" in value
 
 
-ADDRESS_FORM: Final = held((ADDRESS, _is_no_address))
+ADDRESS_FORM: Final = held(("V8.address.form", _is_no_address))
 
 
 def at_most(count: int, what: str) -> Maker:
@@ -191,7 +184,7 @@ def _search(
 
 def _option(option: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     if not option.get("name"):
-        report.add(OPTION, path)
+        report.add("V8.PodDNSConfigOption.name.required", path)
 
 
 def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -> None:
@@ -199,9 +192,11 @@ def dns_policy(policy: str, spec: Object, path: Path, _p: Pod, report: Report) -
     if policy == "None":
         config = spec.get("dnsConfig")
         if config is None:
-            report.add(NO_CONFIG, path.child("dnsConfig"))
+            report.add("V8.PodSpec.dnsConfig.required", path.child("dnsConfig"))
         elif not config.get("nameservers"):
-            report.add(NO_SERVERS, path.child("dnsConfig", "nameservers"))
+            report.add(
+                "V8.PodDNSConfig.nameservers.required", path.child("dnsConfig", "nameservers")
+            )
 
 
 DNS_CONFIG: Final = Type(
@@ -211,7 +206,12 @@ DNS_CONFIG: Final = Type(
     optional(
         "searches",
         at_most(MAX_SEARCHES, "search paths"),
-        held((SEARCH_LENGTH, lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH)),
+        held(
+            (
+                "V8.PodDNSConfig.searches.length",
+                lambda names: len(" ".join(names)) > MAX_SEARCH_LENGTH,
+            )
+        ),
         each(code(_search)),
     ),
     optional("options", items(Type("PodDNSConfigOption", "a DNS option", across=(_option,)))),
@@ -228,27 +228,16 @@ RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")
 MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
-IMAGE_SPACES: Final = rule("V8.Container.image.form")
-RESTART_POLICY: Final = rule("V8.Container.restartPolicy.forbidden")
-RESTART_REQUIRED: Final = rule("V8.Container.restartPolicy.required")
-RESTART_OF_INIT: Final = rule("V8.Container.restartPolicy.enum")
-NOT_A_SIDECAR: Final = rule("V8.Container.sidecar.forbidden")
-RESIZE_OF_INIT: Final = rule("V8.Container.resizePolicy.init")
-RESIZE_ENUM: Final = rule("V8.ContainerResizePolicy.enum")
-RESIZE_NEVER: Final = rule("V8.ContainerResizePolicy.restartPolicy.never")
-HOST_PORT_TWICE: Final = rule("V8.ContainerPort.hostPort.unique")
-HOST_PORT_DIFFERS: Final = rule("V8.ContainerPort.hostPort.host-network")
-
 
 def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
     at = path.parent or path  # Kubernetes reports these without the index of the policy.
     if name not in RESIZED:
-        report.unsupported(RESIZE_ENUM, at, name, RESIZED)
+        report.unsupported("V8.ContainerResizePolicy.enum", at, name, RESIZED)
     if restart not in RESTARTS:
-        report.unsupported(RESIZE_ENUM, at, restart, RESTARTS)
+        report.unsupported("V8.ContainerResizePolicy.enum", at, restart, RESTARTS)
     if pod.restart_policy == "Never" and restart != "NotRequired":
-        report.add(RESIZE_NEVER, at, restart)
+        report.add("V8.ContainerResizePolicy.restartPolicy.never", at, restart)
 
 
 PORT: Final = Type(
@@ -263,7 +252,7 @@ CONTAINER: Final = Type(
     "Container",
     "a container",
     required("name", form(formats.dns1123_label)),
-    required("image", held((IMAGE_SPACES, is_padded))),
+    required("image", held(("V8.Container.image.form", is_padded))),
     optional("imagePullPolicy", enum("Always", "IfNotPresent", "Never")),
     optional("terminationMessagePolicy", enum("File", "FallbackToLogsOnError")),
     optional("ports", items(PORT, Unique("name", form=formats.port_name))),
@@ -300,7 +289,7 @@ CONTAINER: Final = Type(
 
 def _restart_rules(container: Object, path: Path, report: Report) -> None:
     if container.get("restartPolicyRules") and not container.get("restartPolicy"):
-        report.add(RESTART_REQUIRED, path.child("restartPolicy"))
+        report.add("V8.Container.restartPolicy.required", path.child("restartPolicy"))
 
 
 def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
@@ -308,7 +297,7 @@ def main_container(container: Object, _h: object, path: Path, pod: Pod, report: 
     _restart_rules(container, path, report)
     RUNNING.walk(container, container, path, pod, report)
     if container.get("restartPolicy"):
-        report.add(RESTART_POLICY, path.child("restartPolicy"))
+        report.add("V8.Container.restartPolicy.forbidden", path.child("restartPolicy"))
 
 
 def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
@@ -316,15 +305,21 @@ def init_container(container: Object, _h: object, path: Path, pod: Pod, report: 
     _restart_rules(container, path, report)
     policy = container.get("restartPolicy")
     if policy and policy != "Always":
-        report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))
+        report.unsupported(
+            "V8.Container.restartPolicy.enum", path.child("restartPolicy"), policy, ("Always",)
+        )
     if policy == "Always":
         RUNNING.walk(container, container, path, pod, report)
     else:
         for field in MAIN_ONLY:
             if container.get(field):
-                report.add(NOT_A_SIDECAR, path.child(field))
+                report.add("V8.Container.sidecar.forbidden", path.child(field))
         if container.get("resizePolicy"):
-            report.add(RESIZE_OF_INIT, path.child("resizePolicy"), container["resizePolicy"])
+            report.add(
+                "V8.Container.resizePolicy.init",
+                path.child("resizePolicy"),
+                container["resizePolicy"],
+            )
     # Kubernetes looks at one init container at a time and counts each as the first.
     first = (path.parent or path).index(0)
     _host_ports(container, set(), first, report, host_network=False)
@@ -349,21 +344,16 @@ def _host_ports(
         at = path.child("ports").index(index).child("hostPort")
         key = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{host}"
         if key in taken:
-            report.add(HOST_PORT_TWICE, at, key)
+            report.add("V8.ContainerPort.hostPort.unique", at, key)
         taken.add(key)
         if host_network and host != port.get("containerPort"):
-            report.add(HOST_PORT_DIFFERS, at, host)
-
-
-HOST_USERS: Final = rule("V8.PodSpec.hostUsers.host")
-CLAIM_ONE: Final = rule("V8.PodResourceClaim.one-of.required")
-CLAIM_BOTH: Final = rule("V8.PodResourceClaim.one-of.max")
+            report.add("V8.ContainerPort.hostPort.host-network", at, host)
 
 
 def _host_users(users: bool, spec: Object, path: Path, _p: Pod, report: Report) -> None:
     for name in () if users else ("hostNetwork", "hostPID", "hostIPC"):
         if spec.get(name):
-            report.add(HOST_USERS, path.child(name))
+            report.add("V8.PodSpec.hostUsers.host", path.child(name))
 
 
 CLAIM: Final = Type(
@@ -374,7 +364,10 @@ CLAIM: Final = Type(
     optional("resourceClaimTemplateName", form(formats.dns1123_subdomain)),
     across=(
         exactly_one(
-            "resourceClaimName", "resourceClaimTemplateName", none=CLAIM_ONE, twice=CLAIM_BOTH
+            "resourceClaimName",
+            "resourceClaimTemplateName",
+            none="V8.PodResourceClaim.one-of.required",
+            twice="V8.PodResourceClaim.one-of.max",
         ),
     ),
 )

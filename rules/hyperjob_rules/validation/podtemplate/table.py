@@ -1,7 +1,7 @@
 """The language of the pod template tables: the checks that a field may have, and one generic walk.
 
 A `Type` has a row for each field of a Kubernetes API type. At import it is compiled to a function
-that walks an object of that type. Each row declares its own rules, `V8.<type>.<field>.<what>`:
+that walks an object of that type. Each row has its own rules, `V8.<type>.<field>.<what>`:
 every message of the API server has an id. A `Pod` has the facts on which the rules for its parts
 depend, computed once per template. The checks of values are sets, forms, ranges, known names,
 labels, and paths inside volumes.
@@ -14,15 +14,7 @@ from typing import Any, Final, NamedTuple, Self
 from hyperjob_core.api.field import ErrorType, Path, Step
 from hyperjob_core.api.meta import Object
 from hyperjob_rules.validation.forms import FormCheck, validate_labels
-from hyperjob_rules.validation.rules import (
-    INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    Report,
-    Rule,
-    declare,
-    rule,
-)
+from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, Report, declare
 
 DEFAULT_GRACE: Final = 30
 
@@ -73,8 +65,8 @@ class Cell(NamedTuple):
     noun: str
     field: str
 
-    def rule(self, what: str, kind: ErrorType, form: str, cause: str, remedy: str) -> Rule:
-        """Declare a rule of this field."""
+    def rule(self, what: str, kind: ErrorType, form: str, cause: str, remedy: str) -> str:
+        """Declare a rule of this field, and return its id."""
         return declare(f"V8.{self.type}.{self.field}.{what}", kind, form, cause, remedy)
 
 
@@ -261,13 +253,13 @@ def form(judge: FormCheck) -> Maker:
     return make
 
 
-def held(*rules: tuple[Rule, Callable[[Any], bool]], **words: str) -> Maker:
-    """Check a value by rules, each with a function that returns whether a value breaks it."""
+def held(*rules: tuple[str, Callable[[Any], bool]], **words: str) -> Maker:
+    """Check a value by rules, each an id and a function that returns whether a value breaks it."""
 
     def make(cell: Cell) -> Check:
         return all_of([_value(cell, breaks, partial(refuse, known)) for known, breaks in rules])
 
-    def refuse(known: Rule, report: Report, at: Path, value: object, _: object) -> None:
+    def refuse(known: str, report: Report, at: Path, value: object, _: object) -> None:
         report.add(known, at, value, **words)
 
     return make
@@ -318,7 +310,7 @@ def at_holder(maker: Maker) -> Maker:
     return make
 
 
-def one_known(unknown: Rule, known: Callable[[Pod], Collection[str]]) -> Maker:
+def one_known(unknown: str, known: Callable[[Pod], Collection[str]]) -> Maker:
     """Check that a name is one of the pod's."""
 
     def make(cell: Cell) -> Check:
@@ -348,12 +340,6 @@ def code(check: Check) -> Maker:
     return lambda _: check
 
 
-RELATIVE: Final = rule("V8.path.relative")
-ABSOLUTE: Final = rule("V8.path.absolute")
-UPWARDS: Final = rule("V8.path.backsteps")
-RESERVED: Final = rule("V8.path.reserved")
-
-
 def has_backsteps(path: str) -> bool:
     """Return whether a path contains `..`."""
     return ".." in path.split("/")
@@ -372,15 +358,15 @@ def _is_absolute(path: str) -> bool:
     return path.startswith("/")
 
 
-_DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
+_DESCENDING: Final = (("V8.path.relative", _is_absolute), ("V8.path.backsteps", has_backsteps))
 
-absolute: Final = held((ABSOLUTE, lambda path: not _is_absolute(path)))
+absolute: Final = held(("V8.path.absolute", lambda path: not _is_absolute(path)))
 """A path that starts with a slash."""
-without_backsteps: Final = held((UPWARDS, has_backsteps))
+without_backsteps: Final = held(("V8.path.backsteps", has_backsteps))
 """A path without `..`."""
 descending: Final = held(*_DESCENDING)
 """A relative path without `..`."""
-file: Final = held(*_DESCENDING, (RESERVED, _is_reserved))
+file: Final = held(*_DESCENDING, ("V8.path.reserved", _is_reserved))
 """The path of a file that Kubernetes writes into a volume."""
 
 
