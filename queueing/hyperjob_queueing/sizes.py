@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2s
 from itertools import product
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hyperjob_core.api.choices import TimeUse
+from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import child_name
 from hyperjob_core.api.overlay import taken
 from hyperjob_core.api.phases import JobPhase
@@ -20,6 +21,7 @@ from hyperjob_engine.expansion.auto import part_of, pieces, wish_of
 from hyperjob_engine.expansion.expand import expand_group, sub_jobs
 from hyperjob_engine.expansion.members import members_of
 from hyperjob_engine.model.line import Chosen
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import HyperJob, Observed, ReplicatedJob
 from hyperjob_engine.model.subjobs import (
     Choice,
@@ -159,6 +161,7 @@ def _restart_time(hyperjob: HyperJob) -> timedelta:
     return timedelta(milliseconds=took / starts)
 
 
+_TASKS: Final[Memo[Object, str]] = Memo()
 Took: TypeAlias = Callable[[str], timedelta | None]
 """What earlier runs of a template took; None: there is none."""
 
@@ -166,12 +169,18 @@ Took: TypeAlias = Callable[[str], timedelta | None]
 def template_of(hyperjob: HyperJob) -> str:
     """Return a hash of namespace, templates and present alternatives: the same for similar runs."""
     parts = [
-        (each.replicas, each.split, queue_of(each.template), each.template.get("tasks"))
-        for each in hyperjob.replicated_jobs
+        (g.replicas, g.split, queue_of(g.template), _TASKS.of(id(g.template), g.template, _tasks))
+        for g in hyperjob.replicated_jobs
     ]
-    text = json.dumps(
-        (hyperjob.namespace, parts, choice_text(choice_of(hyperjob))), sort_keys=True, default=str
-    )
+    return _hash((hyperjob.namespace, parts, choice_text(choice_of(hyperjob))))
+
+
+def _tasks(template: Object) -> str:
+    return _hash(template.get("tasks"))
+
+
+def _hash(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
     return blake2s(text.encode(), digest_size=8).hexdigest()
 
 

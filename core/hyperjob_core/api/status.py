@@ -251,6 +251,8 @@ class JobStatus(Table):
 
     def excluded(self, now: datetime) -> tuple[str, ...]:
         """Return the clusters that are excluded at a time."""
+        if not (self.excluded_clusters or self.excluded_for_good):
+            return ()
         return self.for_good if self.exclusion_end(now) is None else self.excluded_clusters
 
     def exclusion_end(self, now: datetime) -> datetime | None:

@@ -91,8 +91,10 @@ def read(table: type[T], raw: object) -> T | None:
 
 def read_all(table: type[T], raw: object) -> tuple[T, ...]:
     """Read the objects of a list that have all required fields."""
-    found = (read(table, item) for item in raw) if isinstance(raw, list) else ()
-    return tuple(item for item in found if item is not None)
+    if not isinstance(raw, list):
+        return ()
+    found = [read(table, item) for item in raw]
+    return tuple([item for item in found if item is not None])
 
 
 def write(value: Table, table: type[Table] | None = None) -> Object:
@@ -172,11 +174,12 @@ def _writers(
     table: type[Any],
 ) -> Sequence[tuple[str, str, Callable[[Any], Any], tuple[object, ...]]]:
     """Return name, name in JSON and writer of each field, and the values that are not written."""
+    types = get_type_hints(table)
     return [
         (
             each.name,
             _key(each),
-            micro_time if "micro" in each.metadata else _written,
+            _writer(types[each.name], each.metadata),
             ()
             if each.metadata["always"] or _is_required(each)
             else (None, "", (), {}, *([] if each.default is None else [each.default])),
@@ -239,18 +242,18 @@ def _map(raw: object, value: Callable[[Any], Any]) -> dict[str, Any] | None:
     return {name: item for name, item in found.items() if item is not None}
 
 
-def _written(item: Any) -> Any:  # noqa: ANN401 - any value of a field
-    """Return a value in JSON types."""
-    match item:
-        case Table():
-            return write(item)
-        case datetime():
-            return rfc3339(item)
-        case StrEnum():
-            return str(item)
-        case tuple():
-            return [_written(each) for each in item]
-        case Mapping():
-            return {str(name): _written(each) for name, each in item.items()}
-        case _:
-            return item
+def _writer(wanted: Any, marks: Marks) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
+    """Return a writer of one value in JSON types by its type."""
+    wanted = _present(wanted)
+    match get_origin(wanted):
+        case origin if origin is tuple:
+            item = _writer(get_args(wanted)[0], {})
+            return lambda found: [item(each) for each in found]
+        case origin if origin is dict or origin is Mapping:
+            value = _writer(get_args(wanted)[1], {})
+            return lambda found: {str(name): value(each) for name, each in found.items()}
+    if dataclasses.is_dataclass(wanted):
+        return write
+    if wanted is datetime:
+        return micro_time if "micro" in marks else rfc3339
+    return wanted if wanted in (bool, int) else str

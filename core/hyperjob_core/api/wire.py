@@ -6,6 +6,7 @@ absent and never raises.
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from typing import Final, TypeVar
 
 import orjson
@@ -67,7 +68,12 @@ def count(value: object) -> int:
 
 def one_of(kind: type[E], value: object) -> E | None:
     """Return the member of an enumeration with a value; None if it has none."""
-    return kind(value) if isinstance(value, str) and value in set(kind) else None
+    return _members(kind).get(value) if isinstance(value, str) else None
+
+
+@cache
+def _members(kind: type[E]) -> dict[str, E]:
+    return {str(each): each for each in kind}
 
 
 def natural(text: str) -> int | None:

@@ -261,8 +261,11 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallStatus | Non
     The record in the status stays until a program makes a step: a controller that restarts has
     read no log yet.
     """
-    running = {child.name: child for _, child in members if _runs(child)}
     hang = observed.hang or Hang()
+    before = table.read(StallStatus, observed.hyperjob.status.get("stall"))
+    if before is None and not hang.stalls:
+        return None
+    running = {child.name: child for _, child in members if _runs(child)}
     found = {
         name: stall
         for name, stall in hang.stalls.items()
@@ -270,7 +273,6 @@ def stall_of(observed: Observed, members: Sequence[Member]) -> StallStatus | Non
     }
     if found:
         return _found_stall(observed, running, found, hang)
-    before = table.read(StallStatus, observed.hyperjob.status.get("stall"))
     if before is None or not set(before.jobs) <= running.keys():
         return None
     for name in before.jobs:

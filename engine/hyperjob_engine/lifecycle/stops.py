@@ -330,6 +330,8 @@ _FIELD: Final = "persistentVolumeClaims"
 
 def keeping(observed: Observed, plan: Plan) -> Plan:
     """Return a plan that keeps claims first, and holds the stops that would delete their copies."""
+    if not observed.claims and _FIELD not in observed.hyperjob.status:
+        return plan
     unkept = {claim.name: _unkept(observed, claim) for claim in observed.claims}
     users = frozenset(name for bindings in unkept.values() for name in bindings)
     lost = {name: sorted(frozenset().union(*each.values())) for name, each in unkept.items()}

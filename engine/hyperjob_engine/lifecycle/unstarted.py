@@ -215,12 +215,13 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
 
 def _lost_before(observed: Observed, child: Child) -> datetime | None:
     """Return since when the cluster is not Ready to which Karmada has to deliver a sub-job."""
-    binding, cluster = child.binding, _cluster_of(observed, child)
-    if not child.exists or binding is None or cluster is None or binding.applied:
+    binding = child.binding
+    if not child.exists or binding is None or binding.applied:
         return None
-    if binding.dispatching_suspended or binding.scheduling_suspended:
+    if binding.suspended or child.phase is not JobPhase.UNKNOWN:
         return None
-    return cluster.not_ready_since if child.phase is JobPhase.UNKNOWN else None
+    cluster = _cluster_of(observed, child)
+    return None if cluster is None else cluster.not_ready_since
 
 
 def waits_for_itself(sub_job: SubJob) -> str:

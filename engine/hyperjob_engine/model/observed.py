@@ -207,7 +207,8 @@ class HyperJob:
     @property
     def is_finished(self) -> bool:
         """Return whether the HyperJob's stored conditions say Completed or Failed."""
-        return any(map(is_end, objects(self.status.get("conditions"))))
+        found = objects(self.status.get("conditions"))
+        return any(map(is_end, [each for each in found if each.get("status") == "True"]))
 
 
 def is_end(condition: Object) -> bool:

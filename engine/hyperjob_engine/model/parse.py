@@ -6,6 +6,7 @@ the fields that a plan needs.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from hyperjob_core.api import table
@@ -48,6 +49,7 @@ from hyperjob_core.api.wire import (
     strings,
     timestamp,
 )
+from hyperjob_engine.model.memo import Memo
 from hyperjob_engine.model.observed import (
     Binding,
     Checkpoint,
@@ -70,6 +72,7 @@ from hyperjob_engine.model.split import SplitError, split_scale
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+_OPTIONS: Final[Memo[Object, tuple[bool, tuple[ReplicatedJob, ...]]]] = Memo()
 
 
 def parse_hyperjob(raw: Object) -> HyperJob:
@@ -313,16 +316,7 @@ def _chosen(
     quorum: int | None,
 ) -> ReplicatedJob:
     """Parse a replicatedJob with the alternatives or size of the status, or with its first one."""
-    given = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
-    shapes = [(each["name"], applied(raw, each)) for each in given] or [("", raw)]
-    options: list[ReplicatedJob] = []
-    for name, made in shapes:
-        whole = _replicated_job(made)
-        for each in _sizes(made, whole, quorum, len(shapes)):
-            text = f"{each.size} {name}".strip()
-            options.append(replace(each, alternative=text, shape=name, wish=whole.size))
-        if not options or options[-1].shape != name:
-            options.append(replace(whole, alternative=name, shape=name))
+    given, options = _OPTIONS.of((id(raw), quorum), raw, partial(_options, quorum))
     if not given and options[0].wish is None:
         return options[0]
     before = had.get(options[0].name)
@@ -337,7 +331,25 @@ def _chosen(
             if each.replicated_job == options[0].name and each.alternative
         }
         chosen = next((each for each in first if each.size == size_in(wanted)), usual)
-    return replace(chosen, options=tuple(options), own=own)
+    return replace(chosen, options=options, own=own)
+
+
+def _options(quorum: int | None, raw: Object) -> tuple[bool, tuple[ReplicatedJob, ...]]:
+    """Return whether a replicatedJob has alternatives, and it with each of them and of its sizes.
+
+    Objects in the informer caches never change, and share the parts of a spec that stayed equal.
+    """
+    given = [each for each in objects(raw.get("alternatives")) if string(each.get("name"))]
+    shapes = [(each["name"], applied(raw, each)) for each in given] or [("", raw)]
+    options: list[ReplicatedJob] = []
+    for name, made in shapes:
+        whole = _replicated_job(made)
+        for each in _sizes(made, whole, quorum, len(shapes)):
+            text = f"{each.size} {name}".strip()
+            options.append(replace(each, alternative=text, shape=name, wish=whole.size))
+        if not options or options[-1].shape != name:
+            options.append(replace(whole, alternative=name, shape=name))
+    return bool(given), tuple(options)
 
 
 def _sizes(

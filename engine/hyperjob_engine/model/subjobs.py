@@ -346,6 +346,8 @@ def choosing(hyperjob: HyperJob, choice: Choice) -> HyperJob:
 
 def choice_text(choice: Choice) -> str:
     """Return a choice as the status has it; of sub-jobs it has the number of each alternative."""
+    if not choice:
+        return ""
     texts: dict[str, str] = {}
     mixes: dict[str, list[str]] = defaultdict(list)
     for key, name in choice:

@@ -91,10 +91,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
         "state": _state_entry(state, old, now),
-        "jobs": [
-            table.write(replace(job, history=tuple(history)), JobStatus)
-            for job, history in zip(jobs, kept([each.history for each in jobs]), strict=True)
-        ],
+        "jobs": _job_entries(jobs),
         "clusters": clusters,
         "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
         "runningPods": sum(job.running for job in jobs),
@@ -260,6 +257,15 @@ def _vcjob_state(job: JobState, old: Object) -> Object:
     return {key: value for key, value in state.items() if value}
 
 
+def _job_entries(jobs: Sequence[JobState]) -> list[Object]:
+    """Return `status.jobs`, with the runs that are kept."""
+    runs = kept([each.history for each in jobs])
+    return [
+        table.write(job if ran is job.history else replace(job, history=tuple(ran)), JobStatus)
+        for job, ran in zip(jobs, runs, strict=True)
+    ]
+
+
 def _cluster_entries(jobs: Iterable[JobState]) -> list[Object]:
     """Return `status.clusters`, sorted by name; numbers that are 0 are left out."""
     by_name: dict[str, list[JobState]] = {}
@@ -292,6 +298,8 @@ def is_recorded(observed: Observed, sub_jobs: Iterable[SubJob]) -> bool:
     A controller that is killed in between would give later sub-jobs other alternatives.
     """
     hyperjob = observed.hyperjob
+    if not any(each.options for each in hyperjob.replicated_jobs):
+        return True
     found = {group: each.name for group, each in taken(hyperjob.status).items()}
     whole = {each.name: each.alternative for each in hyperjob.replicated_jobs if each.own is None}
     if any(found.get(key) != name for key, name in whole.items() if name):
@@ -349,6 +357,7 @@ def _choice(hyperjob: HyperJob, jobs: Sequence[JobState]) -> Choice:
             if each.alternative and each.replicated_job == group.name
         )
         for group in hyperjob.replicated_jobs
+        if group.options
     }
     return tuple(
         (group.name, mixes[group.name] or group.alternative)

@@ -342,6 +342,7 @@ TRUE_IN: Final[Mapping[str, Collection[Phase]]] = {
 Admitted becomes True within Starting. A HyperJob that never runs on the present clusters and Queues
 is Stalled.
 """
+_OURS: Final = frozenset({*TRUE_IN, CONDITION_COMPLETED, CONDITION_FAILED})
 _STEPS: Final = frozenset({CONDITION_QUOTA_RESERVED, CONDITION_ADMITTED, CONDITION_RUNNING})
 _WHY: Final = "status.state.message says why"
 _MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
@@ -386,13 +387,26 @@ def conditions_of(
     together.
     """
     before = {string(each.get("type")): each for each in objects(old.get("conditions"))}
-    ours = {*TRUE_IN, CONDITION_COMPLETED, CONDITION_FAILED}
-    others = [each for kind, each in before.items() if kind not in ours]
-    found = [
-        _since(before.get(string(each["type"]), {}), each, now)
-        for each in _of_phase(state, dispatched=dispatched, generation=generation)
-    ]
-    return [*others, *found]
+    found = [each for kind, each in before.items() if kind not in _OURS]
+    phase = state.phase
+    never = state.reason in NEVER_RUNS and not phase.is_terminal
+    for kind, phases in TRUE_IN.items():
+        true = phase in phases and (kind != CONDITION_RECONCILING or not never)
+        if kind == CONDITION_ADMITTED and phase is Phase.STARTING:
+            true = dispatched
+        if kind == CONDITION_STALLED and never:
+            true = True
+        explains = true != (kind in _STEPS) or kind == CONDITION_RUNNING
+        reason = (state.reason if explains else kind if true else phase) or phase
+        new = {
+            "type": kind,
+            "status": "True" if true else "False",
+            "observedGeneration": generation,
+            "reason": str(reason),
+            "message": _MESSAGES[kind][true],
+        }
+        found.append(_since(before.get(kind, {}), new, now))
+    return found
 
 
 def end_condition(
@@ -414,34 +428,14 @@ def end_condition(
             " terminated"
         )
     before = (each for each in objects(old.get("conditions")) if each.get("type") == kind)
-    new = _condition(kind, reason, message, true=True, generation=generation)
-    return _since(next(before, {}), new, now)
-
-
-def _of_phase(state: State, *, dispatched: bool, generation: int) -> Iterator[Object]:
-    """Yield the conditions that a state has, without their times."""
-    phase = state.phase
-    never = state.reason in NEVER_RUNS and not phase.is_terminal
-    for kind, phases in TRUE_IN.items():
-        true = phase in phases and (kind != CONDITION_RECONCILING or not never)
-        if kind == CONDITION_ADMITTED and phase is Phase.STARTING:
-            true = dispatched
-        if kind == CONDITION_STALLED and never:
-            true = True
-        explains = true != (kind in _STEPS) or kind == CONDITION_RUNNING
-        reason = state.reason if explains else kind if true else str(phase)
-        message = _MESSAGES[kind][true]
-        yield _condition(kind, reason or phase, message, true=true, generation=generation)
-
-
-def _condition(kind: str, reason: str, message: str, *, true: bool, generation: int) -> Object:
-    return {
+    new: Object = {
         "type": kind,
-        "status": "True" if true else "False",
+        "status": "True",
         "observedGeneration": generation,
         "reason": str(reason),
         "message": message,
     }
+    return _since(next(before, {}), new, now)
 
 
 def _since(before: Object, new: Object, now: str) -> Object:

@@ -69,19 +69,20 @@ def place_missing(draft: Draft) -> None:
         )
         for sub_job, child in unplaced.values()
     ]
-    room = Room(observed.clusters, _stays(draft))
-    draft.placement = place(
-        [draft.split.pinned(request) for request in draft.sought],
-        room,
-        max_domains=observed.hyperjob.max_domains,
-        minimum=draft.needed,
-    )
-    draft.never = draft.placement.room_for < draft.needed and fits_never(
-        draft.sought,
-        room,
-        minimum=draft.needed,
-        max_domains=observed.hyperjob.max_domains,
-    )
+    if draft.sought:
+        room = Room(observed.clusters, _stays(draft))
+        draft.placement = place(
+            [draft.split.pinned(request) for request in draft.sought],
+            room,
+            max_domains=observed.hyperjob.max_domains,
+            minimum=draft.needed,
+        )
+        draft.never = draft.placement.room_for < draft.needed and fits_never(
+            draft.sought,
+            room,
+            minimum=draft.needed,
+            max_domains=observed.hyperjob.max_domains,
+        )
     draft.chooses_again = _chooses_again(draft)
     for name, cluster in draft.placement.assigned.items():
         sub_job, child = unplaced[name]
