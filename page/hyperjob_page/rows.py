@@ -9,10 +9,9 @@ from typing import Final
 from hyperjob.client.summary import Summary, read
 from hyperjob.client.usage import Key, has_started, takes, waits
 from hyperjob_core.api.meta import Object
-from hyperjob_core.api.names import ARGUMENTS, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob_core.api.names import ARGUMENTS
 from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus, Run
-from hyperjob_core.api.training import TrainingStatus
 from hyperjob_core.api.wire import at, mapping, string, string_map
 from hyperjob_core.text import shortened
 from hyperjob_engine.reasons.reason import NEVER_RUNS, Reason
@@ -20,9 +19,8 @@ from hyperjob_page.visitor import Scope
 from hyperjob_queueing.queues import value_of
 from hyperjob_queueing.workload import OrderInQueue, has_made_way
 
-_MESSAGE_LIMIT: Final = 4096
-_WORD: Final = 64
-_METRICS: Final = 12
+_LONGEST: Final = 4096
+"""The letters of the arguments of a program; the controller bounds the texts of the status."""
 _FAILURES: Final = 50
 _BAD_ENDS: Final = frozenset(
     {Reason.JOBS_FAILED, Reason.JOB_FAILED, Reason.CLUSTER_LOST, Reason.OBJECT_DELETED}
@@ -63,21 +61,10 @@ class Row:
 
 
 def row_of(hyperjob: Object) -> Row:
-    """Return the row of a HyperJob; long texts are shortened."""
+    """Return the row of a HyperJob, of whose annotations it keeps the arguments alone."""
     summary, status = read(hyperjob), mapping(hyperjob.get("status"))
-    summary = replace(
-        summary,
-        message=shortened(summary.message, _MESSAGE_LIMIT),
-        jobs=tuple(
-            replace(job, message=shortened(job.message, _MESSAGE_LIMIT)) for job in summary.jobs
-        ),
-        annotations={
-            name: shortened(summary.annotations[name], _MESSAGE_LIMIT)
-            for name in (ARGUMENTS, RESTART_REQUEST, MIGRATE_REQUEST)
-            if name in summary.annotations
-        },
-        training=_short_training(summary.training),
-    )
+    arguments = shortened(summary.annotations.get(ARGUMENTS, ""), _LONGEST)
+    summary = replace(summary, annotations={ARGUMENTS: arguments})
     labels = string_map(mapping(hyperjob.get("metadata")).get("labels"))
     words = [summary.key, summary.reason, *summary.clusters]
     words += [f"{name}={value}" for name, value in labels.items()]
@@ -91,23 +78,6 @@ def row_of(hyperjob: Object) -> Row:
         started=string(status.get("startTime")),
         ended=string(status.get("completionTime")),
         version=f"{summary.uid}/{string(at(hyperjob, 'metadata', 'resourceVersion'))}",
-    )
-
-
-def _short_training(found: TrainingStatus | None) -> TrainingStatus | None:
-    """Return the progress of the training with short texts."""
-    if found is None:
-        return None
-    return replace(
-        found,
-        progress=shortened(found.progress, _WORD),
-        steps_per_second=shortened(found.steps_per_second, _WORD),
-        usual=shortened(found.usual, _WORD),
-        phase=shortened(found.phase, _WORD),
-        metrics={
-            shortened(name, _WORD): shortened(value, _WORD)
-            for name, value in list(found.metrics.items())[:_METRICS]
-        },
     )
 
 
