@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import click
 
-from hyperjob.cli.install.common import end
+from hyperjob.cli.install import end
 from hyperjob_core.api.names import LEASE_NAMESPACE
 from hyperjob_core.kube import config
 from hyperjob_core.kube.client import Kube

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from hyperjob.cli.install import common as view
+from hyperjob.cli import install as view
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.client import restored
 from hyperjob.client.restored import Difference, Report

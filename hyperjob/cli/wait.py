@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
+from hyperjob.cli.change import progress
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import DURATION, Access, Parsed, access, names_argument
-from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.client.errors import title
 from hyperjob.client.reading import Target

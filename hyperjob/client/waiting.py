@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.client.errors import NeverError, NotYetError, title
-from hyperjob.client.logs.steps import prints_step
+from hyperjob.client.logs.following import prints_step
 from hyperjob.client.reading import Target
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.field import make_status

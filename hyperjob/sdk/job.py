@@ -14,8 +14,7 @@ from pydantic import Field
 from hyperjob.client import requests
 from hyperjob.client.logs.choosing import ContainerLog, Wanted
 from hyperjob.client.logs.following import Following
-from hyperjob.client.logs.reading import ChosenLogs, kept_lines, last_failure
-from hyperjob.client.logs.steps import Thinned
+from hyperjob.client.logs.reading import ChosenLogs, Thinned, kept_lines, last_failure
 from hyperjob.client.reading import Target, event_time, events_of
 from hyperjob.client.summary import Summary
 from hyperjob.client.waiting import Goal, Progress, not_found, parse_goal, reach, silent

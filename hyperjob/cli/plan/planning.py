@@ -9,7 +9,7 @@ from rich.text import Text
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
-from hyperjob.cli.lint.check import head_errors, is_hyperjob, kubectl_warnings
+from hyperjob.cli.lint import head_errors, is_hyperjob, kubectl_warnings
 from hyperjob.cli.lint.documents import Document as FileDocument
 from hyperjob.cli.lint.documents import manifest_of
 from hyperjob.client.durations import expected_start_value

@@ -21,15 +21,18 @@ from hyperjob.client.logs.choosing import (
 from hyperjob.client.logs.reading import MOST_LOGS, Line, LogReader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.summary import Summary, choose, meant, read
+from hyperjob_core.api.lines import LogLine, parse
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.reflector import states
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.tasks import cancel
 
 _POLL_SECONDS = 2.0
 _LINES_HELD = 500
+_TAIL_FOR_STEP = 100
 
 
 class Following:
@@ -217,3 +220,20 @@ class Following:
         if text not in self._told:
             self._told.add(text)
             self._say_it(text)
+
+
+async def prints_step(kube: Kube, summary: Summary, step: int) -> bool:
+    """Follow the logs until a program reports the step or a later one; return whether one did.
+
+    A user who may not read logs waits for the status alone: no error is raised for them.
+    """
+    following = Following(kube, summary, Wanted(tail=_TAIL_FOR_STEP), say=lambda _text: None)
+    try:
+        async with aclosing(following.lines()) as lines:
+            async for _, raw in lines:
+                line = parse(LogLine.of(raw))
+                if line is not None and line.step >= step:
+                    return True
+    except (ClientError, KubeError):
+        return False
+    return False

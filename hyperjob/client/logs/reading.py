@@ -8,7 +8,7 @@ import heapq
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from hyperjob.client.errors import ClientError, words
 from hyperjob.client.logs.choosing import (
@@ -318,3 +318,33 @@ def _is_wanted(failure: ContainerFailure | None, wanted: Wanted) -> bool:
 def _log_of(run: Run) -> ContainerLog:
     assert run.failure is not None
     return ContainerLog(cluster=run.cluster, pod=run.failure.pod, container=run.failure.container)
+
+
+_T = TypeVar("_T")
+
+
+class Thinned(Generic[_T]):
+    """At most `most` items, evenly chosen, and the last one."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[_T] = []
+        self._last: list[_T] = []
+        self._every = 1
+        self._seen = 0
+
+    def add(self, item: _T) -> None:
+        """Add the next item."""
+        if self._seen % self._every == 0:
+            self._kept.append(item)
+            if len(self._kept) >= self._most:
+                self._kept = self._kept[::2]
+                self._every *= 2
+        self._last = [item]
+        self._seen += 1
+
+    @property
+    def kept(self) -> list[_T]:
+        """Return the items in their order."""
+        late = bool(self._last) and self._kept[-1] is not self._last[0]
+        return [*self._kept, *self._last] if late else [*self._kept]

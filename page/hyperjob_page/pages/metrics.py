@@ -14,8 +14,7 @@ from typing import Final, Literal
 from aiohttp import web
 
 from hyperjob.client.logs.choosing import Wanted
-from hyperjob.client.logs.reading import ChosenLogs
-from hyperjob.client.logs.steps import Thinned
+from hyperjob.client.logs.reading import ChosenLogs, Thinned
 from hyperjob.client.summary import Summary, read
 from hyperjob_core.api.lines import LogLine, ProgressLine, parse
 from hyperjob_core.kube.client import Kube

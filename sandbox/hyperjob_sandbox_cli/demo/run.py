@@ -12,10 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from hyperjob.cli import install as install_view
 from hyperjob.cli import tree
 from hyperjob.cli import why as why_view
 from hyperjob.cli.files import data_file
-from hyperjob.cli.install import common as install_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.evidence import gather
 from hyperjob.client.why.explain import explain

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from hyperjob.cli.change import progress
 from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.changing import progress
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob_core.api.meta import Object
 from hyperjob_sandbox.simulate import readers

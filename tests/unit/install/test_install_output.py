@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hyperjob.cli import main
-from hyperjob.cli.install import common
+from hyperjob.cli import install, main
 from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.errors import Conflict
 from hyperjob_core.kube.resources import CLUSTER_ROLES, CRDS, LEASES, NAMESPACES
@@ -26,7 +25,7 @@ KEPT = Change(_item(NAMESPACES, "ns"), Action.KEPT, note="not made by hyperjob i
 
 
 def test_only_what_differs_has_a_row() -> None:
-    header, *rows = common.rows([CREATED, CONFIGURED, UNCHANGED, KEPT])
+    header, *rows = install.rows([CREATED, CONFIGURED, UNCHANGED, KEPT])
     assert header.split() == ["ACTION", "OBJECT", "NAMESPACE", "FIELDS"]
     assert [row.split() for row in rows] == [
         ["created", "clusterrole.rbac.authorization.k8s.io/hyperjob-controller"],
@@ -37,7 +36,7 @@ def test_only_what_differs_has_a_row() -> None:
 
 def test_changes_as_json() -> None:
     problem = Problem("crd/x", "is owned", "force it")
-    found = json.loads(common.changes_json([CONFIGURED], [problem], dry_run=True))
+    found = json.loads(install.changes_json([CONFIGURED], [problem], dry_run=True))
     assert found == {
         "dryRun": True,
         "changes": [
@@ -75,11 +74,11 @@ def test_a_finding_is_one_line() -> None:
             Finding("default-queue", CheckResult(Status.FAILED, "is not there", "kubectl create")),
         )
     )
-    assert common.findings(report, flags="") == [
+    assert install.findings(report, flags="") == [
         "ok        karmada        fine",
         "failed    default-queue  is not there -> kubectl create",
     ]
-    found = json.loads(common.report_json(report, flags=""))
+    found = json.loads(install.report_json(report, flags=""))
     assert found["passed"] is False
     assert found["checks"][1] == {
         "check": "default-queue",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.client.logs.steps import Thinned
+from hyperjob.client.logs.reading import Thinned
 from hyperjob.client.summary import read
 from hyperjob.sdk import HyperJobError
 from hyperjob.sdk.view import JobView, LastRead, drawn, html_of, rich_of
