@@ -16,7 +16,6 @@ from hyperjob.client.summary import Summary, choose, read
 from hyperjob.client.waiting import Progress, silent, summary_of, until
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob_core.api.phases import Phase
 from hyperjob_core.api.status import JobStatus
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_core.kube.client import PatchType, again_on_conflict
@@ -230,22 +229,3 @@ async def suspend(target: Target, *, on: bool = True) -> tuple[Object, bool]:
         return found, False
     body: Object = {"spec": {"suspend": on}}
     return await patch(target, body), True
-
-
-async def settled(target: Target, *, on: bool, seconds: float) -> Object | None:
-    """Wait until the HyperJob is Suspended (`on`), or runs or has completed (not `on`).
-
-    `seconds` 0 is no time limit.
-    """
-    wanted = (Phase.SUSPENDED,) if on else (Phase.RUNNING, Phase.COMPLETED)
-
-    def holds(hyperjob: Object | None) -> bool:
-        summary = summary_of(hyperjob, target.name)
-        if not summary.is_current:
-            return False
-        if summary.has_ended and summary.phase not in wanted:
-            raise NeverError(f"{target.title} is {summary.phase}")
-        return summary.phase in wanted
-
-    what = "is Suspended" if on else "runs"
-    return await until(target, holds, what=what, seconds=seconds)

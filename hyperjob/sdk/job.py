@@ -340,7 +340,8 @@ class AsyncJob(JobView):
         self._take(changed)
         if not wait:
             return self.status
-        return await self._reached(requests.settled(self._target, on=on, seconds=timeout))
+        goal = parse_goal("phase=Suspended" if on else "phase=Running,Completed")
+        return await self._reached(reach(self._target, goal, seconds=timeout))
 
     async def _ask(self, request: requests.RequestKind, *, wait: bool, timeout: float) -> Summary:
         async def answered() -> Object | None:
