@@ -10,13 +10,14 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hyperjob_controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from hyperjob_controller.admission.recorder import ConsumptionRecorder
 from hyperjob_controller.admission.releases import Mode
 from hyperjob_controller.apply.applier import Applier
-from hyperjob_controller.background import Readers
 from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter, Scrape
 from hyperjob_controller.insight.usage import Usage
@@ -31,12 +32,14 @@ from hyperjob_controller.memory import (
     Unplaced,
 )
 from hyperjob_controller.observe import Observer, Updater
-from hyperjob_controller.options import Options, Tuning
+from hyperjob_controller.options import LOGS_PER_SECOND, SPLITTER_SECONDS, Options, Tuning
 from hyperjob_controller.reconciler import Events, Reconciler, StatusWriter
 from hyperjob_controller.reservations import Reservations
+from hyperjob_controller.training.reader import Reader
 from hyperjob_controller.wake.handlers import Guard, Handlers, PassRateLimit, Reconcile
 from hyperjob_controller.wall import Wall
-from hyperjob_controller.watchdog import Place, Watchdog
+from hyperjob_controller.watchdog import LONGEST, Place, Watchdog
+from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube.client import Kube
@@ -47,11 +50,13 @@ from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
 from hyperjob_core.workers import CONTROLLER, run_workers
+from hyperjob_engine.lifecycle.failures import CAUSE_TIME_LIMIT
 from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Limits, QueueAdmission
 from hyperjob_queueing.state import Settings
 
 if TYPE_CHECKING:
+    from hyperjob_controller.splitting import Splitter
     from hyperjob_core.telemetry.endpoints import Handler
 
 log = logging.getLogger(__name__)
@@ -105,16 +110,15 @@ class Manager:
         self.queue = self._make_queue()
         self.wall = self._make_wall()
         self.recorder = EventRecorder(kube, "hyperjob-controller", instance=self.identity)
-        readers = Readers(options, self.queue, now, self.wall)
-        self.members = self._make_members(readers, members)
+        self.members = self._make_members(members)
         self.memory = self._make_memory(views or {}, messages_per_second=messages_per_second)
         self.usage = self._make_usage()
         self.leadership = self._make_leadership()
-        self._splitter = readers.splitter()
+        self._splitter = self._make_splitter()
         self._causes: CauseReader | None = None
         if self._tuning.failure_causes:  # the account that may read logs may read failed pods too
-            self._causes = readers.causes(members or kube, self.members)
-        self.reader = readers.logs(members)
+            self._causes = self._make_causes(members or kube)
+        self.reader = self._make_reader(members)
         background = (self._splitter, self._causes, self.reader, self.members)
         self._background = [task for task in background if task is not None]
         self.observer = self._make_observer()
@@ -197,13 +201,63 @@ class Manager:
             usage=self.usage,
         )
 
-    def _make_members(self, readers: Readers, client: Kube | None) -> Members | None:
-        return readers.members(
+    def _make_members(self, client: Kube | None) -> Members | None:
+        if client is None:
+            return None
+        return Members(
             client,
             self.caches.clusters,
+            nodes=self.options.members.includes(MemberAccess.NODES),
+            now=self._now,
             freed=lambda name: self.memory.wake_freed([name], now=self._now()),
             shown=lambda jobs: self._handlers.shown(jobs),  # noqa: PLW0108 - made later
             turned=lambda name: self._handlers.turned(name),  # noqa: PLW0108 - made later
+            wake=self.queue.add,
+            faulty=partial(self.wall.failed, Place.MEMBERS),
+            in_turn=partial(self.watchdog.turn, Place.MEMBERS, most=LONGEST),
+        )
+
+    def _make_causes(self, client: Kube) -> CauseReader:
+        members = self.members
+        return CauseReader(
+            client,
+            read_logs=self.options.members.includes(MemberAccess.LOGS),
+            answered=self.queue.add,
+            now=self._now,
+            time_limit=CAUSE_TIME_LIMIT,
+            faulty=partial(self.wall.failed, Place.CAUSES),
+            watched=lambda *job: members.failure(*job) if members else None,
+        )
+
+    def _make_reader(self, client: Kube | None) -> Reader | None:
+        if client is None or not self.options.members.includes(MemberAccess.LOGS):
+            return None
+        return Reader(
+            client,
+            qps=LOGS_PER_SECOND,
+            interval=self.options.progress_interval,
+            now=self._now,
+            wake=self.queue.add_after,
+            faulty=partial(self.wall.failed, Place.PROGRESS),
+            in_turn=partial(self.watchdog.turn, Place.PROGRESS, most=LONGEST),
+        )
+
+    def _make_splitter(self) -> "Splitter | None":
+        options = self.options
+        if options.splitter_url is None:
+            return None
+        from hyperjob_controller.splitting import Splitter  # aiohttp: a slow import
+
+        files = options.splitter_token_file, options.splitter_ca_file
+        token, ca = (None if each is None else Path(each) for each in files)
+        return Splitter(
+            options.splitter_url,
+            time_limit=SPLITTER_SECONDS,
+            answered=self.queue.add,
+            now=self._now,
+            faulty=partial(self.wall.failed, Place.SPLITTER),
+            token_file=token,
+            ca_file=ca,
         )
 
     def _make_memory(

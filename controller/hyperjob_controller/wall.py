@@ -40,9 +40,7 @@ _FIRST: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(minutes=5)
 _DIGITS: Final = 10
 _FRAMES: Final = 3
-_OF_NODES: Final = frozenset(
-    f"{name}.py" for name in ("ground", "items", "nodeshortage", "packing", "slots")
-)
+_OF_NODES: Final = frozenset(f"{name}.py" for name in ("ground", "nodeshortage", "packing"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
