@@ -16,9 +16,9 @@ from hyperjob_engine.resources import parse_resources
 from hyperjob_queueing.queues import ESTIMATE, Queue, Tree
 from hyperjob_queueing.state import Settings, new_state, set_queues
 from hyperjob_queueing.usage import QueueUsage
+from tests.support.calls import calls
 from tests.unit.controller.wholeworld import World, scenario_of, submission
 from tests.unit.engine.builders import GPU
-from tests.unit.engine.test_pass_growth import calls
 from tests.unit.queueing.queueworld import LAG, queue, unit, world
 
 FEW, MANY = 375, 1500

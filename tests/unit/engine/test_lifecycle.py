@@ -9,7 +9,7 @@ import pytest
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Cluster, QueueAdmission
 from hyperjob_engine.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
-from hyperjob_engine.plan import AT_ONCE, plan
+from hyperjob_engine.plan import plan
 from tests.unit.engine.builders import (
     NOW,
     Object,
@@ -72,14 +72,6 @@ def test_what_had_completed_is_not_run_again_by_a_resume() -> None:
     raw = hyperjob(status={"jobs": records, "state": {"phase": "Suspended"}})
     decided = plan(observed(raw, clusters=(A,)))
     assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
-
-
-def test_a_resume_waits_until_the_old_objects_are_gone() -> None:
-    going = [job(deleting=True), policy(deleting=True)]
-    raw = hyperjob(group(replicas=1), status={"state": {"phase": "Suspended"}})
-    decided = plan(observed(raw, *going, clusters=(A,)))
-    assert decided.actions == ()
-    assert decided.status["state"]["reason"] == "BeingDeleted"
 
 
 def test_a_suspended_gang_opens_no_gate() -> None:
@@ -249,14 +241,6 @@ def test_an_end_from_before_this_controller_is_left_as_it_is() -> None:
     raw = hyperjob(status=ended())
     del raw["status"]["jobs"]
     assert plan(observed(raw, *child(0, "Running"), clusters=(A,))).actions == ()
-
-
-def test_the_end_is_followed_up_at_once_only_where_something_is_left() -> None:
-    both = [*child(0, "Completed"), *child(1, "Completed")]
-    assert plan(observed(hyperjob(), *both, clusters=(A,))).requeue_after is None
-    policy_ = {"successPolicy": {"operator": "Any"}}
-    seen = observed(hyperjob(**policy_), *child(0, "Completed"), *child(1), clusters=(A,))
-    assert plan(seen).requeue_after == AT_ONCE
 
 
 TIMES = {

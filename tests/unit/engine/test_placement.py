@@ -1,3 +1,5 @@
+"""Where sub-jobs are placed, also past the sizes at which not all combinations are compared."""
+
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -8,10 +10,13 @@ from hypothesis import strategies as st
 
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import PlacementRequest
+from hyperjob_engine.placement import place as placing
+from hyperjob_engine.placement import share
 from hyperjob_engine.placement.place import Placement, assign
 from hyperjob_engine.placement.room import Room
 from hyperjob_engine.resources import fits, parse_resources, subtract
 from tests.unit.engine.builders import GPU, cluster, place, request
+from tests.unit.engine.test_share import shared, wish
 
 CPU = parse_resources({"cpu": "64", "pods": "110"})
 
@@ -20,26 +25,25 @@ def assigned(placement: Placement) -> dict[str, str]:
     return dict(placement.assigned)
 
 
-def test_preferred_clusters_are_tried_in_order() -> None:
-    wanted = [request("j-0", 8, preferred=["b", "a"])]
-    assert assigned(place(wanted, [cluster("a"), cluster("b")])) == {"j-0": "b"}
+PREFERRED: dict[str, tuple[int, list[str], dict[str, int], list[str]]] = {
+    "the first": (1, ["b", "a"], {"a": 100, "b": 100}, ["b"]),
+    "though another fits more closely": (1, ["b"], {"a": 8, "b": 100}, ["b"]),
+    "the first while it has room": (3, ["b", "a"], {"a": 100, "b": 16, "c": 100}, ["a", "b", "b"]),
+    "no other while one has room": (1, ["a", "b"], {"a": 7, "b": 7, "c": 8}, ["c"]),
+    "none, so that like sub-jobs stand apart": (2, [], {"a": 100, "b": 100}, ["a", "b"]),
+    "none, so that the closest fit is taken": (1, [], {"a": 30, "b": 9}, ["b"]),
+}
 
 
-def test_a_preference_is_kept_even_where_it_is_not_the_best_fit() -> None:
-    wanted = [request("j-0", 8, preferred=["b"])]
-    assert assigned(place(wanted, [cluster("a", 8), cluster("b", 100)])) == {"j-0": "b"}
-
-
-def test_like_sub_jobs_all_go_to_the_first_preference_while_it_has_room() -> None:
-    wanted = [request(f"j-{i}", 8, preferred=["b", "a"]) for i in range(3)]
-    found = assigned(place(wanted, [cluster("a"), cluster("b", 16), cluster("c")]))
-    assert sorted(found.values()) == ["a", "b", "b"]
-
-
-def test_others_are_used_only_when_no_preferred_cluster_has_room() -> None:
-    wanted = [request("j-0", 8, preferred=["a", "b"])]
-    found = place(wanted, [cluster("a", 7), cluster("b", 7), cluster("c", 8)])
-    assert assigned(found) == {"j-0": "c"}
+@pytest.mark.parametrize(
+    ("number", "preferred", "gpus", "placed"), PREFERRED.values(), ids=list(PREFERRED)
+)
+def test_preferred_clusters_are_tried_in_order_and_then_those_that_fit_most_closely(
+    number: int, preferred: list[str], gpus: dict[str, int], placed: list[str]
+) -> None:
+    wanted = [request(f"j-{index}", 8, preferred=preferred) for index in range(number)]
+    found = place(wanted, [cluster(name, free) for name, free in gpus.items()])
+    assert sorted(found.assigned.values()) == placed
 
 
 def test_required_clusters_are_the_only_ones() -> None:
@@ -70,16 +74,6 @@ def test_unknown_and_unusable_clusters_are_named() -> None:
     assert found.unplaced["j-0"].text == "cluster typo does not exist; cluster down is not Ready"
 
 
-def test_without_a_preference_like_sub_jobs_stand_apart() -> None:
-    wanted = [request(f"j-{i}", 8) for i in range(2)]
-    found = assigned(place(wanted, [cluster("a"), cluster("b")]))
-    assert sorted(found.values()) == ["a", "b"]
-
-
-def test_a_lone_sub_job_takes_the_tightest_cluster() -> None:
-    assert assigned(place([request("j", 8)], [cluster("a", 30), cluster("b", 9)])) == {"j": "b"}
-
-
 def test_sub_jobs_stand_near_each_other_where_there_is_a_choice() -> None:
     clusters = [
         cluster("a", 8, provider="p", region="west"),
@@ -96,12 +90,6 @@ def test_sub_jobs_stand_near_each_other_where_there_is_a_choice() -> None:
     both = assigned(place(wanted[1:], clusters, standing=[("x", "a")]))
     assert both["y-0"] == "a"
     assert both["y-1"] == "c"
-
-
-def test_one_domain_keeps_all_in_one_cluster() -> None:
-    wanted = [request(f"j-{i}", 8) for i in range(2)]
-    clusters = [cluster("a", 8), cluster("b", 15), cluster("c", 16)]
-    assert set(assigned(place(wanted, clusters, max_domains=1)).values()) == {"c"}
 
 
 def test_too_few_domains_leave_no_place_though_the_sum_would_fit() -> None:
@@ -127,20 +115,6 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
     enough = place(wanted, clusters, minimum=2)
     assert len(enough.assigned) == 2
     assert len(enough.unplaced) == 1
-
-
-def test_the_shortage_is_told_cluster_by_cluster() -> None:
-    found = place([request("j", 128)], [cluster("m1", 64, total=96), cluster("m2", 0)])
-    assert found.unplaced["j"].text == (
-        "needs 128 nvidia.com/gpu: m1 lacks 32 nvidia.com/gpu (has 96);"
-        " m2 lacks 128 nvidia.com/gpu (has none)"
-    )
-
-
-def test_the_shortage_of_many_clusters_stays_readable() -> None:
-    found = place([request("j", 2)], [cluster(f"c{i:03}", 1) for i in range(200)])
-    assert found.unplaced["j"].text.endswith("and 195 more clusters do not fit either")
-    assert len(found.unplaced["j"].text) < 400
 
 
 def test_without_any_cluster_the_reason_is_said() -> None:
@@ -246,13 +220,6 @@ def test_equal_kinds_of_requests_are_kept_once() -> None:
     assert request("x", 8).kind != request("x", 4).kind
 
 
-def test_an_excluded_cluster_is_not_used() -> None:
-    wanted = request("j", excluded=frozenset({"a"}))
-    found = place([wanted], [cluster("a"), cluster("b", 0)])
-    assert assigned(found) == {}
-    assert "a is excluded" in found.unplaced["j"].text
-
-
 @pytest.mark.parametrize(("least", "placed"), [(0, {"a": 2}), (2, {"a": 2}), (3, {})])
 def test_with_one_cluster_the_largest_is_chosen_unless_too_few_fit(
     least: int, placed: dict[str, int]
@@ -279,3 +246,93 @@ def test_a_full_cluster_has_room_again_when_what_it_holds_leaves() -> None:
     room.leave("full", "default/other", held)
     assert list(room.ranked(request("one", 4))) == ["full"]
     assert room.near == frozenset()
+
+
+MANY = 30
+
+
+def scattered(near: set[int], *, gpus: int = 10) -> list:
+    """Thirty clusters in regions of their own, but for some in one region."""
+    return [
+        cluster(
+            f"c{number:02}",
+            gpus,
+            provider="p",
+            region="home" if number in near else f"r{number}",
+            zone=f"z{number}",
+        )
+        for number in range(MANY)
+    ]
+
+
+@pytest.mark.parametrize("limit", [0, share._COMBINATIONS, 10**9])
+def test_near_clusters_are_found_whether_or_not_all_combinations_are_compared(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(share, "_COMBINATIONS", limit)
+    near = {3, 11, 29}
+    found = shared(wish(30), *scattered(near))
+    assert set(found) == {f"c{number:02}" for number in near}
+
+
+def test_beyond_5000_combinations_the_clusters_of_one_region_are_tried_first() -> None:
+    near = {2, 9, 17, 28}
+    found = shared(wish(40), *scattered(near))
+    assert set(found) == {f"c{number:02}" for number in near}
+
+
+def test_beyond_5000_combinations_a_preferred_cluster_without_room_changes_nothing() -> None:
+    clusters = [*scattered({1, 2, 3, 4}), cluster("full", 0), cluster("later", 10)]
+    found = shared(wish(40, preferred=("full", "later", "typo")), *clusters)
+    assert "full" not in found
+    assert next(iter(found)) == "later"
+    assert sum(found.values()) == 40
+
+
+def test_beyond_5000_combinations_a_preferred_cluster_that_is_too_small_changes_nothing() -> None:
+    near = {2, 9, 17, 28}
+    found = shared(wish(40, preferred=("small",)), *scattered(near), cluster("small", 1))
+    assert set(found) == {f"c{number:02}" for number in near}
+
+
+def test_the_likeliest_clusters_are_tried_first_where_only_a_few_sets_are_tried() -> None:
+    """With 2,000 sub-jobs only four sets of clusters are tried; the fourth best holds too few."""
+    small = [cluster(f"a{number}", 10) for number in range(10)]
+    large = [cluster(f"z{number}", 1000) for number in range(2)]
+    wanted = [request(f"j-{number}", 1) for number in range(2000)]
+    assert placing._PLACINGS // len(wanted) < placing._FEWEST_SETS
+    placed = place(wanted, [*small, *large], max_domains=2)
+    assert not placed.unplaced
+    assert set(placed.assigned.values()) == {"z0", "z1"}
+
+
+@pytest.mark.parametrize("number", [12, 13, 40])
+def test_the_sets_of_clusters_are_compared_in_the_order_of_what_they_hold(number: int) -> None:
+    """Sub-jobs of two kinds: the kind that is larger fits on two clusters alone."""
+    clusters = [cluster(f"a{index}", 8 * number) for index in range(12)]
+    clusters += [cluster("y", 16 * number), cluster("z", 16 * number)]
+    wanted = [request(f"big-{i}", 16, group="big") for i in range(number)]
+    wanted += [request(f"small-{i}", 8, group="small") for i in range(2 * number)]
+    placed = place(wanted, clusters, max_domains=2)
+    assert not placed.unplaced
+    assert set(placed.assigned.values()) == {"y", "z"}
+
+
+def test_the_set_that_can_hold_most_is_tried_first_where_only_a_few_sets_are_tried() -> None:
+    """Of 300 sets 22 are tried, and the sets of the 25 clusters that hold most by themselves come
+    before those with `z`, the one cluster of the second kind.
+    """
+    clusters = [*(cluster(f"a{number:02}", 110) for number in range(25)), cluster("z", 109)]
+    wanted = [request(f"x-{n}", excluded=frozenset({"z"})) for n in range(110)]
+    wanted += [request(f"y-{n}", preferred=("z",), required=True) for n in range(109)]
+    assert placing._PLACINGS // len(wanted) < 24
+    placed = place(wanted, clusters, max_domains=2)
+    assert not placed.unplaced
+
+
+def test_of_few_sub_jobs_many_sets_are_tried() -> None:
+    """Each of 20 small clusters has room for either sub-job, and only the last one for both."""
+    clusters = [*(cluster(f"a{number:02}", 10) for number in range(20)), cluster("z", 13)]
+    wanted = [request("big", 7), request("small", 6, group="small")]
+    placed = place(wanted, clusters, max_domains=1)
+    assert placed.assigned == {"big": "z", "small": "z"}

@@ -11,7 +11,6 @@ from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.request import (
     Bundle,
     ClosedQueue,
-    PlacementRequest,
     Tier,
     kind_of,
     kinds_of,
@@ -21,7 +20,6 @@ from hyperjob_engine.placement.explain import (
     explain,
     explain_overflow,
     explain_overflow_of,
-    explain_shortfall,
     obstacle,
     why_not,
 )
@@ -29,9 +27,10 @@ from hyperjob_engine.placement.ground import Ground
 from hyperjob_engine.placement.nodeshortage import node_shortage
 from hyperjob_engine.placement.packing import Unfit
 from hyperjob_engine.placement.room import Room
-from hyperjob_engine.placement.share import SplitShare, Wish
+from hyperjob_engine.placement.share import SplitShare
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, cluster, request
+from tests.unit.engine.test_share import wish
 from tests.unit.engine.views import held, job, node, seen, task, view
 
 NANO = 10**9
@@ -255,40 +254,11 @@ def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_c
     assert over == f"each of a, b, c and 2 more {lacks}; and 2 more clusters do not fit either"
 
 
-def wish(accelerators: int, *, fixed: int = 0, per_pod: int = 1, preferred: str = "") -> Wish:
-    return Wish(
-        like=PlacementRequest(name="", group="trainer", demand={}, preferred=tuple(preferred)),
-        accelerators=accelerators,
-        kind=GPU,
-        fixed=fixed,
-        per_pod=per_pod,
-        pod=kind_of({GPU: per_pod * NANO}),
-    )
-
-
-@pytest.mark.parametrize(
-    ("accelerators", "fixed", "per_pod", "text"),
-    [
-        (11, 1, 2, "needs 11 {gpu} in sub-jobs of 1 and a multiple of 2, 9 fit on 1 cluster"),
-        (8, 1, 3, "needs 8 {gpu} in sub-jobs of 1 and a multiple of 3, that takes 2 clusters, 1"),
-        (9, 0, 3, "needs 9 {gpu} in multiples of 3, 6 fit on 1 cluster"),
-        (9, 0, 1, "needs 9 {gpu}, 8 fit on 1 cluster"),
-    ],
-)
-def test_a_shortfall_names_the_fewest_sub_jobs_that_make_exactly_the_wanted_number(
-    accelerators: int, fixed: int, per_pod: int, text: str
-) -> None:
-    one = [cluster("a", 8)]
-    asked = wish(accelerators, fixed=fixed, per_pod=per_pod)
-    found = explain_shortfall(asked, Room(one), max_domains=None)
-    assert found.startswith(text.format(gpu=GPU))
-
-
 def test_an_overflow_of_a_split_names_what_each_preferred_cluster_takes_and_why_others_do_not() -> (
     None
 ):
     clusters = [cluster("a"), cluster("b"), cluster("c", unusable="no")]
-    asked = wish(9, fixed=1, per_pod=2, preferred="abcz")
+    asked = wish(9, fixed=1, per_pod=2, preferred=("a", "b", "c", "z"))
     found = explain_overflow_of(
         asked, Room(clusters).clusters, [SplitShare("a", 3), SplitShare("d", 1)]
     )

@@ -101,16 +101,14 @@ def test_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
     assert decided.status == status
 
 
-def test_a_failed_hyperjob_stays_failed_whatever_its_children_say() -> None:
-    status = finished("Failed", phase="Failed", reason="JobsFailed")
-    decided = plan(observed(hyperjob(status=status), job(phase="Running"), policy()))
-    assert decided.status == status
+WRONG = group(
+    splitPolicy={"mode": "static", "accelerators": 3, "acceleratorType": GPU},
+    templateSpec=template(task(gpus=2)),
+)
 
 
 def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> None:
-    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
-    raw = hyperjob(group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2))))
-    decided = plan(observed(raw, job(), clusters=(A,)))
+    decided = plan(observed(hyperjob(WRONG), job(), clusters=(A,)))
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "InvalidSpec")
     assert "whole number of pods" in message(decided)
@@ -118,11 +116,9 @@ def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> N
 
 
 def test_a_spec_that_cannot_be_carried_out_is_expected_to_start_at_no_time() -> None:
-    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
-    wrong = group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2)))
     start = {"time": "2026-01-02T05:04:00Z", "after": "ns/run"}
-    old = plan(observed(hyperjob(wrong, status={"expectedStart": start}), clusters=(A,))).status
-    new = plan(observed(hyperjob(wrong), clusters=(A,))).status
+    old = plan(observed(hyperjob(WRONG, status={"expectedStart": start}), clusters=(A,))).status
+    new = plan(observed(hyperjob(WRONG), clusters=(A,))).status
     assert new is not None
     assert old["expectedStart"] is None
     assert "expectedStart" not in new
@@ -137,14 +133,6 @@ def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
         assert pinned == [action.cluster]
         assert "suspension" not in action.policy["spec"]
     assert {item.cluster for item in creations(decided).values()} == {"a", "b"}
-
-
-def test_with_a_queue_every_sub_job_starts_behind_its_gate() -> None:
-    decided = plan(observed(hyperjob(), clusters=(A, B), admission=GLOBAL))
-    for action in creations(decided).values():
-        spec = action.policy["spec"]
-        assert spec["suspension"] == {"dispatching": True}
-        assert spec["placement"]["clusterAffinities"][0]["affinityName"] == "hyperjob-gang"
 
 
 def test_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
@@ -202,16 +190,6 @@ def test_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
     assert isinstance(repin, Repin)
     assert repin.placement["clusterAffinities"][0]["clusterNames"] == ["b"]
     assert creations(decided)["hj-trainer-0"].policy is None
-
-
-def test_a_vcjob_that_had_ended_is_not_made_again() -> None:
-    records = [job_status(i, phase=p) for i, p in enumerate(["Completed", "Running"])]
-    raw = hyperjob(status={"jobs": records})
-    decided = plan(
-        observed(raw, job("hj-trainer-1", phase="Running"), policy("hj-trainer-1"), clusters=(A,))
-    )
-    assert decided.actions == ()
-    assert phase(decided)[0] == "Running"
 
 
 def test_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> None:

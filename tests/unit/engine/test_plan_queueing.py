@@ -273,6 +273,9 @@ def held_by_volcano_global(**fields: Any) -> Observed:
 def test_a_queue_that_volcano_global_cannot_admit_to_is_the_reason(
     queues: dict[str, str] | None, reason: str, message: str
 ) -> None:
-    told = status(plan(replace(held_by_volcano_global(), queues=queues)))["state"]
+    found = status(plan(replace(held_by_volcano_global(), queues=queues)))
+    told, (entry,) = found["state"], found["jobs"]
     assert (told["phase"], told["reason"]) == ("Queued", reason)
     assert message in told["message"]
+    waits = "queue default has not admitted it yet"
+    assert entry["message"] == (waits if reason == "WaitingForQueue" else message)

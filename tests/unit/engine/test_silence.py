@@ -36,9 +36,9 @@ LIMIT = timedelta(seconds=30)
 READY = cluster("a")
 
 
-def applied(since: datetime = NOW, **fields: object) -> Object:
+def applied(since: datetime = NOW, *, name: str = NAME, **fields: object) -> Object:
     """Give a binding that is fully applied and has no status."""
-    made = binding(cluster="a", status={}, **fields)  # type: ignore[arg-type]
+    made = binding(name, cluster="a", status={}, **fields)  # type: ignore[arg-type]
     made["status"]["conditions"] = [
         {"type": "FullyApplied", "status": "True", "lastTransitionTime": rfc3339(since)}
     ]
@@ -187,14 +187,6 @@ def test_the_reason_stays_while_karmada_applies_it_again(
     assert (entry(decided)["reason"], entry(decided)["silence"]) == (reason, count)
 
 
-def test_a_controller_that_was_restarted_asks_no_sooner() -> None:
-    """All that counts is in the status and in the binding."""
-    decided = plan(world(applied(), at=2 * LIMIT, silence=after(1, 3 * LIMIT)))
-    assert decided.actions == ()
-    assert entry(decided)["reason"] == "NothingReported"
-    assert decided.requeue_after == LIMIT
-
-
 @pytest.mark.parametrize(
     "seen",
     [
@@ -252,8 +244,7 @@ def test_where_many_are_silent_nothing_was_lost(silent: int) -> None:
     names = [f"hj-trainer-{index}" for index in range(FEW + 1)]
     objects: list[Object] = []
     for index, name in enumerate(names):
-        bound = applied()
-        bound["metadata"] |= binding(name)["metadata"]
+        bound = applied(name=name)
         if index >= silent:
             bound["status"]["aggregatedStatus"][0]["status"] = vcjob_status("Running")
         objects += [job(name), policy(name), bound]
@@ -287,8 +278,7 @@ def test_a_suspended_hyperjob_forgets_it() -> None:
 
 def unmoved(status: Object | None = None, since: datetime = NOW, name: str = NAME) -> Object:
     """Give a binding of a vcjob that Volcano took note of, and has told of no progress so far."""
-    bound = applied(since)
-    bound["metadata"] |= binding(name)["metadata"]
+    bound = applied(since, name=name)
     conditions = [{"status": "Pending", "lastTransitionTime": rfc3339(since)}]
     reported = vcjob_status("Pending") | {"conditions": conditions} | (status or {})
     bound["status"]["aggregatedStatus"][0]["status"] = reported
@@ -397,23 +387,14 @@ def test_steps_are_few_and_ever_further_apart(looks: list[int], ran: bool) -> No
         assert steps[0] >= LIMIT
 
 
-def silent(name: str, since: datetime) -> list[Object]:
-    bound = binding(name, cluster="a", status={})
-    bound["status"]["conditions"] = [
-        {"type": "FullyApplied", "status": "True", "lastTransitionTime": rfc3339(since)}
-    ]
-    return [job(name), policy(name), bound]
-
-
 @pytest.mark.parametrize(("old", "asked"), [(3, 3), (4, 0)])
 def test_sub_jobs_applied_a_moment_ago_do_not_count_as_silent(old: int, asked: int) -> None:
     """More than three silent sub-jobs mean that Karmada is behind; a fresh one is not silent."""
     names = [f"hj-trainer-{index}" for index in range(6)]
-    objects = [
-        item
-        for index, name in enumerate(names)
-        for item in silent(name, NOW if index >= old else NOW - 2 * LIMIT)
-    ]
+    objects: list[Object] = []
+    for index, name in enumerate(names):
+        since = NOW if index >= old else NOW - 2 * LIMIT
+        objects += [job(name), policy(name), applied(since, name=name)]
     raw = hyperjob(group(replicas=len(names)))
     decided = plan(observed(raw, *objects, clusters=(READY,), now=NOW + LIMIT / 2))
     assert len([item for item in decided.actions if isinstance(item, AskAgain)]) == asked

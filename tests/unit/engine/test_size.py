@@ -1,4 +1,4 @@
-"""HyperJobs that are too large to be held in memory: counted, refused, never expanded."""
+"""HyperJobs that are too large to be held in memory, and what a pass of a large one costs."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -9,9 +9,20 @@ import pytest
 
 from hyperjob_core.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob_engine.expansion.expand import SpecError, check_size, expand
+from hyperjob_engine.model.observed import Observed
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.plan import plan
-from tests.unit.engine.builders import GPU, group, hyperjob, observed, task, template
+from tests.support.calls import calls
+from tests.unit.engine.builders import (
+    GPU,
+    child,
+    cluster,
+    group,
+    hyperjob,
+    observed,
+    task,
+    template,
+)
 from tests.unit.engine.plans import A, message, phase
 
 HUGE = 2**31 - 1
@@ -89,3 +100,28 @@ def test_the_largest_that_is_allowed_is_expanded(raw: dict[str, Any]) -> None:
 def test_one_more_is_refused() -> None:
     with pytest.raises(SpecError, match="it has 5001 sub-jobs"):
         check_size(parse_hyperjob(hyperjob(group(replicas=MAX_SUB_JOBS + 1, gpus=1))))
+
+
+FEW, MANY = 1000, 4000
+MOST = 4.4  # times the calls, for four times the sub-jobs
+
+
+def nothing_made(count: int) -> Observed:
+    clusters = tuple(cluster(f"c{number:02}", 10**6) for number in range(20))
+    return observed(hyperjob(group(replicas=count, gpus=1)), clusters=clusters)
+
+
+def all_run(count: int) -> Observed:
+    objects = [
+        each for number in range(count) for each in child(number, "Running", on="c00", gpus=1)
+    ]
+    raw = hyperjob(group(replicas=count, gpus=1))
+    return observed(raw, *objects, clusters=(cluster("c00", 10**6),))
+
+
+@pytest.mark.parametrize("scene", [nothing_made, all_run], ids=["nothing is made", "all run"])
+def test_a_pass_of_four_times_the_sub_jobs_makes_four_times_the_calls(
+    scene: Callable[[int], Observed],
+) -> None:
+    few, many = scene(FEW), scene(MANY)
+    assert calls(lambda: plan(many)) <= MOST * calls(lambda: plan(few))

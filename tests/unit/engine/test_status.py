@@ -203,24 +203,6 @@ def test_a_sub_job_without_a_place_behind_a_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queues", "text"),
-    [
-        (None, "queue default has not admitted it yet"),
-        ({"default": "Open"}, "queue default has not admitted it yet"),
-        ({"default": "Closed"}, "queue default is Closed"),
-        ({"default": ""}, "queue default is not Open yet"),
-        ({}, "queue default does not exist"),
-    ],
-)
-def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
-    queues: dict[str, str] | None, text: str
-) -> None:
-    status = derived(hyperjob(group(replicas=1)), *child(0, **QUEUED), queues=queues)
-    assert status["jobs"][0]["phase"] == "Queued"
-    assert status["jobs"][0]["message"] == text
-
-
-@pytest.mark.parametrize(
     ("name", "marked", "told"),  # marked: no cluster reported it when the vcjob was created
     [(NPU, "", True), (CORES, CORES, False), (CORES, "", True)],
 )

@@ -365,13 +365,6 @@ def test_nothing_is_made_of_nothing() -> None:
     assert combined([voice(None), voice(said(1, reported=False))]) is None
 
 
-@pytest.mark.parametrize("metrics", [{"loss": "2.5"}, {}])
-def test_the_status_has_the_metrics_of_the_furthest_if_it_has_any(metrics: dict[str, str]) -> None:
-    seen = observed(hyperjob(), job(phase="Running"), binding(cluster="a"))
-    decided = plan(replace(seen, trainings={"hj-trainer-0": said(5, metrics=metrics)}))
-    assert decided.status["training"].get("metrics", {}) == metrics
-
-
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 NEVER = T0 + timedelta(days=99)
 

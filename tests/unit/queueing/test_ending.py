@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -81,57 +82,40 @@ def test_the_head_says_for_whose_stopped_pods_it_waits_and_until_when() -> None:
     assert made.message("owner").endswith(f"; {waits}")
 
 
-def test_a_suspended_hyperjob_holds_its_share_until_its_pods_have_ended() -> None:
+NONE: frozenset[str] = frozenset()
+FIRST = frozenset({"first-0"})
+STOPS: dict[str, tuple[dict[str, Any], int, int]] = {
+    "it is suspended": ({"parts": (), "held": NONE, "made": NONE, "grace": {}}, 8, 0),
+    "its pods ended with it": (
+        {"made": NONE, "ended": FIRST, "grace": dict.fromkeys(FIRST, timedelta())},
+        0,
+        0,
+    ),
+    "it ended before its pods, as by minSuccess": (
+        {"made": NONE, "ended": FIRST, "grace": {}},
+        8,
+        0,
+    ),
+    "it is created again beside its old pods": ({"made": NONE, "grace": {}}, 16, 8),
+}
+
+
+@pytest.mark.parametrize(("change", "now", "later"), STOPS.values(), ids=list(STOPS))
+def test_a_stopped_sub_job_holds_its_share_until_its_pods_have_ended(
+    change: dict[str, Any], now: int, later: int
+) -> None:
     made = limited(unit("first", 8))
-    stopped = replace(
-        made.units["ns/first"], parts=(), held=frozenset(), made=frozenset(), grace={}
-    )
-    update(made.state, "ns/first", stopped, now=made.now)
-    made.submit(unit("other", 1, age=1))
-    assert made.decide() == []
-    made.now += 10 * MINUTE
-    assert made.decide() == ["ns/other"]
-
-
-def test_a_sub_job_whose_pods_ended_with_it_frees_its_share_at_once() -> None:
-    made = limited(unit("first", 8))
-    known = made.units["ns/first"]
-    ended = replace(
-        known, made=frozenset(), ended=known.made, grace=dict.fromkeys(known.made, timedelta())
-    )
-    update(made.state, "ns/first", ended, now=made.now)
-    assert made.used("default") == 0
-    made.end("ns/first")
-    assert made.used("default") == 0
-
-
-def test_a_sub_job_that_ends_before_its_pods_counts_until_they_have_ended() -> None:
-    """So `minSuccess: 1` does not free the share of the pods that it stops."""
-    made = limited(unit("first", 8))
-    known = made.units["ns/first"]
-    update(
-        made.state,
-        "ns/first",
-        replace(known, made=frozenset(), ended=known.made, grace={}),
-        now=made.now,
-    )
-    assert made.used("default") == 8
-    made.now += 10 * MINUTE
-    made.decide()
-    assert made.used("default") == 0
-
-
-def test_a_recreated_sub_job_counts_beside_the_pods_that_it_replaces() -> None:
-    made = limited(unit("first", 8))
-    known = made.units["ns/first"]
-    update(made.state, "ns/first", replace(known, made=frozenset(), grace={}), now=made.now)
-    assert made.used("default") == 16
+    update(made.state, "ns/first", replace(made.units["ns/first"], **change), now=made.now)
+    assert made.used("default") == now
     made.set_queues(queue("default", gpus=9))
-    assert made.used("default") == 16, "a change of the queues counts them again"
+    assert made.used("default") == now, "a change of the queues counts them again"
+    if not later:
+        made.end("ns/first")
+        assert made.used("default") == now, "the end of the HyperJob changes nothing"
     made.now += 10 * MINUTE
-    made.submit(unit("waits", 2, age=1))
+    made.submit(unit("never", 99, age=1))
     made.decide()
-    assert made.used("default") == 8
+    assert made.used("default") == later
 
 
 @given(

@@ -1,4 +1,4 @@
-"""What queue admission reads of a HyperJob: demands, lines, and who holds a share."""
+"""What queue admission reads of a HyperJob, and of vcjobs whose HyperJob is gone."""
 
 from dataclasses import replace
 
@@ -6,8 +6,9 @@ import pytest
 
 from hyperjob_core.api.quantity import NANO
 from hyperjob_engine.model.observed import QueueAdmission
+from hyperjob_engine.model.parse import parse_binding
 from hyperjob_queueing.queues import priority_of, value_of
-from hyperjob_queueing.read import unit_of
+from hyperjob_queueing.read import unit_of, unit_of_remains
 from hyperjob_queueing.workload import QueuedHyperJob
 from tests.unit.engine.builders import (
     GPU,
@@ -166,10 +167,6 @@ def test_of_pods_beyond_minavailable_those_that_run_are_charged_and_not_those_wi
     assert gpus(found) == {"hj-trainer-0": counted}
 
 
-def test_minavailable_bounds_the_gang() -> None:
-    assert unit(hyperjob(group(replicas=4), minAvailable=2)).minimum == 2
-
-
 def test_what_waits_for_another_group_does_not_stand_in_line_yet() -> None:
     later = group("later", replicas=1, dependsOn=[{"name": "trainer", "status": "Ready"}])
     found = unit(hyperjob(group(), later))
@@ -187,44 +184,19 @@ def test_an_open_automatic_split_is_cut_into_pieces_that_make_up_its_sum() -> No
     assert "hj-trainer-0" in gpus(found)
 
 
-def test_an_automatic_split_that_is_made_is_its_sub_jobs() -> None:
-    split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
-    records = [
-        job_status(0, accelerators=16, admitted=True),
-        job_status(1, accelerators=8, admitted=True),
-    ]
-    found = unit(
-        hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records}),
-        job("hj-trainer-0", gpus=16),
-        policy("hj-trainer-0"),
-        job("hj-trainer-1", gpus=8),
-        policy("hj-trainer-1"),
-    )
-    assert gpus(found) == {"hj-trainer-0": 16, "hj-trainer-1": 8}
-    assert found.held == {"hj-trainer-0", "hj-trainer-1"}
-
-
-def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
+@pytest.mark.parametrize("exists", [True, False], ids=["exists", "is to be created again"])
+def test_an_automatic_split_that_is_made_keeps_its_share(*, exists: bool) -> None:
     split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
     records = [
         job_status(0, accelerators=16, admitted=True),
         job_status(1, accelerators=8, admitted=True),
     ]
     raw = hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records})
-    found = unit(raw)
+    found = unit(raw, *[*child(0, gpus=16), *child(1)] if exists else ())
+    if exists:
+        assert gpus(found) == {"hj-trainer-0": 16, "hj-trainer-1": 8}
     assert sum(gpus(found).values()) == 24
     assert found.held == set(gpus(found))
-
-
-@pytest.mark.parametrize("applied", [False, True])
-def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, applied: bool) -> None:
-    bound = binding(cluster="a", suspension={"dispatching": True})
-    if applied:
-        bound["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
-    found = read(hyperjob(suspend=True), job(), policy(), bound)
-    assert (found.held if found is not None else frozenset()) == (
-        {"hj-trainer-0"} if applied else frozenset()
-    )
 
 
 @pytest.mark.parametrize(
@@ -299,3 +271,124 @@ def test_a_gang_waits_for_no_room_while_an_old_object_of_it_is_being_deleted() -
     assert found is None or not found.parts
     found = read(hyperjob(status=again), binding("hj-trainer-0", cluster="a"))
     assert found is None or not found.parts
+
+
+NAME = "hj-trainer-0"
+
+
+def applied(**fields: object) -> Object:
+    made = binding(NAME, cluster="a", status={}, **fields)  # type: ignore[arg-type]
+    made["status"]["conditions"] = [{"type": "FullyApplied", "status": "True"}]
+    return made
+
+
+def orphan(queue: str = "team") -> Object:
+    return job(NAME, owners=[], spec=template(task(replicas=4, gpus=2), queue=queue))
+
+
+@pytest.mark.parametrize(
+    ("bound", "charged"),
+    [
+        pytest.param(applied(), True, id="applied in a member"),
+        pytest.param(
+            binding(NAME, cluster="a", status=vcjob_status("Running")), True, id="runs there"
+        ),
+        pytest.param(
+            binding(NAME, cluster="a", status=vcjob_status("Completed")), False, id="has ended"
+        ),
+        pytest.param(binding(NAME, gate="open"), True, id="is applied next: its gate is open"),
+        pytest.param(binding(NAME, gate="held"), False, id="its gate is closed"),
+        pytest.param(binding(NAME, cluster="a"), True, id="is applied next: it has no gate"),
+        pytest.param(
+            binding(NAME, cluster="a", suspension={"dispatching": True}),
+            False,
+            id="suspended: labels are anybody's",
+        ),
+        pytest.param(
+            binding(NAME, cluster="a", apply_error="no such API"), False, id="the member refuses it"
+        ),
+        pytest.param(binding("other"), False, id="the binding of another vcjob"),
+    ],
+)
+def test_an_orphan_is_charged_while_a_member_has_it(bound: Object, charged: bool) -> None:
+    unit = unit_of_remains("default/hj", [(orphan(), parse_binding(bound))])
+    assert (unit is not None) is charged
+    if unit is not None:
+        (part,) = unit.parts
+        assert part.queue == "team"
+        assert part.request.demand["nvidia.com/gpu"] == 8 * 10**9
+        assert unit.held == unit.made == {NAME}
+        assert (unit.created, unit.priority, unit.minimum) == ("", 0, 0)
+
+
+def test_without_vcjobs_nothing_is_charged() -> None:
+    assert unit_of_remains("default/hj", []) is None
+
+
+def test_a_vcjob_without_a_queue_is_charged_to_the_queue_default() -> None:
+    unit = unit_of_remains("default/hj", [(orphan(queue=""), parse_binding(applied()))])
+    assert unit.parts[0].queue == "default"
+
+
+def test_what_lives_of_a_hyperjob_asks_for_nothing_more() -> None:
+    """Neither the vcjobs of one that is deleted nor those of one that is gone need others."""
+    gone = unit_of_remains("default/hj", [(orphan(), parse_binding(applied()))])
+    raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
+    seen = observed(raw, job(NAME), applied(), admission=QueueAdmission.BUILTIN)
+    for unit in (gone, unit_of(seen)):
+        assert unit.minimum == 0
+        assert unit.held == unit.made == {NAME}
+
+
+@pytest.mark.parametrize(
+    ("vcjob", "bound", "lives"),
+    [
+        ("Running", None, True),
+        ("Running", binding(NAME), True),
+        ("Completed", binding(NAME), False),
+        ("", binding(NAME), False),
+        ("", applied(), True),
+        ("", applied(suspension={"dispatching": True}), True),
+        ("", binding(NAME, cluster="a", suspension={"dispatching": True}), False),
+        ("Running", binding(NAME, status=vcjob_status("Completed")), False),
+        ("Completed", binding(NAME, status=vcjob_status("Running")), True),
+        ("", None, False),
+    ],
+)
+def test_what_a_suspended_hyperjob_holds_is_what_its_members_say(
+    vcjob: str, bound: Object | None, lives: bool
+) -> None:
+    """The binding is nearer to the member than the vcjob, whose status is put together of it."""
+    objects = [job(NAME, phase=vcjob), *([] if bound is None else [bound])]
+    seen = observed(hyperjob(suspend=True), *objects, admission=QueueAdmission.BUILTIN)
+    assert (unit_of(seen) is not None) is lives
+
+
+@pytest.mark.parametrize(
+    ("gate", "bound", "lives"),
+    [
+        ("open", binding(NAME, cluster="a", gate="held", suspension={"dispatching": True}), True),
+        ("held", binding(NAME, cluster="a", gate="held", suspension={"dispatching": True}), False),
+        ("", binding(NAME, cluster="a", apply_error="a member forgets no pod by that"), True),
+        ("", binding(NAME, cluster="a", suspension={"dispatching": True}), False),
+    ],
+    ids=["gate just opened", "gate held", "no gate", "suspended by its policy"],
+)
+def test_a_vcjob_that_karmada_may_apply_holds_its_share_before_its_report(
+    gate: str, bound: Object, lives: bool
+) -> None:
+    """The binding follows the policy a moment later, and a failed apply wipes the report."""
+    delivers = policy(NAME)
+    delivers["metadata"]["annotations"] = {"training.volcano.sh/gate": gate} if gate else {}
+    seen = observed(
+        hyperjob(suspend=True), job(NAME), delivers, bound, admission=QueueAdmission.BUILTIN
+    )
+    assert (unit_of(seen) is not None) is lives
+
+
+def test_a_vcjob_that_no_member_has_hides_none_that_one_has() -> None:
+    strange = parse_binding(binding("other"))
+    unit = unit_of_remains(
+        "default/hj", [(orphan(), strange), (orphan(), parse_binding(applied()))]
+    )
+    assert unit.made == {NAME}
