@@ -136,7 +136,6 @@ async def test_what_goes_with_its_predecessor_in_the_member_is_applied_again(
         await life.kube.create(HYPERJOBS, pinned())
         await life.running()
         old = await in_member(life)
-        assert old is not None
 
         async def hold(*finalizers: str) -> None:
             body = {"metadata": {"finalizers": list(finalizers)}}
@@ -150,7 +149,6 @@ async def test_what_goes_with_its_predecessor_in_the_member_is_applied_again(
         async def updated() -> bool:
             new = await life.kube.list(VCJOBS, namespace="default")
             seen = await in_member(life)
-            assert seen is not None
             assert seen["metadata"]["uid"] == lost
             uid = (seen["metadata"].get("annotations") or {}).get("resourcetemplate.karmada.io/uid")
             return bool(new.items) and new.items[0]["metadata"]["uid"] == uid
@@ -166,7 +164,6 @@ async def test_what_goes_with_its_predecessor_in_the_member_is_applied_again(
         entry = await until_running(life)
         assert entry["attempt"] == 1, "the one that was asked for"
         made = await in_member(life)
-        assert made is not None
         assert ASKED_AGAIN in made["metadata"]["annotations"]
         assert set(await told(life, "AskedAgain")) == {f"Asked Karmada to apply {JOB} again"}
         (warning,) = await told(life, "NothingReported")

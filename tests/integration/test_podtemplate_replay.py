@@ -164,7 +164,6 @@ def causes_of(post: Post, case: Case) -> set[Cause]:
     Plugins of admission refuse a Pod before it is validated, for a PriorityClass for example.
     """
     template = template_of(case)
-    assert template is not None
     metadata = template.get("metadata") or {}
     kept = {name: metadata[name] for name in ("labels", "annotations") if name in metadata}
     # A token for a volume needs the account that the plugin ServiceAccount would fill in.

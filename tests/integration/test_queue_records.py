@@ -45,7 +45,6 @@ async def test_a_record_and_a_user_who_applies_the_queue_leave_each_other_alone(
         await recorder.record()
         first = await kube.get(QUEUES, "record")
         found = parse_consumed(first)
-        assert found is not None
         assert found.resources == {GPU: 4 * NANO}
         owners = {each["manager"] for each in first["metadata"]["managedFields"]}
         assert owners >= {"user", "hyperjob-controller"}
@@ -62,7 +61,6 @@ async def test_a_record_and_a_user_who_applies_the_queue_leave_each_other_alone(
         last = await kube.get(QUEUES, "record")
         assert last["spec"]["weight"] == 3
         found = parse_consumed(last)
-        assert found is not None
         assert found.resources == {GPU: 6 * NANO}
 
         await kube.delete(QUEUES, "record")

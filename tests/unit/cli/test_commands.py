@@ -300,7 +300,6 @@ def test_a_queue_is_closed_where_it_is_open(run: Run, members: dict[str, Volcano
     assert rows(found.stdout) == [["east", "Closing"], ["west", "Closed"]]
     (command,) = members["east"].asked
     live = members["east"].get(QUEUES, "default")
-    assert live is not None
     assert command["action"] == "CloseQueue"
     assert command["metadata"]["generateName"] == "default-closequeue-"
     assert command["metadata"]["namespace"] == "default"

@@ -77,7 +77,6 @@ def spent(goodput: Goodput) -> dict[str, float]:
 
 def test_goodput_goes_on_while_it_is_not_written() -> None:
     goodput = goodput_of(GOODPUT, None, NOW)
-    assert goodput is not None
     assert goodput.ratio == pytest.approx(0.75)
     assert spent(goodput) == {"STARTING": 100, "PRODUCTIVE": 300, "SUSPENDED": 50}
     assert goodput_of({}, None, NOW) is None
@@ -86,7 +85,6 @@ def test_goodput_goes_on_while_it_is_not_written() -> None:
 def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
     training = training_of({"training": TRAINING})
     goodput = goodput_of(GOODPUT, training, NOW)
-    assert goodput is not None
     assert spent(goodput) == {"STARTING": 100, "PRODUCTIVE": 270, "SUSPENDED": 50}
     assert goodput.unreported == 30
     assert goodput.ratio == pytest.approx(270 / 370)
@@ -95,7 +93,6 @@ def test_what_a_training_does_since_its_last_line_is_not_counted_yet() -> None:
         (GOODPUT, training_of({"training": {**TRAINING, "phase": "evaluate"}})),
     ):
         certain = goodput_of(known, line, NOW)
-        assert certain is not None
         assert (certain.unreported, sum(certain.seconds.values())) == (0, 450)
 
 

@@ -64,11 +64,9 @@ def test_the_present_attempt_has_its_logs() -> None:
 
 def test_the_last_failure_is_that_of_the_attempt_that_failed_the_hyperjob() -> None:
     found = last_failure(SUMMARY)
-    assert found is not None
     assert (found.label, found.text[-3:]) == ("west/llm-trainer-0-worker-0", "two")
     ended = sub_job(phase="Failed", attempt=3, history=RUNS, failure=failure("NameError: last"))
     found = last_failure(read(hyperjob("Failed", ended)))
-    assert found is not None
     assert found.text == "NameError: last"
     assert last_failure(read(hyperjob("Running", sub_job(phase="Running")))) is None
 
@@ -84,5 +82,4 @@ def test_of_sub_jobs_that_failed_together_the_cause_has_the_last_words() -> None
         sub_job(2, phase="Running", attempt=1, history=[run(0, failure=old)]),
     ]
     found = last_failure(read(hyperjob("Failed", *jobs)))
-    assert found is not None
     assert (found.label, found.text[-9:]) == ("west/second (rank 5)", "no labels")

@@ -1,6 +1,7 @@
 """After a restore from a backup: what Karmada would do to the sub-jobs of the members."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,106 +69,82 @@ def kinds(found: list[Difference]) -> list[tuple[str, Kind, str]]:
     ]
 
 
+JOB, ENDED = vcjob("a-0"), vcjob("a-0", "Completed")
+KNOWN = restored(hyperjob("a"), JOB)
+QUEUED = restored(hyperjob("a", "Queued"))
+GONE = ("a-0", Kind.GONE, "")
+ADOPTED = ("a-0", Kind.UNPLACED, "adopts in east")
+
+DIFFERENCES: dict[str, tuple[Restored, dict[str, list[Object]], list[tuple[str, Kind, str]]]] = {
+    "where Karmada expects it": (KNOWN, {"east": [JOB], "west": []}, []),
+    "moved since": (KNOWN, {"east": [], "west": [JOB]}, [("a-0", Kind.ELSEWHERE, "")]),
+    "Karmada has started it a second time": (
+        KNOWN,
+        {"east": [JOB], "west": [JOB]},
+        [("a-0", Kind.TWICE, "")],
+    ),
+    "deleted or suspended since": (
+        KNOWN,
+        {"east": [], "west": []},
+        [("a-0", Kind.GONE, "suspends")],
+    ),
+    "another sub-job of the HyperJob runs, which must not be suspended": (
+        restored(hyperjob("a"), JOB, vcjob("a-1")),
+        {"east": [vcjob("a-1")], "west": []},
+        [GONE],
+    ),
+    "it had not started at the time of the backup": (
+        restored(hyperjob("a"), vcjob("a-0", "")),
+        {"east": [], "west": []},
+        [],
+    ),
+    "it had ended at the time of the backup": (
+        restored(hyperjob("a", "Completed"), ENDED),
+        {"east": [], "west": []},
+        [],
+    ),
+    "its HyperJob is suspended": (
+        restored(hyperjob("a", suspend=True), JOB),
+        {"east": [], "west": []},
+        [],
+    ),
+    "its cluster could not be read": (KNOWN, {"west": []}, []),
+    "admitted since: another cluster could get it": (
+        QUEUED,
+        {"east": [JOB], "west": []},
+        [ADOPTED],
+    ),
+    "admitted and ended since": (QUEUED, {"east": [ENDED], "west": []}, [ADOPTED]),
+    "admitted and moved since: the cluster that runs it": (
+        QUEUED,
+        {"east": [vcjob("a-0", "Failed")], "west": [JOB]},
+        [("a-0", Kind.UNPLACED, ""), ("a-0", Kind.UNPLACED, "adopts in west")],
+    ),
+    "resumed since": (
+        restored(hyperjob("a", "Suspended", suspend=True)),
+        {"east": [JOB], "west": []},
+        [ADOPTED],
+    ),
+    "its HyperJob had ended": (
+        restored(hyperjob("a", "Failed")),
+        {"east": [JOB], "west": []},
+        [("a-0", Kind.UNPLACED, "")],
+    ),
+    "another sub-job of the HyperJob started since, which must not be suspended": (
+        KNOWN,
+        {"east": [], "west": [vcjob("a-1")]},
+        [GONE, ("a-1", Kind.UNPLACED, "adopts in west")],
+    ),
+    "created since": (
+        restored(hyperjob("b")),
+        {"east": [JOB], "west": []},
+        [("a-0", Kind.FOREIGN, "")],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("before", "members", "expected"),
-    [
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"east": [vcjob("a-0")], "west": []},
-            [],
-            id="where Karmada expects it",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"east": [], "west": [vcjob("a-0")]},
-            [("a-0", Kind.ELSEWHERE, "")],
-            id="moved since",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"east": [vcjob("a-0")], "west": [vcjob("a-0")]},
-            [("a-0", Kind.TWICE, "")],
-            id="Karmada has started it a second time",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"east": [], "west": []},
-            [("a-0", Kind.GONE, "suspends")],
-            id="deleted or suspended since",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0"), vcjob("a-1")),
-            {"east": [vcjob("a-1")], "west": []},
-            [("a-0", Kind.GONE, "")],
-            id="another sub-job of the HyperJob runs, which must not be suspended",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0", "")),
-            {"east": [], "west": []},
-            [],
-            id="it had not started at the time of the backup",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Completed"), vcjob("a-0", "Completed")),
-            {"east": [], "west": []},
-            [],
-            id="it had ended at the time of the backup",
-        ),
-        pytest.param(
-            restored(hyperjob("a", suspend=True), vcjob("a-0")),
-            {"east": [], "west": []},
-            [],
-            id="its HyperJob is suspended",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"west": []},
-            [],
-            id="its cluster could not be read",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Queued")),
-            {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.UNPLACED, "adopts in east")],
-            id="admitted since: another cluster could get it",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Queued")),
-            {"east": [vcjob("a-0", "Completed")], "west": []},
-            [("a-0", Kind.UNPLACED, "adopts in east")],
-            id="admitted and ended since",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Queued")),
-            {"east": [vcjob("a-0", "Failed")], "west": [vcjob("a-0")]},
-            [("a-0", Kind.UNPLACED, ""), ("a-0", Kind.UNPLACED, "adopts in west")],
-            id="admitted and moved since: the cluster that runs it",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Suspended", suspend=True)),
-            {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.UNPLACED, "adopts in east")],
-            id="resumed since",
-        ),
-        pytest.param(
-            restored(hyperjob("a", "Failed")),
-            {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.UNPLACED, "")],
-            id="its HyperJob had ended",
-        ),
-        pytest.param(
-            restored(hyperjob("a"), vcjob("a-0")),
-            {"east": [], "west": [vcjob("a-1")]},
-            [("a-0", Kind.GONE, ""), ("a-1", Kind.UNPLACED, "adopts in west")],
-            id="another sub-job of the HyperJob started since, which must not be suspended",
-        ),
-        pytest.param(
-            restored(hyperjob("b")),
-            {"east": [vcjob("a-0")], "west": []},
-            [("a-0", Kind.FOREIGN, "")],
-            id="created since",
-        ),
-    ],
+    ("before", "members", "expected"), DIFFERENCES.values(), ids=DIFFERENCES.keys()
 )
 def test_differences_between_karmada_and_its_members(
     before: Restored, members: dict[str, list[Object]], expected: list[tuple[str, Kind, str]]
@@ -184,6 +161,21 @@ def work(cluster: str, binding: str) -> Object:
     return {"metadata": {**metadata, "uid": binding, "annotations": notes}}
 
 
+async def corrected(
+    server: ApiServer, found: list[Difference], *, heard: Callable[[str], None] = lambda _: None
+) -> list[str]:
+    """Correct the differences; return what is said, which `heard` hears too."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        heard(text)
+
+    async with asyncio.timeout(10):
+        await correct(server.kube, found, said=say)
+    return said
+
+
 async def test_a_moved_sub_job_is_pinned_to_the_cluster_that_runs_it() -> None:
     server = ApiServer()
     server.put(HYPERJOBS, hyperjob("a"))
@@ -197,17 +189,13 @@ async def test_a_moved_sub_job_is_pinned_to_the_cluster_that_runs_it() -> None:
     )
     server.put(WORKS, work("east", "a-0-job"))
     server.put(WORKS, work("east", "b-0-job"))
-    found = differences(restored(hyperjob("a"), vcjob("a-0")), {"east": [], "west": [vcjob("a-0")]})
-    said: list[str] = []
-    async with asyncio.timeout(10):
-        await correct(server.kube, found, said=said.append)
-        writes = list(server.calls)
-        await correct(server.kube, found)
+    found = differences(KNOWN, {"east": [], "west": [JOB]})
+    said = await corrected(server, found)
+    writes = list(server.calls)
+    await corrected(server, found)
     pinned = server.get(PROPAGATION_POLICIES, "ns/a-0")
-    assert pinned is not None
     assert pinned["spec"]["placement"] == policy("a-0", "west")["spec"]["placement"]
     binding = server.get(RESOURCE_BINDINGS, "ns/a-0-job")
-    assert binding is not None
     assert binding["spec"]["clusters"] == [{"name": "west", "replicas": 2}]
     assert binding["spec"]["placement"] == pinned["spec"]["placement"]
     assert [each["metadata"]["name"] for each in server.items(WORKS)] == ["b-0-job-work"]
@@ -221,11 +209,9 @@ async def test_a_hyperjob_whose_sub_jobs_are_gone_is_suspended_once() -> None:
     for name in ("a-0-job", "a-1-job"):
         server.put(WORKS, work("east", name))
     found = differences(restored(hyperjob("a"), vcjob("a-0"), vcjob("a-1")), {"east": []})
-    async with asyncio.timeout(10):
-        await correct(server.kube, found)
+    await corrected(server, found)
     assert server.calls.count(("patch", HYPERJOBS.plural, "a")) == 1
     suspended = server.get(HYPERJOBS, "ns/a")
-    assert suspended is not None
     assert suspended["spec"]["suspend"] is True
     assert server.items(WORKS) == []
 
@@ -237,14 +223,13 @@ def listed_works(server: ApiServer) -> list[Difference]:
         found = work("east", "a-0-job")
         found["metadata"] |= {"name": f"work-{number}", "uid": f"uid-{number}"}
         server.put(WORKS, found)
-    return differences(restored(hyperjob("a"), vcjob("a-0")), {"east": []})
+    return differences(KNOWN, {"east": []})
 
 
 async def test_a_work_that_is_gone_since_the_listing_is_no_error() -> None:
     server = ApiServer()
     found = listed_works(server)
-    async with asyncio.timeout(10):
-        await correct(server.kube, found, said=lambda _: server.remove(WORKS, FIRST_WORK))
+    await corrected(server, found, heard=lambda _: server.remove(WORKS, FIRST_WORK))
     assert server.items(WORKS) == []
 
 
@@ -254,15 +239,12 @@ async def test_a_work_that_was_created_again_since_the_listing_stays() -> None:
 
     def create_again(_: str) -> None:
         first = server.get(WORKS, FIRST_WORK)
-        assert first is not None
         server.remove(WORKS, FIRST_WORK)
         server.put(WORKS, {**first, "metadata": {**first["metadata"], "uid": "another"}})
 
-    async with asyncio.timeout(10):
-        with pytest.raises(Conflict):
-            await correct(server.kube, found, said=create_again)
+    with pytest.raises(Conflict):
+        await corrected(server, found, heard=create_again)
     kept = server.get(WORKS, FIRST_WORK)
-    assert kept is not None
     assert kept["metadata"]["uid"] == "another"
 
 
@@ -271,10 +253,8 @@ async def test_a_work_that_may_not_be_deleted_is_an_error() -> None:
     server.put(HYPERJOBS, hyperjob("a"))
     server.put(WORKS, work("east", "a-0-job"))
     server.fails = lambda verb, _resource, _name: Forbidden({}) if verb == "delete" else None
-    found = differences(restored(hyperjob("a"), vcjob("a-0")), {"east": []})
-    async with asyncio.timeout(10):
-        with pytest.raises(Forbidden):
-            await correct(server.kube, found)
+    with pytest.raises(Forbidden):
+        await corrected(server, differences(KNOWN, {"east": []}))
 
 
 def of_member(name: str) -> Object:
@@ -305,13 +285,6 @@ class WithMember(ApiServer):
         return super().answer(call)
 
 
-async def corrected(server: ApiServer, found: list[Difference]) -> list[str]:
-    said: list[str] = []
-    async with asyncio.timeout(10):
-        await correct(server.kube, found, said=said.append)
-    return said
-
-
 async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs() -> None:
     server = WithMember()
     server.put(HYPERJOBS, hyperjob("a", "Queued", replicatedJobs=[]))
@@ -327,7 +300,6 @@ async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs() -> N
     }
     own = {LABEL_HYPERJOB: "a", LABEL_INDEX: "0", LABEL_ATTEMPT: "2"}
     job = server.get(VCJOBS, "ns/a-0")
-    assert job is not None
     assert job["spec"] == {"minAvailable": 2}
     assert "status" not in job
     assert job["metadata"]["labels"] == own | {"team": "ml"}
@@ -335,7 +307,6 @@ async def test_a_sub_job_that_was_admitted_since_is_adopted_where_it_runs() -> N
     assert job["metadata"]["ownerReferences"] == [owner]
     assert "finalizers" not in job["metadata"]
     pinned = server.get(PROPAGATION_POLICIES, "ns/a-0")
-    assert pinned is not None
     assert pinned["metadata"]["labels"] == own
     assert pinned["metadata"]["ownerReferences"] == [owner]
     assert "suspension" not in pinned["spec"]
@@ -354,10 +325,8 @@ async def test_a_hyperjob_that_was_resumed_since_is_resumed_before_its_vcjob_exi
     before = restored(hyperjob("a", "Suspended", suspend=True))
     said = await corrected(server, differences(before, {"east": [of_member("a-0")]}))
     resumed = server.get(HYPERJOBS, "ns/a")
-    assert resumed is not None
     assert resumed["spec"]["suspend"] is False
     pinned = server.get(PROPAGATION_POLICIES, "ns/a-0")
-    assert pinned is not None
     affinities = pinned["spec"]["placement"]["clusterAffinities"]
     assert [each["clusterNames"] for each in affinities] == [["east"]]
     writes = [(verb, kind) for verb, kind, _ in server.calls if verb in ("patch", "create")]

@@ -79,7 +79,6 @@ def test_any_history_is_idempotent_and_its_ownership_sound(history):
             names = [v["name"] if isinstance(v, dict) else v for v in wanted]
             kept = [v["name"] if isinstance(v, dict) else v for v in found]
             assert [key for key in kept if key in names] == names
-    assert live is not None
     owned = {path for fields in managers(live).values() for path in read(fields)}
     # Only appliers wrote, so that whatever is left belongs to one of them.
     assert leaves(to_fields({"spec": live.get("spec")}, TYPES)) <= owned

@@ -72,19 +72,16 @@ class World:
     def state(self) -> Object:
         """Return the status of the vcjob."""
         job = self.plane.get(VCJOBS, "ml/job")
-        assert job is not None
         found: Object = job.get("status") or {}
         return {**found, "state": (found.get("state") or {}).get("phase")}
 
     def ready(self, cluster: str) -> str:
         found = self.plane.get(CLUSTERS, cluster)
-        assert found is not None
         (condition,) = found["status"]["conditions"]
         return str(condition["status"])
 
     def summary(self, cluster: str) -> Object:
         found = self.plane.get(CLUSTERS, cluster)
-        assert found is not None
         summary: Object = found["status"]["resourceSummary"]
         return {key: each.get("nvidia.com/gpu", "0") for key, each in summary.items()}
 

@@ -93,7 +93,6 @@ async def test_a_trainjob_that_cannot_be_a_hyperjob_has_a_status_and_no_hyperjob
     one = world()
     await refused(one)
     found = one.server.get(TRAINJOBS, "team/tj")
-    assert found is not None
     assert [each["type"] for each in found["status"]["conditions"]] == ["Failed"]
 
 
