@@ -7,10 +7,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hyperjob.cli import main
+from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.resources import HYPERJOBS, PODS, VCJOBS
 from hyperjob_core.kube.transport import Params, Response
 from tests.support.apiserver import ApiServer, refusal
+from tests.unit.cli.objects import hyperjob, sub_job
 
 Object = dict[str, Any]
 _CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters/"
@@ -87,6 +89,39 @@ class Fleet(ApiServer):
     def vcjob(self, name: str, **labels: str) -> None:
         metadata = {"name": name, "namespace": "ml", "labels": labels}
         self.put(VCJOBS, {"metadata": metadata, "spec": {}})
+
+
+def running(**more: Any) -> Object:
+    """Build HyperJob ml/llm, whose two sub-jobs run in east and west in their second attempt."""
+    jobs = [
+        sub_job(index, phase="Running", cluster=where, attempt=1)
+        for index, where in enumerate(("east", "west"))
+    ]
+    return hyperjob("Running", *jobs, **more)
+
+
+def accepting(fleet: Fleet, *, attempt: int | None = None) -> None:
+    """Let a controller accept requests, set phases, and start the sub-jobs in an attempt."""
+
+    def heard(kind: str, _old: Object | None, new: Object | None) -> None:
+        if kind != HYPERJOBS.kind or new is None:
+            return
+        status = dict(new["status"])
+        notes = new["metadata"].get("annotations") or {}
+        for word, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
+            if annotation in notes:
+                status["requests"] = {word: notes[annotation].split()[0]}
+        suspended = new["spec"].get("suspend")
+        if suspended is not None:
+            phase = "Suspended" if suspended else "Running"
+            generation = new["metadata"]["generation"]
+            status |= {"state": {"phase": phase}, "observedGeneration": generation}
+        if attempt is not None:
+            status["jobs"] = [{**job, "attempt": attempt} for job in status["jobs"]]
+        if status != new["status"]:
+            fleet.put(HYPERJOBS, {**new, "status": status})
+
+    fleet.listen(heard)
 
 
 Run = Callable[..., Result]

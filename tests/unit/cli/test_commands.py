@@ -9,16 +9,8 @@ from click.testing import Result
 from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import CLUSTERS, COMMANDS, HYPERJOBS, PODS, QUEUES
 from tests.support.apiserver import ApiServer, refusal
-from tests.unit.cli.fleet import Fleet, Object, Run, runner
+from tests.unit.cli.fleet import Fleet, Object, Run, accepting, runner, running
 from tests.unit.cli.objects import cluster, hyperjob, queue, sub_job
-
-
-def running(*, attempt: int = 1, **more: Any) -> Object:
-    jobs = [
-        sub_job(index, phase="Running", cluster=where, attempt=attempt)
-        for index, where in enumerate(("east", "west"))
-    ]
-    return hyperjob("Running", *jobs, **more)
 
 
 @pytest.fixture
@@ -85,25 +77,6 @@ def test_a_misspelt_queue_is_told_with_the_one_that_exists(run: Run, fleet: Flee
     )
 
 
-def accepting(fleet: Fleet, *, again: bool = False) -> None:
-    """Let a controller accept requests, and start the sub-jobs again."""
-
-    def heard(kind: str, _old: Object | None, new: Object | None) -> None:
-        if kind != HYPERJOBS.kind or new is None:
-            return
-        notes = new["metadata"].get("annotations") or {}
-        status = dict(new["status"])
-        for word, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
-            if annotation in notes:
-                status |= {"requests": {word: notes[annotation].split()[0]}}
-        if again:
-            status |= {"jobs": [{**job, "attempt": 2} for job in status["jobs"]]}
-        if status != new["status"]:
-            fleet.put(HYPERJOBS, {**new, "status": status})
-
-    fleet.listen(heard)
-
-
 def words_of(fleet: Fleet, annotation: str) -> list[str]:
     token, *jobs = fleet.stored()["metadata"]["annotations"][annotation].split()
     assert token
@@ -156,7 +129,7 @@ def test_with_wait_the_sub_jobs_run_again_in_a_later_attempt(run: Run, fleet: Fl
         late.stderr
     )
     fleet.hyperjob(running())
-    accepting(fleet, again=True)
+    accepting(fleet, attempt=2)
     assert said(run("restart", "llm", "--wait"))[:2] == (0, f"{HJ}llm restarted\n")
 
 
@@ -182,19 +155,6 @@ REFUSED = {
         1,
         "error: llm has no sub-job 'x'; there are llm-trainer-0, llm-trainer-1",
     ),
-    "a cluster without sub-jobs": (
-        ["migrate", "llm", "--from", "north"],
-        1,
-        (
-            "error: no sub-job to move is on cluster north: llm-trainer-0 on east, llm-trainer-1 on"
-            " west"
-        ),
-    ),
-    "a sub-job on no cluster": (
-        ["migrate", "held", "trainer"],
-        1,
-        "error: no sub-job to move is on a cluster: no sub-job is on a cluster",
-    ),
     "nothing to move": (
         ["migrate", "llm"],
         2,
@@ -211,16 +171,6 @@ def test_a_request_that_cannot_be_is_refused_before_it_is_written(
     assert found.exit_code == code
     assert line in found.stderr.splitlines()
     assert fleet.calls == []
-
-
-def test_a_sub_job_on_no_cluster_beside_another_is_named(run: Run, fleet: Fleet) -> None:
-    jobs = [sub_job(0, phase="Running", cluster="east"), sub_job(1, phase="Queued")]
-    fleet.hyperjob(hyperjob("Running", *jobs))
-    found = run("migrate", "llm", "trainer")
-    assert found.stderr == (
-        "error: these sub-jobs are on no cluster or have ended: llm-trainer-1\n"
-    )
-    assert run("migrate", "llm", "trainer", "--from", "east", "--no-wait").exit_code == 0
 
 
 def test_an_earlier_request_that_no_controller_has_accepted_is_not_overwritten(

@@ -34,10 +34,6 @@ BAD = GOOD.replace("        replicas: 4\n", "        replicas: 4\n        minAva
 WARNED = GOOD.replace("nvidia.com/gpu", "ascend910c")
 
 
-ALIAS_BOMB = "k0: &k0 [x]\n" + "".join(
-    f"k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 9)
-)
-
 REMEDY = "lower minAvailable, raise the replicas, or leave minAvailable out: all pods count then"
 
 
@@ -81,10 +77,8 @@ def test_what_would_be_refused_ends_with_1_and_says_where(tmp_path: Path):
         ("just text\n", "is not an object"),
         ("? [a, b]\n: c\n", "a key must be a string"),
         ("a: !!python/object:os.system {}\n", "could not determine a constructor"),
-        (ALIAS_BOMB, "has more than 100000 fields"),
-        ("[" * 5000, "deep"),
     ],
-    ids=["yaml", "list", "text", "key", "tag", "alias bomb", "deep"],
+    ids=["yaml", "list", "text", "key", "tag"],
 )
 def test_what_cannot_be_read_ends_with_2(tmp_path: Path, text: str, problem: str):
     result = run(file(tmp_path, text))
@@ -140,6 +134,7 @@ def test_a_folder_is_its_files_and_needs_one_hyperjob(tmp_path: Path):
     [
         (("v1alpha1", "v1beta1"), 'apiVersion: Unsupported value: "training.volcano.sh/v1beta1"'),
         (("kind: HyperJob\n", ""), "kind: Required value"),
+        (("kind: HyperJob", "kind: Hyperjob"), 'kind: Unsupported value: "Hyperjob"'),
         (("  replicatedJobs:", "  replicatdJobs:"), 'did you mean "replicatedJobs"?'),
         (("replicas: 2", 'replicas: "2"'), "must be of type integer"),
     ],
@@ -150,21 +145,6 @@ def test_what_the_api_server_checks_first_is_checked_too(
     result = run(file(tmp_path, GOOD.replace(*change)))
     assert result.exit_code == 1
     assert error in result.output
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (("kind: HyperJob\n", ""), "FieldValueRequired"),
-        (("kind: HyperJob", "kind: Hyperjob"), "FieldValueNotSupported"),
-    ],
-)
-def test_a_wrong_head_has_the_reason_of_a_status(
-    tmp_path: Path, change: tuple[str, str], reason: str
-):
-    result = run(file(tmp_path, GOOD.replace(*change)), "-o", "json")
-    (found,) = json.loads(result.stdout)["files"][0]["hyperJobs"][0]["errors"]
-    assert (found["field"], found["reason"]) == ("kind", reason)
 
 
 def test_json_tells_everything(tmp_path: Path):

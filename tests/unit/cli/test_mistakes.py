@@ -9,30 +9,10 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from tests.support.kubeconfigs import write_kubeconfig
+from tests.unit.cli.test_lint import GOOD
 
 CLUSTERS = Path(__file__).parents[3] / "examples/clusters.yaml"
-GOOD = """\
-apiVersion: training.volcano.sh/v1alpha1
-kind: HyperJob
-metadata: {name: llm, namespace: ml}
-spec:
-  replicatedJobs:
-  - name: trainer
-    replicas: 2
-    templateSpec:
-      tasks:
-      - name: worker
-        replicas: 4
-        template:
-          spec:
-            containers:
-            - name: main
-              image: training:v1
-              resources:
-                requests:
-                  nvidia.com/gpu: 1
-"""
-REFUSED, FAILED = 1, 1
+FAILED = 1
 USAGE = 2
 NEVER = 4
 
@@ -76,9 +56,6 @@ TYPED = {
         "no node has 16 nvidia.com/gpu",
         "make its pods smaller",
     ),
-    "no HyperJob in the file": Typed(
-        ["lint", "CLUSTERS"], REFUSED, "error: CLUSTERS: contains no HyperJob", "--allow-none"
-    ),
     "a file that does not exist": Typed(
         ["lint", "NOWHERE"], USAGE, "error: NOWHERE", "No such file or directory"
     ),
@@ -94,9 +71,6 @@ TYPED = {
     "a form of kubectl": Typed(
         ["get", "-o", "jsonpath={.a}"], USAGE, "'jsonpath={.a}' is of kubectl alone", "get hj -o"
     ),
-    "another kind": Typed(
-        ["why", "pod/x"], USAGE, "'pod/x' is not the name of a HyperJob", "hj/NAME"
-    ),
     "a misspelt phase": Typed(
         ["wait", "llm", "--for=phase=Runing"], USAGE, "got 'Runing'", "must be one of Pending"
     ),
@@ -105,9 +79,6 @@ TYPED = {
     ),
     "a duration with a blank": Typed(
         ["wait", "llm", "--for=delete", "--timeout=5 min"], USAGE, "'5 min' is not a duration", "5m"
-    ),
-    "a move of nothing": Typed(
-        ["migrate", "llm"], USAGE, "give the sub-jobs to move", "--from CLUSTER"
     ),
     "a kubeconfig that does not exist": Typed(
         ["get", "--kubeconfig", "NOWHERE"],

@@ -20,7 +20,6 @@ from tests.support.hyperjobs import hyperjob, job_template
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
-THERE = "the clusters have ascend910c, huawei.com/Ascend910C, nvidia.com/gpu"
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
 
@@ -129,16 +128,6 @@ def test_the_reason_against_a_cluster_with_room(
 ):
     (item,) = judged(run(tmp_path, job(**made)))
     assert item["jobs"][0]["notOn"][cluster] == reason
-
-
-def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[str, Object]:
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
-    with admitted_by(admission):
-        result = CliRunner().invoke(
-            plan, ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"]
-        )
-    return {item["name"]: item for item in judged(result)}
 
 
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):
@@ -438,31 +427,6 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
     found = judge(job(gpus=32), snapshot)
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
     assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}
-
-
-@pytest.mark.parametrize(
-    ("device", "amount", "told"),
-    [
-        ("nvidia.com/gpus", 8, "no cluster has nvidia.com/gpus; did you mean nvidia.com/gpu?"),
-        ("example.com/fpga", 1, f"no cluster has example.com/fpga; {THERE}"),
-        (
-            GPU,
-            16,
-            f"no node has 16 {GPU} for one pod of replicatedJob trainer: make its pods smaller",
-        ),
-    ],
-)
-def test_what_no_node_can_ever_hold_is_told_in_one_short_sentence(
-    tmp_path: Path, device: str, amount: int, told: str
-):
-    made = job(gpus=32, replicas=4)
-    template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
-    template["spec"]["containers"][0]["resources"] = {"limits": {device: amount}}
-    result = run(tmp_path, made)
-    assert result.exit_code == 4
-    (item,) = judged(result)
-    assert item["verdict"] == "CannotRun"
-    assert item["message"].startswith(f"{told}; it is in no line ")
 
 
 def test_a_pod_that_no_node_of_the_file_matches_cannot_run(tmp_path: Path):

@@ -22,16 +22,8 @@ from hyperjob_core.api.lines import parse
 from hyperjob_core.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import HYPERJOBS
 from tests.support.apiserver import refusal
-from tests.unit.cli.fleet import Fleet, Object
-from tests.unit.cli.objects import hyperjob, sub_job
-
-
-def running(*, attempt: int = 1, **more: Any) -> Object:
-    jobs = [
-        sub_job(index, phase="Running", cluster=where, attempt=attempt)
-        for index, where in enumerate(("east", "west"))
-    ]
-    return hyperjob("Running", *jobs, **more)
+from tests.unit.cli.fleet import Fleet, Object, accepting, running
+from tests.unit.cli.objects import hyperjob
 
 
 @pytest.fixture
@@ -53,30 +45,6 @@ async def client(fleet: Fleet) -> AsyncIterator[AsyncClient]:
 @pytest.fixture
 async def job(client: AsyncClient) -> AsyncJob:
     return await client.get("llm")
-
-
-def controller(fleet: Fleet, **answers: Any) -> None:
-    """Let a controller accept requests, and set phases after a change of suspend."""
-
-    def heard(kind: str, _old: Object | None, new: Object | None) -> None:
-        if kind != HYPERJOBS.kind or new is None:
-            return
-        status = dict(new["status"])
-        notes = new["metadata"].get("annotations") or {}
-        for word, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
-            if annotation in notes:
-                status["requests"] = {word: notes[annotation].split()[0]}
-        suspended = new["spec"].get("suspend")
-        if suspended is not None:
-            phase = "Suspended" if suspended else "Running"
-            generation = new["metadata"]["generation"]
-            status |= {"state": {"phase": phase}, "observedGeneration": generation}
-        if "attempt" in answers:
-            status["jobs"] = [{**one, "attempt": answers["attempt"]} for one in status["jobs"]]
-        if status != new["status"]:
-            fleet.put(HYPERJOBS, {**new, "status": status})
-
-    fleet.listen(heard)
 
 
 async def test_hyperjobs_are_listed_by_namespace_queue_and_labels(
@@ -202,7 +170,7 @@ async def test_suspend_and_resume_wait_for_their_phase_unless_told_not_to(
     assert (await job.suspend(wait=False)).phase == "Running"
     assert fleet.stored()["spec"]["suspend"] is True
     fleet.hyperjob(running())
-    controller(fleet)
+    accepting(fleet)
     assert (await job.suspend()).phase == "Suspended"
     assert (await job.resume()).phase == "Running"
     assert fleet.stored()["spec"]["suspend"] is False
@@ -211,7 +179,7 @@ async def test_suspend_and_resume_wait_for_their_phase_unless_told_not_to(
 async def test_a_restart_and_a_move_wait_for_the_controller_and_for_running_sub_jobs(
     job: AsyncJob, fleet: Fleet
 ) -> None:
-    controller(fleet, attempt=2)
+    accepting(fleet, attempt=2)
     assert [each.number for each in (await job.restart("trainer-1")).jobs] == [3, 3]
     value = fleet.stored()["metadata"]["annotations"][RESTART_REQUEST]
     assert value.split()[1:] == ["llm-trainer-1"]
@@ -221,7 +189,7 @@ async def test_a_restart_and_a_move_wait_for_the_controller_and_for_running_sub_
 
 
 async def test_a_restart_that_never_runs_again_is_out_of_time(job: AsyncJob, fleet: Fleet) -> None:
-    controller(fleet)
+    accepting(fleet)
     with pytest.raises(NotReachedError, match="llm runs again"):
         await job.restart("trainer-0", timeout=0.05)
     with pytest.raises(HyperJobError, match="no sub-job 'x'"):

@@ -9,7 +9,6 @@ import pytest
 
 from hyperjob.sdk import (
     AsyncClient,
-    AsyncJob,
     Client,
     HyperJobWarning,
     SourceError,
@@ -70,6 +69,25 @@ PARAMETERS = [
     ({"grace_seconds": -5}, "grace_seconds must be a whole number, at least 0; got -5"),
     ({"time_limit": 2.5}, "time_limit=2.5: expected a whole number or a text, such as 3600 or"),
     ({"pod_template": "x"}, "pod_template='x': expected a dict"),
+    ({"clusters": 2, "replicas": 3}, "multiple of the clusters"),
+    ({"clusters": 0}, "clusters must be a whole number, at least 1; got 0"),
+    ({"clusters": []}, "multiple of the clusters"),
+    ({"replicas": 0}, "replicas must be a whole number, at least 1; got 0"),
+    ({"replicas": 2.5}, "replicas=2.5: expected a whole number"),
+    ({"framework": "torchrun"}, "needs torch, and the default image has only Python"),
+    ({"framework": "jax", "image": "python:3.13"}, "needs jax, and image 'python:3.13' has"),
+    ({"clusters": 2, "replicas": (3, 8)}, r"be multiples of the pods of a cluster \(4\)"),
+    ({"replicas": (2, 1)}, r"replicas=\(2, 1\): the numbers must grow"),
+    ({"replicas": (1, 2, 3, 4)}, r"expected a number of pods, \(least, wanted\)"),
+    ({"clusters": 2, "replicas": (2, 4, 5)}, "the numbers must grow, and be multiples"),
+    ({"accelerators": 4}, r"accelerators=4: .* multiples of the gpus of a pod \(0\)"),
+    ({"accelerators": (8, 12), "gpus": 8}, r"accelerators=\(8, 12\): the numbers must grow"),
+    ({"accelerators": 8, "gpus": 8, "replicas": 2}, "the controller decides it"),
+    ({"alternatives": [{"gpus": 1}]}, "it has no name; an alternative has a name, and may"),
+    ({"alternatives": [{"name": "a", "gpu": 1}]}, "it has gpu; an alternative has a name"),
+    ({"alternatives": [{"name": "a", "clusters": 2}]}, "multiple of the clusters"),
+    ({"alternatives": [{"name": "a", "gpus": "8"}]}, "gpus='8': expected a whole number"),
+    ({"tolerations": ["a=b:Never"]}, "is not key, key=value or key=value:effect"),
     ({"pod_template": {"containers": []}}, "pod_template has containers: a pod template has only"),
 ]
 
@@ -126,6 +144,8 @@ OF_CLIENT: list[tuple[Callable[[AsyncClient], object], str]] = [
     (lambda c: c.sweep(train, {"steps": "ab"}), r"grid\['steps'\]='ab': expected a list"),
     (lambda c: c.sweep(train, {"steps": []}), r"grid\['steps'\]=\[\]: expected a list"),
     (lambda c: c.sweep(train, {}), "the grid is empty"),
+    (lambda c: c.sweep("python a.py", {"lr": [1]}), "a sweep calls a function"),
+    (lambda c: c.sweep(train, {"steps": [1]}, args=[1]), "args are a dict"),
     (lambda c: c.sweep(train, {"steps": [1]}, parallel=0), "parallel must be .* at least 1; got 0"),
     (lambda c: c.sweep(train, {"steps": [1]}, args={"steps": 3}), "steps is in grid and in args"),
     (lambda c: c.sweep(train, {"steps": [1]}, name="x"), "a sweep names its HyperJobs itself"),
@@ -139,14 +159,8 @@ def test_a_wrong_call_of_the_client_sends_nothing(
     async def act() -> None:
         await call(AsyncClient())  # is not open: a request would raise another error
 
-    with pytest.raises((TypeError, ValueError), match=message):
+    with pytest.raises((TypeError, ValueError, SourceError), match=message):
         asyncio.run(act())
-
-
-async def test_logs_of_an_earlier_container_are_not_followed() -> None:
-    job = AsyncJob(AsyncClient(), {"metadata": {"namespace": "ml", "name": "llm"}})
-    with pytest.raises(ValueError, match="give follow or previous, not both"):
-        await anext(job.logs(follow=True, previous=True))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hyperjob.sdk.aio import AsyncClient
-from hyperjob.sdk.errors import HyperJobError, NeverReachedError, SourceError
+from hyperjob.sdk.errors import HyperJobError, NeverReachedError
 from tests.unit.cli.fleet import Fleet
 
 
@@ -119,35 +119,3 @@ async def test_an_error_of_one_training_ends_the_sweep(
     with pytest.raises(HyperJobError, match="no answer"):
         await client.sweep(work, {"size": [1, 2, 3]}, parallel=1)
     assert len(trainings.options) < 3
-
-
-WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
-    "a command": (("python a.py", {"lr": [1]}), {}, SourceError, "a sweep calls a function"),
-    "a list of arguments": ((work, {"lr": [1]}), {"args": [1]}, SourceError, "args are a dict"),
-    "a text of values": ((work, {"lr": "12"}), {}, ValueError, "expected a list of values"),
-    "one value": ((work, {"lr": 1}), {}, ValueError, "expected a list of values, such as"),
-    "no value": ((work, {"lr": []}), {}, ValueError, "expected a list of values"),
-    "an argument twice": (
-        (work, {"lr": [1]}),
-        {"args": {"lr": 2}},
-        ValueError,
-        "lr is in grid and in args: leave it out of args",
-    ),
-    "no argument": ((work, {}), {}, ValueError, "the grid is empty"),
-    "a name": ((work, {"lr": [1]}), {"name": "x"}, ValueError, "a sweep names its HyperJobs"),
-    "none at a time": ((work, {"lr": [1]}), {"parallel": 0}, ValueError, "parallel"),
-}
-
-
-@pytest.mark.parametrize(("given", "options", "error", "text"), WRONG.values(), ids=WRONG.keys())
-async def test_a_sweep_that_cannot_be_trains_nothing(
-    client: AsyncClient,
-    trainings: Trainings,
-    given: Any,
-    options: Any,
-    error: type[Exception],
-    text: str,
-) -> None:
-    with pytest.raises(error, match=text):
-        await client.sweep(*given, **options)
-    assert trainings.options == []

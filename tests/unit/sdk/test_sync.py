@@ -11,7 +11,6 @@ import pytest
 from hyperjob.sdk import errors
 from hyperjob.sdk.sync import Client, Job, _Loop
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import HYPERJOBS
 from tests.unit.cli.fleet import Fleet
 from tests.unit.cli.objects import hyperjob, sub_job
 
@@ -167,11 +166,3 @@ def test_python_keeps_its_own_words_for_ctrl_c_where_a_person_types(
     before = sys.excepthook
     client._loop.interrupted(KeyboardInterrupt())
     assert sys.excepthook is before
-
-
-def test_a_deleted_hyperjob_is_gone_for_both(client: Client, fleet: Fleet) -> None:
-    job = client.get("llm")
-    job.delete(timeout=60)
-    assert fleet.get(HYPERJOBS, "ml/llm") is None
-    with pytest.raises(errors.NotFoundError):
-        job.refresh()

@@ -365,36 +365,6 @@ def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"clusters": 2, "replicas": 3}, "multiple of the clusters"),
-        ({"clusters": 0}, "clusters must be a whole number, at least 1; got 0"),
-        ({"clusters": []}, "multiple of the clusters"),
-        ({"replicas": 0}, "replicas must be a whole number, at least 1; got 0"),
-        ({"replicas": 2.5}, "replicas=2.5: expected a whole number"),
-        ({"framework": "torchrun"}, "needs torch, and the default image has only Python"),
-        ({"framework": "jax", "image": "python:3.13"}, "needs jax, and image 'python:3.13' has"),
-        ({"volumes": {"data": "claim"}}, "the mount path 'data' must be absolute"),
-        ({"clusters": 2, "replicas": (3, 8)}, r"be multiples of the pods of a cluster \(4\)"),
-        ({"replicas": (2, 1)}, r"replicas=\(2, 1\): the numbers must grow"),
-        ({"replicas": (1, 2, 3, 4)}, r"expected a number of pods, \(least, wanted\)"),
-        ({"clusters": 2, "replicas": (2, 4, 5)}, "the numbers must grow, and be multiples"),
-        ({"accelerators": 4}, r"accelerators=4: .* multiples of the gpus of a pod \(0\)"),
-        ({"accelerators": (8, 12), "gpus": 8}, r"accelerators=\(8, 12\): the numbers must grow"),
-        ({"accelerators": 8, "gpus": 8, "replicas": 2}, "the controller decides it"),
-        ({"alternatives": [{"gpus": 1}]}, "it has no name; an alternative has a name, and may"),
-        ({"alternatives": [{"name": "a", "gpu": 1}]}, "it has gpu; an alternative has a name"),
-        ({"alternatives": [{"name": "a", "clusters": 2}]}, "multiple of the clusters"),
-        ({"alternatives": [{"name": "a", "gpus": "8"}]}, "gpus='8': expected a whole number"),
-        ({"tolerations": ["a=b:Never"]}, "is not key, key=value or key=value:effect"),
-    ],
-)
-def test_numbers_that_do_not_fit_are_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        trainer(trains, args={"steps": 1}, **options)
-
-
-@pytest.mark.parametrize(
     ("args", "message"),
     [
         ("--lr 0.1 --name 'a b'", r'a list of words: args=\["--lr", "0.1", "--name", "a b"\]'),
