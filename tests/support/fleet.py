@@ -49,6 +49,7 @@ def hyperjob(number: int, *, clusters: int, phase: str = "", message: str = "") 
             "name": f"train-{number}",
             "namespace": f"team-{number % 40}",
             "uid": f"uid-of-{number}",
+            "resourceVersion": "1",
             "creationTimestamp": created,
             "labels": {"team": f"team-{number % 40}", "model": f"model-{number % 200}"},
         },

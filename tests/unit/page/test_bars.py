@@ -57,7 +57,8 @@ def drawn(segments: Any) -> list[tuple[str, str, int]]:
 
 def test_a_bar_shows_running_reserved_other_and_free_in_this_order() -> None:
     parts = [holding("n/x", 10, queue="b"), holding("n/y", 20, reserved=5), holding("n/z", 30)]
-    (bar,) = card([use(used=70)], {GPU: parts}).bars
+    found = card([use(used=70)], {GPU: parts})
+    (bar,) = found.bars
     assert drawn(bar.segments) == [
         ("used", "n/z", 30),
         ("used", "n/y", 20),
@@ -80,6 +81,7 @@ def test_a_bar_shows_running_reserved_other_and_free_in_this_order() -> None:
         ("n/x", "b", 2),
     ]
     assert (bar.accelerator, bar.total, bar.busy) == (GPU, 100, 75)
+    assert ({each.key for each in found.hyperjobs}, found.count) == ({"n/x", "n/y", "n/z"}, 3)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,6 @@ def test_a_card_is_made_again_for_another_version_and_drawn_again_for_another_co
 
 def row(number: int = 0, *, phase: str = "Running", **job: Any) -> Row:
     raw = hyperjob(number, clusters=1, phase=phase)
-    raw["metadata"]["resourceVersion"] = "1"
     for index, values in job.items():
         raw["status"]["jobs"][int(index[1:])].update(values)
     return row_of(raw)
@@ -137,7 +138,6 @@ def test_a_hyperjob_holds_what_its_unfinished_sub_jobs_have_on_a_cluster() -> No
     }
     assert parts_of(row(phase="Completed")) == {}
     raw = hyperjob(0, clusters=1, phase="Running")
-    raw["metadata"]["resourceVersion"] = "1"
     for job in raw["status"]["jobs"]:
         del job["accelerators"]
     for group in raw["spec"]["replicatedJobs"]:
@@ -245,3 +245,12 @@ def test_the_line_of_a_queue_shows_twenty_and_counts_the_hidden_before_them() ->
     assert [place for place, _ in node.line] == [*range(1, 3), *range(4, 13), *range(14, 23)]
     assert [each.key for _, each in node.line[:3]] == [rows[0].key, rows[1].key, rows[3].key]
     assert (node.length, node.hidden) == (30, 2)
+
+
+def test_queues_come_as_a_tree() -> None:
+    found = shown([], queue("queue-0", parent="research"), queue("research"), queue("other"))
+    assert [(node.name, node.depth) for node in found] == [
+        ("other", 0),
+        ("research", 0),
+        ("queue-0", 1),
+    ]

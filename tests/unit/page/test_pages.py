@@ -195,7 +195,6 @@ async def test_a_form_has_at_most_64_kib(world: World) -> None:
 
 def row(phase: str = "Running", *, number: int = 0, **spec: Any) -> Row:
     raw = hyperjob(number, clusters=3, phase=phase)
-    raw["metadata"]["resourceVersion"] = "1"
     raw["spec"].update(spec)
     raw["status"]["runningPods"] = 8
     return row_of(raw)

@@ -17,7 +17,6 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 def row(number: int = 0, *, phase: str = "Running", reason: str = "", **status: Any) -> Row:
     raw = hyperjob(number, clusters=4, phase=phase)
-    raw["metadata"]["resourceVersion"] = "7"
     raw["spec"].update(status.pop("spec", {}))
     raw["metadata"].update(status.pop("metadata", {}))
     raw["status"].update(status)
@@ -31,7 +30,7 @@ def test_a_row_has_what_the_table_shows_and_searches() -> None:
     assert found.key == "team-3/train-3"
     assert found.queues == ("queue-3",)
     assert found.accelerators == {GPU: 64}
-    assert found.version == "uid-of-3/7"
+    assert found.version == "uid-of-3/1"
     for word in ("team-3/train-3", "jobsrunning", "cluster-003", "team=team-3", "model=model-3"):
         assert word in found.search
     assert found.waits_in == ""
@@ -92,15 +91,13 @@ def span(
     begin: float = 0,
     end: float | None = 10,
     *,
-    job: str = "j",
-    cluster: str = "",
-    reason: str = "",
+    job: str = "train-0-trainer-0",
+    **more: Any,
 ) -> Span:
     return Span(
         job=job,
-        cluster=cluster,
         phase=phase,
-        reason=reason,
+        **{"cluster": "", "reason": "", **more},
         begin=NOW + timedelta(seconds=begin),
         end=None if end is None else NOW + timedelta(seconds=end),
     )
@@ -143,3 +140,28 @@ def test_a_timeline_ends_with_its_hyperjob_and_has_60_lanes() -> None:
     assert (over.begin, over.end) == (NOW, NOW + timedelta(seconds=10))
     short = timeline(ended, [replace(spans[0], end=NOW)], NOW)
     assert short.end == NOW + timedelta(seconds=1)
+
+
+def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
+    spans = [
+        span("Queued", 0, 20, job=""),
+        span("Running", 20, None, job=""),
+        span("Queued", 0, 20),
+        span("Running", 20, 60, cluster="east"),
+        span("Failed", 60, 60, cluster="east", reason="JobFailed", message="exit code 137"),
+        span("", 60, 70),
+        span("Running", 70, None, cluster="west", attempt=2),
+    ]
+    line = timeline(row().summary, spans, NOW + timedelta(seconds=100))
+    whole, lane = line.lanes
+    assert [block.kind for block in whole.blocks] == ["waiting", "running"]
+    assert [block.kind for block in lane.blocks] == ["waiting", "running", "running"]
+    assert [block.label for block in lane.blocks] == ["Queued", "east", "west · try 2"]
+    assert [(block.start, block.width) for block in lane.blocks] == [(0, 20), (20, 40), (70, 30)]
+    (mark,) = lane.marks
+    assert mark.start == 60
+    assert "exit code 137" in mark.title
+    assert lane.label == "trainer-0"
+    assert line.runs[0].end is None
+    assert any(run.reason == "JobFailed" and "137" in run.message for run in line.runs)
+    assert all(0 <= tick.at <= 100 for tick in line.ticks)

@@ -1,7 +1,6 @@
 """What pages show of known objects, without a server."""
 
 import asyncio
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,149 +9,21 @@ from urllib.parse import quote
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from hyperjob.client import usage
 from hyperjob.client.logs.choosing import ContainerLog
 from hyperjob.client.summary import read
-from hyperjob.client.usage import Tally
 from hyperjob_core.api.duration import utc_now
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS
-from hyperjob_page.pages import actions, fleet, logs, queues
+from hyperjob_page.pages import actions, logs
 from hyperjob_page.render import expected, render
-from hyperjob_page.rows import Holdings, QueueLines, Row, row_of
-from hyperjob_page.timeline import Span, timeline
-from hyperjob_page.visitor import EVERYTHING, Scope
-from tests.support.fleet import GPU, hyperjob
-
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
-
-
-def cluster(name: str, *, total: int = 64, used: int = 0, ready: bool = True) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "resourceVersion": "1"},
-        "status": {
-            "conditions": [
-                {"type": "Ready", "status": "True" if ready else "False", "message": "no answer"}
-            ],
-            "resourceSummary": {"allocatable": {GPU: str(total)}, "allocated": {GPU: str(used)}},
-        },
-    }
+from hyperjob_page.rows import Row, row_of
+from tests.support.fleet import hyperjob
+from tests.unit.cli.objects import cluster
 
 
 def row(number: int, **more: Any) -> Row:
-    raw = hyperjob(number, clusters=4, **more)
-    raw["metadata"]["resourceVersion"] = "1"
-    return row_of(raw)
-
-
-def card(raw: dict[str, Any], rows: list[Row], scope: Scope = EVERYTHING) -> fleet.ClusterCard:
-    holdings = Holdings()
-    for each in rows:
-        holdings.change(each.key, each)
-    uses = usage.clusters([raw], Tally.of(each.summary for each in rows))
-    name = raw["metadata"]["name"]
-    return fleet.card_of(
-        raw, uses, lambda accelerator: holdings.at((name, accelerator), scope), lambda _: 0
-    )
-
-
-def test_a_visitor_sees_hyperjobs_of_their_namespaces_alone() -> None:
-    rows = [row(0, phase="Running"), row(1, phase="Running")]
-    found = card(cluster("cluster-000", used=32), rows, Scope(frozenset({"team-0"})))
-    assert [each.key for each in found.hyperjobs] == ["team-0/train-0"]
-    assert found.bars[0].other == 16, "what they may not see is other work"
-
-
-def span(job: str, phase: str, begin: int, end: int | None, **more: Any) -> Span:
-    return Span(
-        job=job,
-        attempt=more.get("attempt", 1),
-        cluster=more.get("cluster", ""),
-        phase=phase,
-        reason=more.get("reason", ""),
-        message=more.get("message", ""),
-        begin=NOW + timedelta(seconds=begin),
-        end=None if end is None else NOW + timedelta(seconds=end),
-    )
-
-
-def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
-    job = "train-0-trainer-0"
-    spans = [
-        span("", "Queued", 0, 20),
-        span("", "Running", 20, None),
-        span(job, "Queued", 0, 20),
-        span(job, "Running", 20, 60, cluster="east"),
-        span(job, "Failed", 60, 60, cluster="east", reason="JobFailed", message="exit code 137"),
-        span(job, "", 60, 70),
-        span(job, "Running", 70, None, cluster="west", attempt=2),
-    ]
-    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=100))
-    whole, lane = line.lanes
-    assert [block.kind for block in whole.blocks] == ["waiting", "running"]
-    assert [block.kind for block in lane.blocks] == ["waiting", "running", "running"]
-    assert [block.label for block in lane.blocks] == ["Queued", "east", "west · try 2"]
-    assert [(block.start, block.width) for block in lane.blocks] == [(0, 20), (20, 40), (70, 30)]
-    (mark,) = lane.marks
-    assert mark.start == 60
-    assert "exit code 137" in mark.title
-    assert lane.label == "trainer-0"
-    assert line.runs[0].end is None
-    assert any(run.reason == "JobFailed" and "137" in run.message for run in line.runs)
-    assert all(0 <= tick.at <= 100 for tick in line.ticks)
-
-
-def queue(name: str, parent: str = "", **spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name},
-        "spec": {"weight": 1, **({"parent": parent} if parent else {}), **spec},
-        "status": {"state": "Open"},
-    }
-
-
-def test_queues_come_as_a_tree_with_what_is_borrowed_and_the_line() -> None:
-    found = [
-        queue("queue-0", "research", guarantee={"resource": {GPU: "8"}}),
-        queue("research"),
-        queue("other"),
-    ]
-    rows = [row(0, phase="Running"), row(12, phase="Queued"), row(24, phase="Queued")]
-    lines = QueueLines()
-    for each in rows:
-        lines.change(each.key, each)
-    nodes = _nodes(found, rows, lines, EVERYTHING)
-    assert [(node.name, node.depth) for node in nodes] == [
-        ("other", 0),
-        ("research", 0),
-        ("queue-0", 1),
-    ]
-    leaf = nodes[-1]
-    (bar,) = leaf.bars
-    assert (bar.use.used, bar.use.share, bar.borrowed, bar.guarantee) == (64, 32, 32, 8)
-    assert bar.use.waiting == 128
-    assert [(place, each.key) for place, each in leaf.line] == [
-        (1, "team-12/train-12"),
-        (2, "team-24/train-24"),
-    ]
-    mine = _nodes(found, rows, lines, Scope(frozenset({"team-24"})))[-1]
-    assert [(place, each.key) for place, each in mine.line] == [(2, "team-24/train-24")]
-    assert mine.hidden == 1
-
-
-def _nodes(
-    found: list[dict[str, Any]], rows: list[Row], lines: QueueLines, scope: Scope
-) -> list[queues.QueueNode]:
-    totals = {GPU: 64}
-    return queues.nodes(
-        usage.tree_of(found, totals),
-        usage.queues(found, Tally.of(each.summary for each in rows), totals=totals),
-        {each.key: each for each in rows},
-        lines,
-        Counter({(queue, each.summary.phase): 1 for each in rows for queue in each.queues}),
-        scope,
-        lambda _: 0,
-    )
+    return row_of(hyperjob(number, clusters=4, **more))
 
 
 @pytest.mark.parametrize(
