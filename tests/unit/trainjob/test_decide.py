@@ -171,6 +171,14 @@ PROGRESS: dict[str, tuple[Object, Object | None]] = {
         {"updateTime": THEN, "percent": -1},
         {"lastUpdatedTime": THEN, "progressPercentage": 0},
     ),
+    "a part and an end to come": (
+        {"updateTime": THEN, "percent": 40, "estimatedCompletionTime": "2026-01-01T00:02:00Z"},
+        {
+            "lastUpdatedTime": THEN,
+            "progressPercentage": 40,
+            "estimatedRemainingSeconds": 90,
+        },
+    ),
     "an end that has passed": (
         {"updateTime": THEN, "estimatedCompletionTime": "2026-01-01T00:00:00Z"},
         {"lastUpdatedTime": THEN, "estimatedRemainingSeconds": 0},
@@ -275,24 +283,6 @@ def test_the_time_to_live_counts_from_the_end_also_of_a_failed_trainjob() -> Non
     assert decide(seen(tj, hyperjob=hyperjob)) == Decided(again=timedelta(seconds=50))
     tj["status"] = {"conditions": [ended]}
     assert decide(seen(tj, hyperjob=hyperjob)).again == timedelta(seconds=60), "its time is unknown"
-
-
-def test_progress_becomes_the_status_of_the_trainer() -> None:
-    training = {
-        "updateTime": "2026-01-01T00:00:30Z",
-        "percent": 40,
-        "estimatedCompletionTime": "2026-01-01T00:02:00Z",
-        "metrics": {"loss": "0.5", "": "1", "x" * 65: "1"},
-    }
-    decided = decide(seen(trainjob(), hyperjob=running(trainjob(), training=training)))
-    assert decided.status == {
-        "trainerStatus": {
-            "lastUpdatedTime": "2026-01-01T00:00:30Z",
-            "progressPercentage": 40,
-            "estimatedRemainingSeconds": 90,
-            "metrics": [{"name": "loss", "value": "0.5"}],
-        }
-    }
 
 
 @pytest.mark.parametrize(

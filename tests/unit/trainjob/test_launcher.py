@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from hyperjob_trainjobs.convert import convert
 from tests.support.trainjobs import job, mpi_runtime
-from tests.unit.trainjob.test_convert import changed, env, hyperjob_of, trainjob
+from tests.unit.trainjob.test_convert import (
+    SPREAD,
+    changed,
+    env,
+    hyperjob_of,
+    refusals,
+    trainjob,
+)
 
 Object = dict[str, Any]
 HOSTFILE = "training.volcano.sh/mpi-hostfile"
@@ -146,42 +152,37 @@ def with_initializer() -> Object:
     return rt
 
 
+RUNTIMES = {
+    "a job node": without_node(),
+    "no initializer": with_initializer(),
+    "OpenMPI": mpi_runtime(mpiImplementation="Intel"),
+    "2 launchers": mpi_runtime(numbers={"numNodes": 2}),
+    "targetReplicatedJobs: must be [launcher]": changed(mpi_runtime(), "successPolicy", {}),
+    "dependsOn[0]": changed(mpi_runtime(), "replicatedJobs.1.dependsOn", [{"name": "node"}]),
+}
+
+
+@pytest.mark.parametrize(("word", "rt"), RUNTIMES.items(), ids=list(RUNTIMES))
+def test_what_mpi_cannot_carry_over_is_refused_by_field(word: str, rt: Object) -> None:
+    assert word in refusals(trainjob(), rt)["spec.runtimeRef"]
+
+
+RSH = {"env": [{"name": "OMPI_MCA_plm_rsh_args", "value": ""}]}
+
+
 @pytest.mark.parametrize(
-    ("tj", "rt", "field", "word"),
+    ("field", "word", "given"),
     [
-        (trainjob(), without_node(), "spec.runtimeRef", "a job node"),
-        (trainjob(), with_initializer(), "spec.runtimeRef", "no initializer"),
-        (trainjob(), mpi_runtime(mpiImplementation="Intel"), "spec.runtimeRef", "OpenMPI"),
-        (trainjob(), mpi_runtime(numbers={"numNodes": 2}), "spec.runtimeRef", "2 launchers"),
+        ("spec.trainer.env", "OMPI_MCA_plm_rsh_args", {"trainer": RSH}),
         (
-            trainjob(),
-            changed(mpi_runtime(), "successPolicy", {}),
-            "spec.runtimeRef",
-            "targetReplicatedJobs: must be [launcher]",
+            "spec.trainer.numProcPerNode",
+            "must be at least 1",
+            {"trainer": {"numProcPerNode": "gpu"}},
         ),
-        (
-            trainjob(),
-            changed(mpi_runtime(), "replicatedJobs.1.dependsOn", [{"name": "node"}]),
-            "spec.runtimeRef",
-            "dependsOn[0]",
-        ),
-        (
-            trainjob(trainer={"env": [{"name": "OMPI_MCA_plm_rsh_args", "value": ""}]}),
-            mpi_runtime(),
-            "spec.trainer.env",
-            "OMPI_MCA_plm_rsh_args",
-        ),
-        (
-            trainjob(trainer=NODES, spread='{"clusters": 2}'),
-            mpi_runtime(),
-            "metadata.annotations[training.volcano.sh/spread]",
-            "clusters must be 1 for MPI",
-        ),
+        (SPREAD, "clusters must be 1 for MPI", {"trainer": NODES, "spread": '{"clusters": 2}'}),
     ],
 )
-def test_what_mpi_cannot_carry_over_is_refused_by_field(
-    tj: Object, rt: Object, field: str, word: str
+def test_what_a_trainjob_cannot_change_of_mpi_is_refused_by_field(
+    field: str, word: str, given: Object
 ) -> None:
-    found = convert(tj, rt)
-    assert found.hyperjob is None
-    assert word in {error.field: str(error) for error in found.refusals}[field]
+    assert word in refusals(trainjob(**given), mpi_runtime())[field]
