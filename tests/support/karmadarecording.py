@@ -1,6 +1,7 @@
 """What a real Karmada and Volcano were recorded to make of a few sub-jobs, an object a line."""
 
 import json
+from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,3 +22,11 @@ def _read() -> dict[str, Any]:
 
 
 RECORDED = _read()
+
+
+def without_server_fields(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return a recorded object as its author wrote it."""
+    obj = deepcopy(obj)
+    for field in ("creationTimestamp", "generation", "resourceVersion", "uid"):
+        obj["metadata"].pop(field, None)
+    return obj

@@ -17,6 +17,14 @@ RULE = {
 }
 
 
+def review(**fields):
+    return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", **fields}
+
+
+def answered(uid, **response):
+    return web.json_response(review(response={"uid": uid, "allowed": True, **response}))
+
+
 class Webhooks:
     """Webhooks on one HTTPS port: each path has an answer set by its test and records reviews."""
 
@@ -31,30 +39,17 @@ class Webhooks:
 
     def answer(self, path, **response):
         async def handler(request, uid):
-            return web.json_response(
-                {
-                    "kind": "AdmissionReview",
-                    "apiVersion": "admission.k8s.io/v1",
-                    "response": {"uid": uid, "allowed": True, **response},
-                }
-            )
+            return answered(uid, **response)
 
         self.answers[path] = handler
 
     def patch(self, path, make):
         async def handler(request, uid):
             ops = make(self.reviews[-1][1]["object"])
-            response = {"uid": uid, "allowed": True}
-            if ops:
-                response["patchType"] = "JSONPatch"
-                response["patch"] = base64.b64encode(orjson.dumps(ops)).decode()
-            return web.json_response(
-                {
-                    "kind": "AdmissionReview",
-                    "apiVersion": "admission.k8s.io/v1",
-                    "response": response,
-                }
-            )
+            if not ops:
+                return answered(uid)
+            patch = base64.b64encode(orjson.dumps(ops)).decode()
+            return answered(uid, patchType="JSONPatch", patch=patch)
 
         self.answers[path] = handler
 

@@ -141,20 +141,6 @@ def test_one_false_condition_outweighs_a_failing_one():
         hook(matchConditions=conditions).admits(asking)
 
 
-def test_webhooks_are_called_by_configuration_name_then_by_place():
-    webhook = {"clientConfig": {"url": "https://x"}, "rules": []}
-    hooks = compile_hooks(
-        [
-            {"metadata": {"name": "b"}, "webhooks": [{"name": "3", **webhook}]},
-            {
-                "metadata": {"name": "a"},
-                "webhooks": [{"name": "2", **webhook}, {"name": "1", **webhook}],
-            },
-        ]
-    )
-    assert [found.name for found in hooks] == ["2", "1", "3"]
-
-
 def test_webhooks_cannot_touch_webhook_configurations():
     gvk = GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration")
     assert exempt(request(gvk=gvk))

@@ -13,16 +13,7 @@ from hyperjob_sandbox.karmada.bindings import (
     sync_binding,
 )
 from hyperjob_sandbox.karmada.interpreter import requirements_of
-from tests.support.karmadarecording import RECORDED
-
-SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
-
-
-def without_server_fields(obj):
-    obj = deepcopy(obj)
-    for field in SERVER_FIELDS:
-        obj["metadata"].pop(field, None)
-    return obj
+from tests.support.karmadarecording import RECORDED, without_server_fields
 
 
 def recorded_id(binding):
@@ -66,14 +57,6 @@ def test_removing_the_policys_suspension_opens_the_recorded_gate():
     desired = build_binding(gated["template"], gated["opened_policy"], interpretation={})
     opened = sync_binding(gated["binding"]["waiting"], desired)
     assert opened["spec"]["suspension"] == gated["binding"]["opened"]["spec"]["suspension"]
-
-
-def test_a_sync_right_after_creation_loses_dispatching_that_no_policy_asks_for():
-    plain = RECORDED["plain"]
-    live = deepcopy(plain["binding"]["created"])
-    live["spec"]["suspension"] = {"dispatching": True, "scheduling": True}
-    desired = build_binding(plain["claimed"], plain["policy"], interpretation={})
-    assert sync_binding(live, desired)["spec"]["suspension"] == {"scheduling": True}
 
 
 def test_a_sync_keeps_what_others_wrote_and_overwrites_what_is_the_policys():

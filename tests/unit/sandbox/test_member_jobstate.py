@@ -58,6 +58,15 @@ class Member:
         return without_times(self.job["status"])
 
 
+def running(job):
+    """Return a vcjob whose pods run."""
+    member = Member(job)
+    member.step()
+    member.set("Running")
+    member.step()
+    return member
+
+
 def without_times(status):
     status = deepcopy(status)
     for condition in status.get("conditions") or ():
@@ -97,10 +106,7 @@ def test_a_job_that_completes_passes_through_the_recorded_statuses():
 
 
 def test_a_job_whose_pods_fail_ends_as_recorded():
-    member = Member(RECORDED["fails"]["job"])
-    member.step()
-    member.set("Running")
-    member.step()
+    member = running(RECORDED["fails"]["job"])
     member.set("Failed")
     member.settle()
     assert member.phase == "Failed"
@@ -153,10 +159,7 @@ def job_with(tasks=None, **spec):
 
 
 def test_restart_makes_the_pods_again_until_the_retries_are_used_up():
-    member = Member(job_with(maxRetry=2))
-    member.step()
-    member.set("Running")
-    member.step()
+    member = running(job_with(maxRetry=2))
     member.step("RestartJob")
     assert (member.phase, member.job["status"]["retryCount"]) == ("Restarting", 1)
     assert member.pods == {}
@@ -182,10 +185,7 @@ def test_restart_makes_the_pods_again_until_the_retries_are_used_up():
     ],
 )
 def test_ending_actions_wait_for_the_pods(action, moving, end):
-    member = Member(RECORDED["completes"]["job"])
-    member.step()
-    member.set("Running")
-    member.step()
+    member = running(RECORDED["completes"]["job"])
     member.step(action)
     assert member.phase == moving
     member.settle()
@@ -194,20 +194,14 @@ def test_ending_actions_wait_for_the_pods(action, moving, end):
 
 
 def test_a_job_that_loses_too_many_pods_is_pending_again():
-    member = Member(RECORDED["completes"]["job"])
-    member.step()
-    member.set("Running")
-    member.step()
+    member = running(RECORDED["completes"]["job"])
     member.set("Pending")
     member.step()
     assert member.phase == "Pending"
 
 
 def test_enough_successes_complete_a_job_before_all_pods_end():
-    member = Member(job_with(minSuccess=1))
-    member.step()
-    member.set("Running")
-    member.step()
+    member = running(job_with(minSuccess=1))
     member.set("Succeeded", count=1)
     member.step()
     assert member.phase == "Completed"

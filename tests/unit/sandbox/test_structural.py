@@ -110,23 +110,6 @@ def refuse(obj, old=None, *, status_only=False):
 # The transcript of a real API server in tests/conformance has the others.
 REFUSED = {
     "required at the root": ({"metadata": {}}, [SKIPPED, "spec: Required value"]),
-    "a rule": (
-        gadget(size=1, parts=[{"name": "a"}, {"name": "b"}]),
-        ["spec.parts: Invalid value: more parts than size"],
-    ),
-    "several at once": (
-        gadget(size=99, mode="x", parts=[{"count": -1}]),
-        [
-            SKIPPED,
-            'spec.mode: Unsupported value: "x": supported values: "static", "auto"',
-            (
-                "spec.parts[0].count: Invalid value: -1: "
-                "spec.parts[0].count in body should be greater than or equal to 0"
-            ),
-            "spec.parts[0].name: Required value",
-            "spec.size: Invalid value: 99: spec.size in body should be less than or equal to 10",
-        ],
-    ),
     "null in a list": (
         gadget(tags=[None]),
         [
