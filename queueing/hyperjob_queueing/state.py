@@ -31,8 +31,8 @@ from hyperjob_engine.resources import Resources, accumulate, total
 from hyperjob_queueing.admit import Block, gang_of
 from hyperjob_queueing.consumed import Consumption
 from hyperjob_queueing.lines import Lines
-from hyperjob_queueing.pastruns import PastRuns
 from hyperjob_queueing.queues import BuiltinQueues, Queue
+from hyperjob_queueing.sizes import PastRuns
 from hyperjob_queueing.stopped import EndingPods, PodsLeft, still_ending
 from hyperjob_queueing.usage import QueueUsage, Shares
 from hyperjob_queueing.workload import (

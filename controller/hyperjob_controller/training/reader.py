@@ -20,9 +20,8 @@ from typing import Final, NamedTuple
 from prometheus_client import Counter
 
 from hyperjob_controller.apply.slots import FairSlots
+from hyperjob_controller.training.joblogs import PART_OF_CLUSTER, Follower, Found, survey
 from hyperjob_controller.training.schedule import Item, Schedule
-from hyperjob_controller.training.stopping import PART_OF_CLUSTER, Follower
-from hyperjob_controller.training.survey import Found, survey
 from hyperjob_controller.training.watch import LIMIT_BYTES, Doing, Source, Watch, sources_of, watch
 from hyperjob_controller.watchdog import InTurn, Place
 from hyperjob_core.api.lines import MAX_LINE, LogLine, Position

@@ -12,8 +12,7 @@ from typing import Final
 
 from hyperjob_core.api.choices import DependencyStatus
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_engine.lifecycle.decisions import Member
-from hyperjob_engine.lifecycle.loss import Loss, losses_of
+from hyperjob_engine.lifecycle.decisions import Loss, Member, losses_of
 from hyperjob_engine.model.observed import Dependency, Observed, ReplicatedJob
 
 _NO_CLASS: Final = (

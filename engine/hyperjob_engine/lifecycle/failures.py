@@ -17,14 +17,17 @@ from hyperjob_core.api.choices import FailurePolicyAction
 from hyperjob_core.api.wire import count, timestamp
 from hyperjob_engine.lifecycle.decisions import (
     End,
+    Loss,
     Member,
     Recreation,
     Restart,
+    loss_text,
+    reachable,
+    reason_of_loss,
     restarts_spent,
     with_all,
 )
 from hyperjob_engine.lifecycle.finished import trainers
-from hyperjob_engine.lifecycle.loss import Loss, loss_text, reachable, reason_of_loss
 from hyperjob_engine.lifecycle.records import failure_of
 from hyperjob_engine.model.observed import FailurePolicy, FailureRule, Job, Observed, Ownership
 from hyperjob_engine.model.planned import FailedJob

@@ -20,9 +20,8 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.phases import JobPhase
 from hyperjob_core.api.plugins import lighthouse_of
 from hyperjob_core.api.wire import mapping, objects, string, timestamp
-from hyperjob_engine.lifecycle.decisions import End, Member, deletion
+from hyperjob_engine.lifecycle.decisions import End, Loss, Member, deletion
 from hyperjob_engine.lifecycle.dependencies import Waiting
-from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.requests import refuse_after_end
 from hyperjob_engine.model.observed import HyperJob, Observed, Ownership, QueueAdmission, is_end
 from hyperjob_engine.model.parse import with_status

@@ -40,10 +40,10 @@ from hyperjob_engine.lifecycle.decisions import (
     Member,
     Recreation,
     Restart,
+    reachable,
     restarts_spent,
     with_all,
 )
-from hyperjob_engine.lifecycle.loss import reachable
 from hyperjob_engine.model.observed import FailurePolicy, Observed
 from hyperjob_engine.model.planned import DeletionCause
 from hyperjob_engine.model.subjobs import Child

@@ -17,9 +17,8 @@ from hyperjob_core.api.status import GangStatus, JobStatus
 from hyperjob_core.api.wire import integer, objects, rfc3339, string
 from hyperjob_core.text import listed, shortened
 from hyperjob_engine.gang.gang import RejectionCheck, is_held, is_opened, is_released, is_through
-from hyperjob_engine.lifecycle.decisions import End
+from hyperjob_engine.lifecycle.decisions import End, Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.dependencies import READY
-from hyperjob_engine.lifecycle.loss import Loss, loss_text, reason_of_loss
 from hyperjob_engine.lifecycle.records import UNPLACED, failure_of, next_attempt, present_run
 from hyperjob_engine.lifecycle.silence import SilenceCheck
 from hyperjob_engine.lifecycle.stops import is_left

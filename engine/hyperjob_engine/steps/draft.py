@@ -7,10 +7,9 @@ from datetime import timedelta
 from hyperjob_engine.expansion.auto import Split
 from hyperjob_engine.gang.gang import PinnedPlace, RejectionCheck, Review, is_through
 from hyperjob_engine.gang.giveback import GangBackOff, backs_off, gives_back
-from hyperjob_engine.lifecycle.decisions import Member
+from hyperjob_engine.lifecycle.decisions import Loss, Member
 from hyperjob_engine.lifecycle.dependencies import Waiting
 from hyperjob_engine.lifecycle.finished import together
-from hyperjob_engine.lifecycle.loss import Loss
 from hyperjob_engine.lifecycle.silence import SilenceCheck, SilentCounts
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.planned import Action

@@ -17,8 +17,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.stops import StopCause
 from hyperjob_core.api.wire import timestamp
 from hyperjob_engine.gang.giveback import SOON, records_share
-from hyperjob_engine.lifecycle.decisions import End, Member
-from hyperjob_engine.lifecycle.loss import next_loss
+from hyperjob_engine.lifecycle.decisions import End, Member, next_loss
 from hyperjob_engine.lifecycle.silence import next_restart
 from hyperjob_engine.lifecycle.stops import is_over, pods_of_stop, running_jobs, stopped, unopened
 from hyperjob_engine.lifecycle.unstarted import next_due

@@ -24,9 +24,8 @@ from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import vcjob
 from hyperjob_engine.gang.gang import domains, is_held, openings, ready, review_places
 from hyperjob_engine.gang.giveback import backs_off, gave_back, next_state, to_give_back
-from hyperjob_engine.lifecycle.decisions import Member, deletion
+from hyperjob_engine.lifecycle.decisions import Member, deletion, losses_of
 from hyperjob_engine.lifecycle.dependencies import waiting
-from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.records import last_cluster, next_attempt
 from hyperjob_engine.lifecycle.silence import count_silent
 from hyperjob_engine.lifecycle.unstarted import unreported

@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_core.api.names import LABEL_CLAIMED
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.lifecycle.loss import WORK_SETTLES
+from hyperjob_engine.lifecycle.decisions import WORK_SETTLES
 from hyperjob_engine.model.planned import Plan
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble

@@ -14,8 +14,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.expansion.auto import resolve
 from hyperjob_engine.expansion.expand import expand
+from hyperjob_engine.lifecycle.decisions import losses_of
 from hyperjob_engine.lifecycle.failures import judge
-from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.model.observed import Cluster, Observed, QueueVerdict
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.planned import CreateChild, DeleteChild

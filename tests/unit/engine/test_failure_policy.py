@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from hyperjob_core.api.wire import rfc3339
-from hyperjob_engine.lifecycle.decisions import Restart
+from hyperjob_engine.lifecycle.decisions import Restart, losses_of
 from hyperjob_engine.lifecycle.failures import judge
-from hyperjob_engine.lifecycle.loss import losses_of
 from hyperjob_engine.lifecycle.records import FIRST, LONGEST, STABLE, delay, retry_time
 from hyperjob_engine.model.observed import Cluster
 from hyperjob_engine.model.planned import CreateChild, DeleteChild

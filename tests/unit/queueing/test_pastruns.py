@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.parse import parse_hyperjob
-from hyperjob_queueing.pastruns import PastRuns
 from hyperjob_queueing.read import template_of
+from hyperjob_queueing.sizes import PastRuns
 from tests.unit.engine.builders import NOW, Object, group, hyperjob
 from tests.unit.queueing.queueworld import QueueWorld, queue, unit
 
