@@ -155,7 +155,7 @@ class AccessReviews:
     async def _who(self, token: str) -> User | None:
         """Return the user of a token, by one review; None if the API server does not accept it."""
         body: Object = {"spec": {"token": token}}
-        status = mapping((await _review(self._kube, TOKEN_REVIEWS, body)).get("status"))
+        status = mapping((await self._kube.create(TOKEN_REVIEWS, body)).get("status"))
         if status.get("authenticated") is not True:
             return None
         return _user(mapping(status.get("user")))
@@ -163,24 +163,17 @@ class AccessReviews:
 
 async def allows(kube: Kube, question: AccessQuestion) -> bool:
     """Return whether the API server allows it, by one review; raises KubeError."""
-    answer = await _review(
-        kube,
-        SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
-        {"spec": _review_spec(question)},
-    )
+    own = question.user is None
+    kind = SELF_SUBJECT_ACCESS_REVIEWS if own else SUBJECT_ACCESS_REVIEWS
+    answer = await kube.create(kind, {"spec": _review_spec(question)})
     status = mapping(answer.get("status"))
     return status.get("allowed") is True and status.get("denied") is not True
 
 
 async def own_user(kube: Kube) -> User | None:
     """Return the user of this client; None if the API server names none. Raises KubeError."""
-    answer = await _review(kube, SELF_SUBJECT_REVIEWS, {})
+    answer = await kube.create(SELF_SUBJECT_REVIEWS, {})
     return _user(mapping(mapping(answer.get("status")).get("userInfo")))
-
-
-async def _review(kube: Kube, resource: Resource, body: Object) -> Object:
-    """Create a review and return it with the API server's answer as its status."""
-    return await kube.create(resource, body)
 
 
 def _user(found: Object) -> User | None:

@@ -190,13 +190,13 @@ async def credentials_of(user: Entry, cluster: Entry, *, refresh_seconds: float)
         authorize = renewed(token, plugin.token, seconds=refresh_seconds) if token else anonymous
         certificate, key = plugin.certificate or (certificate, key)
     elif "token" in user:
-        authorize = _always(f"Bearer {user['token']}")
+        authorize = always(f"Bearer {user['token']}")
     elif "tokenFile" in user:
         read = partial(_token_of, Path(user["tokenFile"]))
         authorize = renewed(await read(), read, seconds=refresh_seconds)
     elif "username" in user and "password" in user:
         pair = f"{user['username']}:{user['password']}".encode()
-        authorize = _always(f"Basic {base64.b64encode(pair).decode('ascii')}")
+        authorize = always(f"Basic {base64.b64encode(pair).decode('ascii')}")
     return Credentials(authorize=authorize, certificate=certificate, key=key)
 
 
@@ -241,7 +241,9 @@ def renewed(first: str, renew: Callable[[], Awaitable[str]], *, seconds: float) 
     return authorize
 
 
-def _always(header: str) -> Authorize:
+def always(header: str) -> Authorize:
+    """Return the credentials of a header that stays."""
+
     async def authorize() -> str:
         return header
 

@@ -30,7 +30,7 @@ from yarl import URL
 
 from hyperjob_core.kube import errors, ratelimit
 from hyperjob_core.kube.config import Connection
-from hyperjob_core.kube.credentials import anonymous
+from hyperjob_core.kube.credentials import always, anonymous
 from hyperjob_core.kube.transport import (
     CONNECTIONS,
     DURATIONS,
@@ -163,10 +163,7 @@ class HttpTransport:
 
         It is usable until this transport is closed; its own `close` closes no connection.
         """
-
-        async def authorize() -> str:
-            return f"Bearer {token}"
-
+        authorize = always(f"Bearer {token}")
         other = copy.copy(self)
         other._connection = replace(  # noqa: SLF001 - its own class
             self._connection, authorize=authorize, headers=()

@@ -25,37 +25,12 @@ class Remark(str):
     __slots__ = ()
 
 
-def ping() -> None:
-    """Pass: the process answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResults:
-    """The results of the checks: name and reason (None or a Remark if passed), in order."""
-
-    name: str
-    results: tuple[tuple[str, str | None], ...]
-
-    @property
-    def passed(self) -> bool:
-        """Return whether every check passes."""
-        return all(_has_passed(reason) for _, reason in self.results)
-
-    def text(self, *, verbose: bool) -> str:
-        """Return `ok`, or a line for each check."""
-        if self.passed and not verbose:
-            return "ok"
-        lines = [_line(name, reason) for name, reason in self.results]
-        lines.append(f"{self.name} check {'passed' if self.passed else 'failed'}")
-        return "\n".join(lines) + "\n"
-
-
 class Checks:
-    """The checks of one path; `ping` is always the first."""
+    """The checks of one path; `ping`, which passes while the process answers, is the first."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._checks: dict[str, Check] = {"ping": ping}
+        self._checks: dict[str, Check] = {"ping": lambda: None}
 
     def add(self, name: str, check: Check) -> None:
         """Add a check; raises ValueError for a duplicate name."""
@@ -63,11 +38,15 @@ class Checks:
             raise ValueError(f"duplicate check {name!r}")
         self._checks[name] = check
 
-    def report(self) -> CheckResults:
-        """Run all checks."""
-        return CheckResults(
-            self.name, tuple((name, _run(check)) for name, check in self._checks.items())
-        )
+    def report(self, *, verbose: bool) -> tuple[bool, str]:
+        """Run all checks; return whether each passes, and `ok` or a line for each."""
+        results = {name: _run(check) for name, check in self._checks.items()}
+        passed = all(map(_has_passed, results.values()))
+        if passed and not verbose:
+            return passed, "ok"
+        lines = [_line(name, reason) for name, reason in results.items()]
+        lines.append(f"{self.name} check {'passed' if passed else 'failed'}\n")
+        return passed, "\n".join(lines)
 
 
 def _has_passed(reason: str | None) -> bool:
@@ -193,10 +172,10 @@ def _health(checks: Checks) -> Handler:
     """Return the handler of checks, with a line for each if the request has `?verbose`."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        report = checks.report()
+        passed, text = checks.report(verbose="verbose" in request.query)
         return web.Response(
-            text=report.text(verbose="verbose" in request.query),
-            status=200 if report.passed else 500,
+            text=text,
+            status=200 if passed else 500,
             headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"},
         )
 
