@@ -391,27 +391,25 @@ def _written(seen: Seen, *more: Verdict) -> Decided:
 _FIXED: Final = "the HyperJob exists already: delete the TrainJob and create another"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """The objects that decide about a TrainJob; None: it does not exist."""
-
-    runtime: Object | None
-    namespace: Object | None
-
-
-def judge(trainjob: Object, old: Object | None, around: Around, context: Context) -> Decision:
+def judge(
+    trainjob: Object,
+    old: Object | None,
+    runtime: Object | None,
+    namespace: Object | None,
+    context: Context,
+) -> Decision:
     """Return the decision about a new TrainJob, or about a change of `old`."""
-    if not runs_as_hyperjob(trainjob, around.runtime, around.namespace):
+    if not runs_as_hyperjob(trainjob, runtime, namespace):
         return ALLOWED
     if at(trainjob, "metadata", "deletionTimestamp") is not None:
         return ALLOWED
     if old is not None:
         return Decision(errors=tuple(_changes(trainjob, old)))
-    if around.runtime is None:
+    if runtime is None:
         return Decision(
             errors=(not_found(RUNTIME_REF, at(trainjob, "spec", "runtimeRef", "name")),)
         )
-    found = convert(trainjob, around.runtime)
+    found = convert(trainjob, runtime)
     if found.hyperjob is None:
         return Decision(errors=found.refusals)
     decided = validate_create(found.hyperjob, context=context)

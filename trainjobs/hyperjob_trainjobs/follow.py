@@ -6,8 +6,7 @@ at any time; without one of them the controller watches nothing, and asks again 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -43,37 +42,21 @@ from hyperjob_engine.model.planned import Event
 from hyperjob_trainjobs.decide import Decided, Seen, decide
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
-    """The caches that a pass of a TrainJob reads."""
-
-    trainjobs: Informer
-    runtimes: Informer
-    cluster_runtimes: Informer
-    namespaces: Informer
-    hyperjobs: Informer
-
-    @property
-    def all(self) -> tuple[Informer, ...]:
-        """Return the informers that only TrainJobs need."""
-        return self.trainjobs, self.runtimes, self.cluster_runtimes, self.namespaces
-
-
 class Passes:
-    """Makes passes of TrainJobs."""
+    """Makes passes of TrainJobs, from caches of these, of what they name, and of HyperJobs."""
 
     def __init__(
         self,
         kube: Kube,
-        objects: Objects,
+        caches: Mapping[Resource, Informer],
         recorder: EventRecorder,
         *,
         now: Callable[[], datetime],
         in_turn: InTurn = untimed,
     ) -> None:
         self._kube = kube
-        self._objects = objects
-        self._written = MutationCache(objects.trainjobs)
+        self._caches = caches
+        self._written = MutationCache(caches[TRAINJOBS])
         self._recorder = recorder
         self._now = now
         self._in_turn = in_turn
@@ -103,14 +86,14 @@ class Passes:
         reference = at(trainjob, "spec", "runtimeRef")
         name = string(at(reference, "name"))
         if at(reference, "kind") == RUNTIME_KIND:
-            runtime = self._objects.runtimes.get(f"{namespace}/{name}")
+            runtime = self._caches[TRAINING_RUNTIMES].get(f"{namespace}/{name}")
         else:
-            runtime = self._objects.cluster_runtimes.get(name)
+            runtime = self._caches[CLUSTER_TRAINING_RUNTIMES].get(name)
         return Seen(
             trainjob=trainjob,
             runtime=runtime,
-            namespace=self._objects.namespaces.get(namespace or ""),
-            hyperjob=self._objects.hyperjobs.get(key),
+            namespace=self._caches[NAMESPACES].get(namespace or ""),
+            hyperjob=self._caches[HYPERJOBS].get(key),
             now=self._now(),
         )
 
@@ -200,7 +183,7 @@ class TrainJobs:
         self._faulty = faulty
         self._in_turn = in_turn
         self._queue: WorkQueue[str] = WorkQueue(NAME)
-        self._objects: Objects | None = None
+        self._followed: Informer | None = None
         self._forbidden = False
         hyperjobs.add_handler(self._hyperjob_changed)
 
@@ -234,38 +217,38 @@ class TrainJobs:
             return False
         except KubeError as error:
             log.debug("Cannot ask for TrainJobs", extra={"error": str(error)})
-            return self._objects is not None
+            return self._followed is not None
         self._forbidden = False
         return True
 
     async def _follow(self) -> None:
-        followed = self._objects = Objects(
-            trainjobs=self._informer(TRAINJOBS),
-            runtimes=self._informer(TRAINING_RUNTIMES),
-            cluster_runtimes=self._informer(CLUSTER_TRAINING_RUNTIMES),
-            namespaces=self._informer(NAMESPACES),
-            hyperjobs=self._hyperjobs,
-        )
-        passes = Passes(self._kube, followed, self._recorder, now=self._now, in_turn=self._in_turn)
-        followed.trainjobs.add_handler(self._trainjob_changed)
-        followed.runtimes.add_handler(self._runtime_changed)
-        followed.cluster_runtimes.add_handler(self._runtime_changed)
-        followed.namespaces.add_handler(self._namespace_changed)
+        handlers = {
+            TRAINJOBS: self._trainjob_changed,
+            TRAINING_RUNTIMES: self._runtime_changed,
+            CLUSTER_TRAINING_RUNTIMES: self._runtime_changed,
+            NAMESPACES: self._namespace_changed,
+        }
+        own = {resource: self._informer(resource) for resource in handlers}
+        caches = {**own, HYPERJOBS: self._hyperjobs}
+        passes = Passes(self._kube, caches, self._recorder, now=self._now, in_turn=self._in_turn)
+        for resource, handler in handlers.items():
+            own[resource].add_handler(handler)
+        self._followed = own[TRAINJOBS]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(each.run()) for each in followed.all]
-                tasks.append(group.create_task(self._work(followed, passes.reconcile)))
+                tasks = [group.create_task(each.run()) for each in own.values()]
+                tasks.append(group.create_task(self._work(own.values(), passes.reconcile)))
                 while await self._can_follow():  # noqa: ASYNC110 - the server sends no event
                     await asyncio.sleep(self._look_again)
                 for task in tasks:
                     task.cancel()
         finally:
-            self._objects = None
+            self._followed = None
 
     async def _work(
-        self, followed: Objects, reconcile: Callable[[str], Awaitable[timedelta | None]]
+        self, own: Iterable[Informer], reconcile: Callable[[str], Awaitable[timedelta | None]]
     ) -> None:
-        for informer in followed.all:
+        for informer in own:
             await informer.synced.wait()
         await run_workers(self._queue, reconcile, workers=_WORKERS, controller=NAME)
 
@@ -284,7 +267,7 @@ class TrainJobs:
     def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
         # A HyperJob of another owner may make way for a TrainJob of its name.
-        if self._objects is not None and self._objects.trainjobs.get(key_of(obj)) is not None:
+        if self._followed is not None and self._followed.get(key_of(obj)) is not None:
             self._queue.add(key_of(obj))
 
     def _runtime_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
@@ -303,7 +286,7 @@ class TrainJobs:
 
     def _trainjobs(self, namespace: str) -> list[Object]:
         """Return the TrainJobs of a namespace; of all with an empty name."""
-        items = () if self._objects is None else self._objects.trainjobs.items()
+        items = () if self._followed is None else self._followed.items()
         return [
             each for each in items if namespace in ("", string(at(each, "metadata", "namespace")))
         ]

@@ -44,7 +44,7 @@ from hyperjob_rules.validation.context import (
 )
 from hyperjob_rules.validation.names import warn_references
 from hyperjob_rules.validation.rules import ALLOWED, Decision, Report
-from hyperjob_trainjobs.decide import Around, judge
+from hyperjob_trainjobs.decide import judge
 from hyperjob_webhook.review import AdmissionRequest
 
 USER_AGENT: Final = "hyperjob-webhook/1"
@@ -161,19 +161,17 @@ class Surroundings:
         self._looks += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                around = Around(
-                    runtime=await self._read(
-                        TRAINING_RUNTIMES if scoped else CLUSTER_TRAINING_RUNTIMES,
-                        name,
-                        namespace=request.namespace if scoped else None,
-                    ),
-                    namespace=await self._read(NAMESPACES, request.namespace),
+                runtime = await self._read(
+                    TRAINING_RUNTIMES if scoped else CLUSTER_TRAINING_RUNTIMES,
+                    name,
+                    namespace=request.namespace if scoped else None,
                 )
+                namespace = await self._read(NAMESPACES, request.namespace)
         except (KubeError, TimeoutError):
             return ALLOWED
         finally:
             self._looks -= 1
-        return judge(trainjob, request.old_object, around, self.context())
+        return judge(trainjob, request.old_object, runtime, namespace, self.context())
 
     async def _read(
         self, resource: Resource, name: str, *, namespace: str | None = None

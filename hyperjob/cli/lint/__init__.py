@@ -31,7 +31,7 @@ from hyperjob_core.text import did_you_mean, is_typo, listed
 from hyperjob_rules.validation.context import NOTHING_KNOWN
 from hyperjob_rules.validation.create import inspect
 from hyperjob_rules.validation.rules import rule_of
-from hyperjob_trainjobs.decide import Around, judge, runs_as_hyperjob
+from hyperjob_trainjobs.decide import judge, runs_as_hyperjob
 
 LIST_KIND: Final = f"{KIND}List"
 _KUBECTL: Final = "kubectl"
@@ -144,8 +144,7 @@ def _checked_trainjob(document: Document, runtime: Object) -> CheckedDocument:
     """Return what the webhook would say about a TrainJob that runs as a HyperJob."""
     trainjob = document.content
     namespace: Object = {"metadata": {"labels": {RUNS_AS: RUNS_AS_HYPERJOB}}}
-    around = Around(runtime=runtime, namespace=namespace)
-    decided = judge(trainjob, None, around, NOTHING_KNOWN)
+    decided = judge(trainjob, None, runtime, namespace, NOTHING_KNOWN)
     errors = [_error(document, TRAINJOB_KIND, each, each.remedy) for each in decided.errors]
     texts = [f"its HyperJob: {text}" for text in decided.warnings]
     manager = string(at(trainjob, "spec", "managedBy")) or TRAINER_CONTROLLER

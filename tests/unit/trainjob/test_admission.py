@@ -8,16 +8,22 @@ import pytest
 from hyperjob_core.api.trainer import RUNS_AS
 from hyperjob_rules.configuration import VALIDATE_TRAINJOB, configurations
 from hyperjob_rules.validation.context import NOTHING_KNOWN
-from hyperjob_trainjobs.decide import Around, judge
+from hyperjob_trainjobs.decide import judge
 from hyperjob_webhook.admission import admit
 from tests.support.trainjobs import runtime, trainjob
 
 Object = dict[str, Any]
-TORCH = Around(runtime=runtime(), namespace=None)
+TORCH = runtime()
+MPI = runtime(policy={"flux": {}})
 
 
-def refusals(tj: Object, old: Object | None = None, around: Around = TORCH) -> list[str]:
-    return [str(error) for error in judge(tj, old, around, NOTHING_KNOWN).errors]
+def refusals(
+    tj: Object,
+    old: Object | None = None,
+    of: Object | None = TORCH,
+    namespace: Object | None = None,
+) -> list[str]:
+    return [str(error) for error in judge(tj, old, of, namespace, NOTHING_KNOWN).errors]
 
 
 def test_a_trainjob_that_can_run_is_allowed() -> None:
@@ -25,22 +31,21 @@ def test_a_trainjob_that_can_run_is_allowed() -> None:
 
 
 def test_a_trainjob_of_trainer_itself_is_never_judged() -> None:
-    mpi = Around(runtime=runtime(policy={"flux": {}}), namespace=None)
-    assert refusals(trainjob(labels={}), around=mpi) == []
-    assert refusals(trainjob(managedBy="kueue.x-k8s.io/multikueue"), around=mpi) == []
+    assert refusals(trainjob(labels={}), of=MPI) == []
+    assert refusals(trainjob(managedBy="kueue.x-k8s.io/multikueue"), of=MPI) == []
 
 
 @pytest.mark.parametrize(
-    ("tj", "around", "expected"),
+    ("tj", "of", "expected"),
     [
         (
             trainjob(),
-            Around(runtime=runtime(policy={"flux": {}}), namespace=None),
+            MPI,
             "spec.runtimeRef: Forbidden: ClusterTrainingRuntime torch has spec.mlPolicy.flux: ",
         ),
         (
             trainjob(),
-            Around(runtime=None, namespace=None),
+            None,
             'spec.runtimeRef: Not found: "torch"',
         ),
         (
@@ -55,8 +60,8 @@ def test_a_trainjob_of_trainer_itself_is_never_judged() -> None:
         ),
     ],
 )
-def test_a_new_trainjob_is_refused_by_field(tj: Object, around: Around, expected: str) -> None:
-    found = refusals(tj, around=around)
+def test_a_new_trainjob_is_refused_by_field(tj: Object, of: Object | None, expected: str) -> None:
+    found = refusals(tj, of=of)
     assert any(each.startswith(expected) for each in found), found
 
 
@@ -79,8 +84,7 @@ def test_a_trainjob_that_is_being_deleted_may_change() -> None:
 
 def test_the_label_of_the_namespace_counts() -> None:
     namespace = {"metadata": {"labels": {RUNS_AS: "HyperJob"}}}
-    mpi = Around(runtime=runtime(policy={"flux": {}}), namespace=namespace)
-    assert refusals(trainjob(labels={}), around=mpi) != []
+    assert refusals(trainjob(labels={}), of=MPI, namespace=namespace) != []
 
 
 def test_without_the_runtime_the_path_allows_each_trainjob() -> None:

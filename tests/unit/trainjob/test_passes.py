@@ -19,7 +19,7 @@ from hyperjob_core.kube.resources import (
     TRAINJOBS,
 )
 from hyperjob_core.tasks import cancel
-from hyperjob_trainjobs.follow import Objects, Passes
+from hyperjob_trainjobs.follow import Passes
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.trainjobs import job, runtime, stored, trainjob
 from tests.unit.controller.test_pass import until
@@ -45,21 +45,13 @@ class World:
     @asynccontextmanager
     async def passes(self) -> AsyncIterator[Passes]:
         kinds = TRAINJOBS, TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES, NAMESPACES, HYPERJOBS
-        informers = [Informer(self.server.kube, kind) for kind in kinds]
-        trainjobs, runtimes, cluster_runtimes, namespaces, hyperjobs = informers
-        found = Objects(
-            trainjobs=trainjobs,
-            runtimes=runtimes,
-            cluster_runtimes=cluster_runtimes,
-            namespaces=namespaces,
-            hyperjobs=hyperjobs,
-        )
-        tasks = [asyncio.ensure_future(each.run()) for each in informers]
-        for each in informers:
+        caches = {kind: Informer(self.server.kube, kind) for kind in kinds}
+        tasks = [asyncio.ensure_future(each.run()) for each in caches.values()]
+        for each in caches.values():
             await each.synced.wait()
         self.server.calls.clear()
         try:
-            yield Passes(self.server.kube, found, self.recorder, now=lambda: NOW)  # type: ignore[arg-type]
+            yield Passes(self.server.kube, caches, self.recorder, now=lambda: NOW)  # type: ignore[arg-type]
         finally:
             await cancel(tasks)
 
@@ -75,7 +67,7 @@ async def test_a_pass_creates_the_hyperjob_once() -> None:
     one = world()
     async with one.passes() as passes:
         await passes.reconcile("team/tj")
-        await until(lambda: passes._objects.hyperjobs.get("team/tj"))
+        await until(lambda: passes._caches[HYPERJOBS].get("team/tj"))
         await passes.reconcile("team/tj")
         assert await passes.reconcile("team/gone") is None
     assert one.server.calls == [("create", "hyperjobs", "tj")]
