@@ -20,7 +20,7 @@ from hyperjob_core.api.duration import micro_time, utc_now
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, KubeError, NotFound
-from hyperjob_core.kube.ratelimit import Clock, LoopClock, TokenBucket
+from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.resources import EVENTS
 from hyperjob_core.registry import REGISTRY
 
@@ -68,17 +68,15 @@ class EventRecorder:
         reporting_controller: str,
         *,
         instance: str = "",
-        clock: Clock | None = None,
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
         """`instance` is the name of the process in its Events, by default the controller's.
 
-        `clock` measures series and rates, `wall` is the time that Events show.
+        `wall` is the time that Events show.
         """
         self._kube = kube
         self._controller = reporting_controller
         self._instance = (instance or reporting_controller)[:128]
-        self._clock = clock or LoopClock()
         self._wall = wall
         self._series: OrderedDict[Key, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
@@ -100,7 +98,7 @@ class EventRecorder:
         regarding = reference(obj)
         note = _shorten(note)
         key = (str(regarding.get("uid")), _object_text(regarding), type, reason, action, note)
-        now = self._clock.now()
+        now = asyncio.get_running_loop().time()
         series = self._series.get(key)
         if series is not None and now - series.last < _SERIES_SECONDS:
             series.count += 1
@@ -215,7 +213,7 @@ class EventRecorder:
         """Return whether the object's token bucket has a token; the oldest buckets are dropped."""
         bucket = self._buckets.get(about)
         if bucket is None:
-            bucket = TokenBucket(qps=_REFILL_PER_SECOND, burst=_BURST, clock=self._clock)
+            bucket = TokenBucket(qps=_REFILL_PER_SECOND, burst=_BURST)
             self._buckets[about] = bucket
         self._buckets.move_to_end(about)
         if len(self._buckets) > _REMEMBERED:

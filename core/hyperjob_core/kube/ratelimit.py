@@ -1,12 +1,12 @@
 """Rate limits: a back-off per item, an overall token bucket, and pauses with jitter.
 
-The caller sleeps; tests can replace the clock.
+The caller sleeps; the time is that of the event loop.
 """
 
 import asyncio
 import random
 from collections.abc import Callable, Hashable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 LONGEST: Final = 30.0
 """The longest pause between two attempts in seconds, also where a server asks for a longer one."""
@@ -41,49 +41,10 @@ class Backoff:
         self._pause = self._base
 
 
-class Cancellable(Protocol):
-    """A timer that can be cancelled."""
-
-    def cancel(self) -> None:
-        """Cancel the timer."""
-        ...
-
-
-class Clock(Protocol):
-    """A monotonic clock with timers."""
-
-    def now(self) -> float:
-        """Return the monotonic time in seconds."""
-        ...
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
-        """Call back once, `delay` seconds from now."""
-        ...
-
-
-class LoopClock:
-    """The clock of the event loop in which it is first read; a scrape may read it elsewhere."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def now(self) -> float:
-        """Return the loop's time."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop.time()
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Cancellable:
-        """Set a timer on the loop."""
-        return asyncio.get_running_loop().call_later(delay, callback)
-
-
 K = TypeVar("K", bound=Hashable)
 
 _BASE = 0.005
 _CAP = 1000.0
-_QPS = 10.0
-_BURST = 100
 
 
 class ItemBackoff(Generic[K]):
@@ -109,12 +70,9 @@ class ItemBackoff(Generic[K]):
 class TokenBucket:
     """At most `burst` at once and `qps` a second after that, whatever the items are."""
 
-    def __init__(
-        self, *, qps: float = _QPS, burst: int = _BURST, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, *, qps: float, burst: int) -> None:
         self._qps = qps
         self._burst = burst
-        self._clock = clock or LoopClock()
         self._tokens = float(burst)
         self._filled: float | None = None
 
@@ -134,7 +92,7 @@ class TokenBucket:
 
     def _fill(self) -> None:
         """Add the tokens of the time since the last call, up to the burst."""
-        now = self._clock.now()
+        now = asyncio.get_running_loop().time()
         if self._filled is not None:
             gained = (now - self._filled) * self._qps
             self._tokens = min(float(self._burst), self._tokens + gained)

@@ -7,8 +7,6 @@ loop; other threads must not call it.
 """
 
 import asyncio
-import heapq
-import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from itertools import chain
@@ -17,7 +15,7 @@ from typing import Final, Generic, TypeVar
 from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge, Histogram
 
-from hyperjob_core.kube.ratelimit import Cancellable, Clock, ItemBackoff, LoopClock
+from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.registry import REGISTRY
 
 T = TypeVar("T", bound=Hashable)
@@ -145,7 +143,6 @@ class WorkQueue(Generic[K]):
         name: str = "",
         *,
         limiter: ItemBackoff[K] | None = None,
-        clock: Clock | None = None,
         namespace: Callable[[K], str] = lambda _: "",
         most: int | None = None,
     ) -> None:
@@ -154,7 +151,7 @@ class WorkQueue(Generic[K]):
         The bound does not hold for items of low priority.
         """
         self.name = name
-        self._clock = clock or LoopClock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._limiter: ItemBackoff[K] = limiter or ItemBackoff()
         self._namespace = namespace
         # A dirty item waits in one of the two queues, or is in processing and waits after that.
@@ -165,12 +162,7 @@ class WorkQueue(Generic[K]):
         self._processing: dict[K, float] = {}
         self._added: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
-        # Delayed items: an item of the heap counts if `_due` has the same time.
-        self._due: dict[K, float] = {}
-        self._heap: list[tuple[float, int, K]] = []
-        self._order = itertools.count()
-        self._timer: Cancellable | None = None
-        self._timer_at = 0.0
+        self._timers: dict[K, asyncio.TimerHandle] = {}  # of delayed items
         _DEPTH.labels(name, name).set_function(self.depth)
         _UNFINISHED.labels(name, name).set_function(self.unfinished_seconds)
         _LONGEST.labels(name, name).set_function(self.longest_running_seconds)
@@ -193,7 +185,7 @@ class WorkQueue(Generic[K]):
             return
         self._adds.inc()
         self._dirty.add(item)
-        self._added[item] = self._clock.now()
+        self._added[item] = self._now()
         if item in self._processing:
             return
         if low:
@@ -208,13 +200,13 @@ class WorkQueue(Generic[K]):
         if delay <= 0:
             self.add(item)
             return
-        due = self._clock.now() + delay
-        known = self._due.get(item)
-        if known is not None and known <= due:
-            return
-        self._due[item] = due
-        heapq.heappush(self._heap, (due, next(self._order), item))
-        self._arm()
+        due = self._now() + delay
+        known = self._timers.get(item)
+        if known is not None:
+            if known.when() <= due:
+                return
+            known.cancel()
+        self._timers[item] = asyncio.get_running_loop().call_at(due, self._ripen, item)
 
     def add_rate_limited(self, item: K) -> None:
         """Queue a failed item after its back-off."""
@@ -228,8 +220,8 @@ class WorkQueue(Generic[K]):
         """Return the seconds until an item is queued; 0 if it waits, None if it is not due."""
         if item in self._dirty:
             return 0.0
-        due = self._due.get(item)
-        return None if due is None else max(0.0, due - self._clock.now())
+        timer = self._timers.get(item)
+        return None if timer is None else max(0.0, timer.when() - self._now())
 
     async def get(self) -> K:
         """Wait for an item and return it; the worker must call `done` afterwards."""
@@ -244,7 +236,7 @@ class WorkQueue(Generic[K]):
                 elif len(self):
                     self._wake()  # passes the wake-up on to another worker
                 raise
-        now = self._clock.now()
+        now = self._now()
         self._processing[item] = now
         self._dirty.discard(item)
         self._waits.observe(now - self._added.pop(item, now))
@@ -255,7 +247,7 @@ class WorkQueue(Generic[K]):
         started = self._processing.pop(item, None)
         if started is None:
             return
-        self._works.observe(self._clock.now() - started)
+        self._works.observe(self._now() - started)
         self._queue.release(self._namespace(item))
         if item in self._dirty:
             self._push(item)
@@ -268,14 +260,14 @@ class WorkQueue(Generic[K]):
 
     def unfinished_seconds(self) -> float:
         """Return the sum of the times of all items that are being processed."""
-        now = self._clock.now() if self._processing else 0.0
+        now = self._now() if self._processing else 0.0
         return sum(now - started for started in self._processing.values())
 
     def longest_running_seconds(self) -> float:
         """Return the time of the item that has been processed longest."""
         if not self._processing:
             return 0.0
-        return self._clock.now() - min(self._processing.values())
+        return self._now() - min(self._processing.values())
 
     def _pop(self) -> K | None:
         """Remove and return the next item; of low priority if no other may, or in its turn."""
@@ -304,27 +296,13 @@ class WorkQueue(Generic[K]):
                 getter.set_result(None)
                 return
 
-    def _arm(self) -> None:
-        """Keep one timer, for the earliest delayed item."""
-        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # replaced by an earlier time
-        if not self._heap:
-            return
-        due = self._heap[0][0]
-        if self._timer is not None:
-            if self._timer_at <= due:
-                return
-            self._timer.cancel()
-        self._timer_at = due
-        self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._ripen)
+    def _ripen(self, item: K) -> None:
+        """Queue a delayed item whose time has come."""
+        del self._timers[item]
+        self.add(item)
 
-    def _ripen(self) -> None:
-        """Queue the delayed items whose time has come, and set the next timer."""
-        self._timer = None
-        now = self._clock.now()
-        while self._heap and self._heap[0][0] <= now:
-            due, _, item = heapq.heappop(self._heap)
-            if self._due.get(item) == due:
-                del self._due[item]
-                self.add(item)
-        self._arm()
+    def _now(self) -> float:
+        """Return the time of the loop that asked first; a scrape asks from another thread."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()

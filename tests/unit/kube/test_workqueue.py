@@ -1,8 +1,6 @@
 """client-go's promises: nothing twice at once, nothing twice in line, nothing lost."""
 
 import asyncio
-import heapq
-import itertools
 
 import pytest
 from hypothesis import settings
@@ -11,45 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hyperjob_core.kube.ratelimit import ItemBackoff, TokenBucket
 from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
-
-
-class Hand:
-    """A clock that moves only when it is told to."""
-
-    def __init__(self):
-        self.time = 100.0
-        self.timers = []
-        self.order = itertools.count()
-
-    def now(self):
-        return self.time
-
-    def call_later(self, delay, callback):
-        timer = Timer(callback)
-        heapq.heappush(self.timers, (self.time + delay, next(self.order), timer))
-        return timer
-
-    def advance(self, seconds):
-        until = self.time + seconds
-        while self.timers and self.timers[0][0] <= until:
-            due, _, timer = heapq.heappop(self.timers)
-            self.time = max(self.time, due)
-            if timer.callback:
-                timer.callback()
-        self.time = until
-
-
-class Timer:
-    def __init__(self, callback):
-        self.callback = callback
-
-    def cancel(self):
-        self.callback = None
-
-
-@pytest.fixture
-def clock():
-    return Hand()
+from hyperjob_core.virtualtime import VirtualLoop
+from tests.support.virtually import virtually
 
 
 def taken(queue):
@@ -59,8 +20,9 @@ def taken(queue):
     return done.value.value
 
 
-def test_items_of_low_priority_come_last_and_are_never_left_out(clock):
-    queue = WorkQueue(clock=clock)
+@virtually
+async def test_items_of_low_priority_come_last_and_are_never_left_out():
+    queue = WorkQueue()
     for item in ("old", "older", "both"):
         queue.add(item, low=True)
     queue.add("both")
@@ -78,13 +40,14 @@ def test_items_of_low_priority_come_last_and_are_never_left_out(clock):
     assert taken(queue) == "old"
 
 
-def by_letter(clock, **options):
+def by_letter():
     """Return a queue in which the first letter of an item is its namespace."""
-    return WorkQueue(clock=clock, namespace=lambda item: item[0], **options)
+    return WorkQueue(namespace=lambda item: item[0])
 
 
-def test_namespaces_take_turns_however_many_items_one_has(clock):
-    queue = by_letter(clock)
+@virtually
+async def test_namespaces_take_turns_however_many_items_one_has():
+    queue = by_letter()
     for number in range(1000):
         queue.add(f"a{number:03}")
     for item in ("b0", "b1", "c0"):
@@ -92,8 +55,9 @@ def test_namespaces_take_turns_however_many_items_one_has(clock):
     assert [taken(queue) for _ in range(6)] == ["a000", "b0", "c0", "a001", "b1", "a002"]
 
 
-def test_a_namespace_with_the_fewest_items_in_work_is_next(clock):
-    queue = by_letter(clock)
+@virtually
+async def test_a_namespace_with_the_fewest_items_in_work_is_next():
+    queue = by_letter()
     for item in ("a0", "a1", "a2"):
         queue.add(item)
     assert [taken(queue) for _ in range(2)] == ["a0", "a1"]
@@ -124,7 +88,7 @@ async def test_one_namespace_never_has_every_worker():
         assert await fourth == "a2"
 
 
-def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten(clock):
+def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten():
     limiter = ItemBackoff()
     waits = [limiter.when("a") for _ in range(20)]
     assert waits[:5] == [0.005, 0.01, 0.02, 0.04, 0.08]
@@ -134,21 +98,23 @@ def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten(clock):
     assert limiter.when("a") == 0.005
 
 
-def test_the_bucket_spreads_what_is_beyond_the_burst(clock):
-    bucket = TokenBucket(qps=10, burst=3, clock=clock)
+@virtually
+async def test_the_bucket_spreads_what_is_beyond_the_burst():
+    bucket = TokenBucket(qps=10, burst=3)
     assert [round(bucket.reserve(), 3) for _ in range(6)] == [0, 0, 0, 0.1, 0.2, 0.3]
-    clock.advance(0.3)
+    await asyncio.sleep(0.3)
     assert round(bucket.reserve(), 3) == 0.1
-    clock.advance(1000)
+    await asyncio.sleep(1000)
     assert [bucket.reserve() for _ in range(3)] == [0, 0, 0]
     assert bucket.reserve() > 0
 
 
-def test_a_failed_item_is_queued_after_its_back_off(clock):
-    queue = WorkQueue(clock=clock, limiter=ItemBackoff())
+@virtually
+async def test_a_failed_item_is_queued_after_its_back_off():
+    queue = WorkQueue(limiter=ItemBackoff())
     queue.add_rate_limited("a")
     assert len(queue) == 0
-    clock.advance(0.005)
+    await asyncio.sleep(0.005)
     assert taken(queue) == "a"
     queue.forget("a")
     queue.add_rate_limited("a")
@@ -167,12 +133,13 @@ async def test_a_cancelled_getter_loses_nothing():
         await first
 
 
-def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first(clock):
-    queue = WorkQueue("jobs", clock=clock)
+@virtually
+async def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first():
+    queue = WorkQueue("jobs")
     for item in ("a", "b"):
         queue.add(item)
         taken(queue)
-        clock.advance(2)
+        await asyncio.sleep(2)
     assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (6, 4)
     queue.done("a")
     assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (2, 2)
@@ -185,13 +152,24 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.clock = Hand()
-        self.queue = WorkQueue(clock=self.clock)
+        self.loop = VirtualLoop()
+        self.queue = WorkQueue()
         self.line = []  # waits, in order
         self.again = set()  # added while in work
         self.working = []
-        self.later = {}  # item: (earliest time, when that was said)
+        self.later = {}  # item: earliest time
         self.said = 0
+
+    def teardown(self):
+        self.loop.close()
+
+    def run(self, call, *arguments):
+        """Call a method of the queue in the loop; return what it returns."""
+
+        async def called():
+            return call(*arguments)
+
+        return self.loop.run_until_complete(called())
 
     def _add(self, item):
         if item in self.working:
@@ -201,38 +179,39 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(item=items)
     def add(self, item):
-        self.queue.add(item)
+        self.run(self.queue.add, item)
         self._add(item)
 
     @rule(item=items, delay=st.integers(-1, 5))
     def add_after(self, item, delay):
-        self.queue.add_after(item, delay)
+        self.said += 1
+        if delay > 0:
+            delay += self.said / 1000  # no two items are due at once
+        self.run(self.queue.add_after, item, delay)
         if delay <= 0:
             self._add(item)
             return
-        self.said += 1
-        due = self.clock.time + delay
-        if item not in self.later or due < self.later[item][0]:
-            self.later[item] = (due, self.said)
+        due = self.loop.time() + delay
+        self.later[item] = min(due, self.later.get(item, due))
 
     @rule(seconds=st.integers(1, 6))
     def pass_time(self, seconds):
-        self.clock.advance(seconds)
+        self.loop.run_until_complete(asyncio.sleep(seconds))
         for item in sorted(self.later, key=self.later.get):
-            if self.later[item][0] <= self.clock.time:
+            if self.later[item] <= self.loop.time():
                 del self.later[item]
                 self._add(item)
 
     @rule()
     def get(self):
         if self.line:
-            item = taken(self.queue)
+            item = self.run(taken, self.queue)
             assert item == self.line.pop(0)
             self.working.append(item)
 
     @rule(item=items)
     def done(self, item):
-        self.queue.done(item)
+        self.run(self.queue.done, item)
         if item in self.working:
             self.working.remove(item)
             if item in self.again:
@@ -246,8 +225,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert set(self.queue._processing) == set(self.working)
         assert not set(self.line) & set(self.working)
         waiting = dict.fromkeys({*self.line, *self.again}, 0)
-        due = {item: at - self.clock.time for item, (at, _) in self.later.items()} | waiting
-        assert {item: self.queue.due_in(item) for item in "abc"} == dict.fromkeys("abc") | due
+        due = {item: at - self.loop.time() for item, at in self.later.items()} | waiting
+        found = {item: self.run(self.queue.due_in, item) for item in "abc"}
+        assert found == dict.fromkeys("abc") | due
 
 
 TestQueueMachine = QueueMachine.TestCase
