@@ -107,32 +107,20 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
     """Return the routes of all pages that show only the world."""
 
     async def show(request: web.Request) -> web.StreamResponse:
-        visitor = request[VISITOR]
-        page = resolve(
-            request.path, list(request.query.items()), context=context, scope=visitor.scope
-        )
-        if page is None:
-            raise web.HTTPNotFound(text=f"There is no page {request.path}.")
+        world, scope = context.world, request[VISITOR].scope
+        page: Page
+        match request.path.strip("/"):
+            case "":
+                page = FleetPage(world, scope, context.cards)
+            case "hyperjobs":
+                page = JobsPage(world, scope, parse(list(request.query.items())))
+            case "queues":
+                page = QueuesPage(world, scope)
+            case _:
+                raise web.HTTPNotFound(text=f"There is no page {request.path}.")
         return await whole(request, context, page)
 
     return [web.get("/{path:.*}", show)]
-
-
-def resolve(
-    path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
-) -> Page | None:
-    """Return the page of an address; None when there is none."""
-    match path.strip("/").split("/"):
-        case [""]:
-            return FleetPage(context.world, scope, context.cards)
-        case ["hyperjobs"]:
-            return JobsPage(context.world, scope, parse(query))
-        case ["queues"]:
-            return QueuesPage(context.world, scope)
-        case ["hyperjobs", namespace, name]:
-            return job_page(context, scope, f"{namespace}/{name}")
-        case _:
-            return None
 
 
 def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
@@ -140,7 +128,7 @@ def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
     row = context.world.rows.get(key)
     if row is None or not scope.includes(row.summary.namespace):
         return None
-    return JobPage(context.world, key)
+    return JobPage(context.world, key, row)
 
 
 async def whole(

@@ -93,19 +93,15 @@ TABS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """The overview page of an existing HyperJob."""
+    """The overview page of a HyperJob, as it is at a request."""
 
     world: LiveState = field(compare=False)
     name: str
+    row: Row = field(compare=False)
 
     section = "hyperjobs"
     template = "job.html"
     tab = ""
-
-    @property
-    def row(self) -> Row | None:
-        """Return the HyperJob; None after its deletion."""
-        return self.world.rows.get(self.name)
 
     @property
     def title(self) -> str:
@@ -120,8 +116,6 @@ class JobPage:
     def version(self) -> Hashable:
         """Return a value that changes when a part may have changed."""
         row = self.row
-        if row is None:
-            return None
         place = self.world.lines.place(self.name), self.world.lines.length(row.waits_in)
         # The timeline of a running HyperJob grows with time.
         now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
@@ -130,10 +124,6 @@ class JobPage:
     async def parts(self) -> Mapping[str, str]:
         """Return the head, the timeline and the tree as HTML."""
         row = self.row
-        if row is None:
-            gone = render("parts/job_gone.html", name=self.name)
-            empty = dict.fromkeys(("job-timeline", "job-tree"), "")
-            return {"job-head": str(gone), **empty}
         now = datetime.now(UTC)
         drawn = timeline(row.summary, spans_of(row.summary, now, admitted=row.started), now)
         return {

@@ -58,16 +58,12 @@ class _One:
 
     async def _actions(self, page: JobPage, visitor: Visitor) -> list[tuple[str, str]]:
         """Return name and label of the actions that are possible and allowed."""
-        row = page.row
-        if row is None:
-            return []
-        namespace, name = row.summary.namespace, row.summary.name
+        summary = page.row.summary
         allowed = {
-            verb: await visitor.may(verb, namespace, name) for verb in dict.fromkeys(VERBS.values())
+            verb: await visitor.may(verb, summary.namespace, summary.name)
+            for verb in dict.fromkeys(VERBS.values())
         }
-        return [
-            (action, LABELS[action]) for action in available(row.summary) if allowed[VERBS[action]]
-        ]
+        return [(action, LABELS[action]) for action in available(summary) if allowed[VERBS[action]]]
 
     async def _frame(
         self, request: web.Request, page: JobPage, template: str, **more: object
@@ -135,7 +131,6 @@ class _One:
     ) -> web.StreamResponse:
         """Send the frame of a section, then its body, read with the rights of the visitor."""
         page, visitor = self._page(request), request[VISITOR]
-        assert page.row is not None, "a page is made of a row"
         frame = await self._frame(
             request, page, template, tab=tab, summary=page.row.summary, **more
         )
@@ -157,7 +152,6 @@ class _One:
         async def do(request: web.Request) -> web.StreamResponse:
             page, visitor = self._page(request), request[VISITOR]
             row = page.row
-            assert row is not None, "a page is made of a row"
             form = await form_fields(request)
             if not await visitor.may(VERBS[action], row.summary.namespace, row.summary.name):
                 raise web.HTTPForbidden(text=f"You may not {VERBS[action]} this HyperJob here.")
@@ -185,7 +179,6 @@ class _One:
     ) -> str:
         """Return the page with the question before an action, and the error of a try."""
         row = page.row
-        assert row is not None, "a page is made of a row"
         if action not in available(row.summary) and not error:
             error = f"{row.summary.name} is {row.summary.phase}: this action is not possible now."
         return await self._frame(
