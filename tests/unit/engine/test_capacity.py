@@ -115,9 +115,7 @@ def test_prefer_no_schedule_taints_repel_nobody() -> None:
 
 
 def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z") -> ReportedStatus:
-    found = parse_report(vcjob_status(phase, pods, since=since))
-    assert found is not None
-    return found
+    return parse_report(vcjob_status(phase, pods, since=since))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,6 @@ def world(
 def written(seen: Observed, **changes: Any) -> Observed:
     """Return what is observed once the plan's status is written."""
     status = plan(seen).status
-    assert status is not None
     return replace(seen, hyperjob=with_status(seen.hyperjob, status), **changes)
 
 
@@ -216,7 +215,6 @@ def test_a_raised_limit_during_the_stop_lets_the_training_go_on() -> None:
     )
     stopping = written(seen)
     deadline = stopping.hyperjob.deadline
-    assert deadline is not None
     raised = replace(deadline, limit=timedelta(days=1))
     gone = replace(
         stopping,

@@ -240,7 +240,6 @@ def test_the_queue_charges_a_smaller_size_once_the_status_has_it() -> None:
     update(state, before.key, before, now=NOW)
     assert state.usage.used("default")[GPU] == 32 * NANO
     decided = plan(seen)
-    assert decided.status is not None
     raw = elastic(2, 4, status=decided.status)
     again = observed(raw, clusters=seen.clusters)
     after = unit_of(replace(again, hyperjob=choosing(again.hyperjob, choice_in(state, before.key))))
@@ -452,7 +451,6 @@ def test_a_head_beyond_patience_takes_what_another_can_spare() -> None:
 
 def test_one_that_made_way_with_a_part_keeps_its_place_in_the_line() -> None:
     decided = plan(asked(running(4, step=70, **SAVES), 2))
-    assert decided.status is not None
     again = unit_of(observed(elastic(1, 4, status=decided.status, **SAVES)))
     assert not again.again
 
@@ -525,7 +523,6 @@ def test_a_victim_that_has_its_new_size_makes_way_for_nobody_any_more() -> None:
     verdict = verdict_of(made.state, "default/hj")
     assert verdict.shrinks_to == (("trainer", "3"),)
     decided = plan(replace(seen, verdict=verdict))
-    assert decided.status is not None
     raw = elastic(1, 4, status=decided.status)
     after = unit_of(observed(raw, clusters=seen.clusters))
     update(made.state, after.key, after, now=NOW)

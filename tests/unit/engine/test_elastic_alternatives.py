@@ -66,7 +66,6 @@ def start(clusters: tuple[Cluster, ...], **spec: Any) -> tuple[Object, dict[str,
     known, status = one_queue(), {}
     for _ in range(2):
         done = plan(decided(known, observed(elastic(status, **spec), clusters=clusters)))
-        assert done.status is not None
         status = done.status
     made = [each for each in done.actions if isinstance(each, CreateChild)]
     for each in made:
@@ -167,7 +166,6 @@ def test_with_a_quorum_it_grows_by_sub_jobs_of_the_first_alternative_with_room(
     clusters = room(fast, slow)
     for _ in range(3):
         done = plan(decided(known, training(status, clusters, quorum=1)))
-        assert done.status is not None
         made = [each for each in done.actions if isinstance(each, CreateChild)]
         if made:
             break
@@ -187,7 +185,6 @@ def test_with_a_quorum_it_makes_way_with_a_part_and_the_others_keep_their_altern
     (first, freed), *_ = queued.spare
     assert [*freed] == [NAMES[2]]
     verdict = decided(one_queue(), seen).verdict
-    assert verdict is not None
     verdict = replace(verdict, reclaimed_for="default/other", shrinks_to=first)
     done = plan(replace(seen, verdict=verdict))
     assert [each["name"] for each in done.status["alternatives"]] == ["2 h100"]
@@ -350,7 +347,6 @@ def test_a_lost_sub_job_takes_another_alternative_while_the_others_train(
     for _ in range(4):
         done = plan(decided(state, two_train(status, clusters)))
         assert not any(isinstance(each, DeleteChild) for each in done.actions)
-        assert done.status is not None
         events = [each.note for each in status_events(status, done.status)]
         status = done.status
         made |= {each.name: each.cluster for each in done.actions if isinstance(each, CreateChild)}

@@ -20,13 +20,13 @@ from hyperjob_engine.resources import whole
 from hyperjob_engine.status.transitions import action_events
 from hyperjob_engine.steps.requeue import CONFLICT_RECHECK
 from tests.unit.engine.builders import (
-    UID,
     Object,
     binding,
     group,
     hyperjob,
     job,
     job_status,
+    labels,
     observed,
     owner,
     policy,
@@ -51,32 +51,16 @@ def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() 
         "annotations": {"a": "b", "work.karmada.io/conflict-resolution": "overwrite"},
     }
     raw = hyperjob(group(replicas=1, templateMetadata=metadata))
-    assert vcjob(parse_hyperjob(raw), only_sub_job(raw)) == {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {
-            "name": "hj-trainer-0",
-            "namespace": "default",
-            "labels": {
-                "team": "x",
-                "volcano.sh/hyperjob-name": "hj",
-                "volcano.sh/replicatedjob-name": "trainer",
-                "training.volcano.sh/job-index": "0",
-            },
-            "annotations": {"a": "b"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "training.volcano.sh/v1alpha1",
-                    "kind": "HyperJob",
-                    "name": "hj",
-                    "uid": UID,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": complete_template(raw["spec"]["replicatedJobs"][0]["templateSpec"]),
+    made = vcjob(parse_hyperjob(raw), only_sub_job(raw))
+    assert (made["apiVersion"], made["kind"]) == ("batch.volcano.sh/v1alpha1", "Job")
+    assert made["metadata"] == {
+        "name": "hj-trainer-0",
+        "namespace": "default",
+        "labels": {"team": "x", **labels(), "training.volcano.sh/job-index": "0"},
+        "annotations": {"a": "b"},
+        "ownerReferences": owner(),
     }
+    assert made["spec"] == complete_template(raw["spec"]["replicatedJobs"][0]["templateSpec"])
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,6 @@ def retry(uid: str, attempts: int) -> timedelta:
         "incompleteSince": rfc3339(NOW - LIMIT),
     }
     moment = timestamp((gang_of(plan(look(*HALF, gang=gang, uid=uid))) or {})["retryTime"])
-    assert moment is not None
     return moment - NOW
 
 

@@ -74,7 +74,6 @@ def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
         assert parse_account(told, look.size) == account
         assert advance(account, replace(moment, before=moment.work, stopped_by=None)) == account
         before = moment.work
-    assert account is not None
     return account
 
 

@@ -75,7 +75,6 @@ def test_a_hyperjob_that_runs_takes_the_room_that_no_other_could_start_with(
 
 def test_without_queue_admission_it_grows_too() -> None:
     queued = unit_of(running(1, most=4, quorum=1))
-    assert queued is not None
     state = new_state(Settings(lag=LAG), NoConfirmation())
     set_queues(state, [])
     update(state, KEY, queued, now=NOW)
@@ -123,7 +122,6 @@ def test_one_world_grows_only_if_that_is_worth_its_restart(
 def test_one_world_takes_no_surplus_while_another_waits(wish: int, grows: int | None) -> None:
     made = contest(running(2, most=4), other("o", 64), a=64)
     queued = unit_of(running(2, most=4, wish=wish, step=70, resized=99, **SAVES))
-    assert queued is not None
     made.submit(replace(queued, since=rfc3339(NOW - HOUR), restart=timedelta(minutes=1)))
     assert granted(made) == grows
 
@@ -203,7 +201,6 @@ def test_a_granted_size_keeps_its_room_until_the_status_has_it() -> None:
     decided = plan(replace(seen, verdict=verdict_of(made.state, KEY)))
     raw = elastic(1, 4, status=decided.status, quorum=1)
     after = unit_of(observed(raw, *running_objects(1)))
-    assert after is not None
     update(made.state, KEY, after, now=NOW)
     assert not verdict_of(made.state, KEY).grows_to
     assert len(made.state.entries[KEY].holding) == 4

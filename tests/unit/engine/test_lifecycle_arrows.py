@@ -191,7 +191,6 @@ def statuses(status: Object) -> dict[str, str]:
 
 def decided(look: object) -> Object:
     status = plan(look).status  # type: ignore[arg-type]
-    assert status is not None
     assert_status(status)
     return status
 

@@ -287,15 +287,6 @@ def test_a_hard_topology_keeps_all_pods_in_one_hypernode(
     assert fits(RACKS, job(task(pods, 8), networkTopology=topology)) is fit
 
 
-@pytest.mark.parametrize(("taken", "fit"), [((), True), (("n0", "n2"), False), (("n0",), True)])
-def test_each_hypernode_counts_alone(taken: tuple[str, ...], fit: bool) -> None:
-    nodes = [
-        node(each.name, 8, held("p", 1)) if each.name in taken else each for each in RACKS.nodes
-    ]
-    wanted = job(task(2, 8), networkTopology={"highestTierAllowed": 1})
-    assert fits(replace(RACKS, nodes=tuple(nodes)), wanted) is fit
-
-
 def partitions(total: int, size: int, tier: int) -> dict[str, Any]:
     return {
         "totalPartitions": total,

@@ -52,21 +52,16 @@ def decided(
     return plan(replace(seen, verdict=verdict))
 
 
-def status(made: Plan) -> Any:
-    assert made.status is not None
-    return made.status
-
-
 def test_nothing_is_made_of_a_hyperjob_that_waits() -> None:
     made = decided(WAITS)
     assert made.actions == ()
-    state = status(made)["state"]
+    state = made.status["state"]
     assert (state["phase"], state["reason"]) == ("Queued", "InsufficientCapacity")
     why = "the queue engine has not considered it yet"
     assert state["message"] == f"first of 3 in queue research: {why}"
-    assert [job["phase"] for job in status(made)["jobs"]] == ["Queued", "Queued"]
-    assert all("admitted" not in job for job in status(made)["jobs"])
-    assert "clusters" not in status(made)
+    assert [job["phase"] for job in made.status["jobs"]] == ["Queued", "Queued"]
+    assert all("admitted" not in job for job in made.status["jobs"])
+    assert "clusters" not in made.status
     assert not made.waits_for_capacity
 
 
@@ -83,7 +78,7 @@ def test_a_split_that_waits_for_its_queue_is_woken_by_the_queue_and_not_by_every
 def test_a_sub_job_that_waits_for_room_names_the_clusters_behind_its_queue() -> None:
     placed = place([request("hj-trainer-0", 8), request("hj-trainer-1", 8)], [cluster("a", 8)])
     lacks = {name: short.text for name, short in placed.unplaced.items()}
-    told = status(decided(replace(WAITS, unplaced=lacks)))
+    told = decided(replace(WAITS, unplaced=lacks)).status
     assert [(job["phase"], job["reason"], job["message"]) for job in told["jobs"]] == [
         ("Queued", "WaitingForQueue", "waits for queue default"),
         (
@@ -100,7 +95,7 @@ def test_what_is_admitted_is_made_held_and_recorded() -> None:
     assert {action.name for action in created} == BOTH
     for action in created:
         assert action.policy["spec"]["suspension"] == {"dispatching": True}
-    assert all(job["admitted"] for job in status(made)["jobs"])
+    assert all(job["admitted"] for job in made.status["jobs"])
 
 
 def test_only_the_admitted_part_of_an_elastic_hyperjob_is_made() -> None:
@@ -111,21 +106,21 @@ def test_only_the_admitted_part_of_an_elastic_hyperjob_is_made() -> None:
         raw=hyperjob(group(), minAvailable=1),
     )
     assert [action.name for action in made.actions] == ["hj-trainer-0"]
-    assert [job.get("admitted") for job in status(made)["jobs"]] == [True, None]
-    assert [job["phase"] for job in status(made)["jobs"]][1] == "Queued"
+    assert [job.get("admitted") for job in made.status["jobs"]] == [True, None]
+    assert [job["phase"] for job in made.status["jobs"]][1] == "Queued"
 
 
 def test_a_grant_that_finds_no_room_is_not_recorded() -> None:
     made = decided(QueueVerdict(admitted=BOTH), gpus=8)
     assert made.actions == ()
-    assert all("admitted" not in job for job in status(made)["jobs"])
+    assert all("admitted" not in job for job in made.status["jobs"])
 
 
 def test_an_admitted_sub_job_keeps_its_share_while_it_is_made_again() -> None:
     records = [job_status(index, admitted=True) for index in range(2)]
     raw = hyperjob(status={"jobs": records})
     made = decided(QueueVerdict(admitted=BOTH), raw=raw, gpus=0)
-    assert all(job["admitted"] for job in status(made)["jobs"])
+    assert all(job["admitted"] for job in made.status["jobs"])
     assert made.waits_for_capacity
 
 
@@ -143,7 +138,7 @@ def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_
     raw, objects = running()
     made = decided(TAKEN_BACK, *objects, raw=raw)
     assert made.actions == (), "the record comes first"
-    found = status(made)
+    found = made.status
     assert found["state"]["phase"] == "Restarting"
     why = "makes way for team-b/base-model, whose queue takes back what it lent"
     assert why in found["state"]["message"]
@@ -155,30 +150,30 @@ def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_
 def test_what_was_recorded_is_taken_down_and_queues_again() -> None:
     raw, objects = running()
     recorded = decided(TAKEN_BACK, *objects, raw=raw)
-    raw["status"] = status(recorded)
+    raw["status"] = recorded.status
     waits = WAITS
     leaving = decided(waits, *objects, raw=raw)
     assert {type(action).__name__ for action in leaving.actions} == {"DeleteChild"}
-    assert status(decided(waits, raw=raw))["state"]["phase"] == "Queued"
+    assert decided(waits, raw=raw).status["state"]["phase"] == "Queued"
 
 
 def test_what_leaves_already_is_not_given_back_a_second_time() -> None:
     raw, objects = running()
-    raw["status"] = status(decided(TAKEN_BACK, *objects, raw=raw))
-    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    raw["status"] = decided(TAKEN_BACK, *objects, raw=raw).status
+    found = decided(TAKEN_BACK, *objects, raw=raw).status
     assert [each["attempt"] for each in found["jobs"]] == [1, 1]
 
 
 def test_a_suspended_hyperjob_has_nothing_to_give_back() -> None:
     raw, objects = running(suspend=True)
-    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    found = decided(TAKEN_BACK, *objects, raw=raw).status
     assert not any(each.get("attempt") for each in found["jobs"])
 
 
 def test_sub_jobs_that_have_ended_are_not_made_again_for_a_queue() -> None:
     raw, objects = running()
     objects[2] = binding("hj-trainer-0", cluster="a", status=vcjob_status("Completed", {}))
-    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    found = decided(TAKEN_BACK, *objects, raw=raw).status
     assert [each.get("attempt") for each in found["jobs"]] == [None, 1]
 
 
@@ -201,7 +196,7 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
     larger = hyperjob(group(gpus=12))
     made = decided(replace(WAITS, admitted=BOTH), *BOTH_RUN, raw=larger)
     assert made.actions == ()
-    told = status(made)
+    told = made.status
     assert told["state"]["phase"] == "Running", "what runs is untouched"
     text = (
         "waits to grow to 12 pods: first of 3 in queue research: the queue engine has not"
@@ -213,7 +208,7 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
     )
     late = cluster("a", 16, unusable="not Ready", not_ready_since=NOW - timedelta(minutes=1))
     seen = observed(larger, *BOTH_RUN, clusters=(late,))
-    told = status(plan(replace(seen, verdict=replace(WAITS, admitted=BOTH))))
+    told = plan(replace(seen, verdict=replace(WAITS, admitted=BOTH))).status
     assert [each["reason"] for each in told["jobs"]] == ["ClusterNotReady"] * 2, "it is worse"
 
 
@@ -231,7 +226,7 @@ def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> N
         admitted=BOTH, reclaimed_for="ns/urgent", preempted="has a higher priority"
     )
     made = decided(verdict, *BOTH_RUN)
-    told = status(made)
+    told = made.status
     assert told["state"]["phase"] == "Restarting"
     assert "is preempted by ns/urgent, which has a higher priority" in told["state"]["message"]
     assert told["restarts"] == 0
@@ -240,11 +235,11 @@ def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> N
 
 def test_a_binding_that_volcano_global_should_have_released_says_where_to_look() -> None:
     silent = replace(held_by_volcano_global(), unanswered=frozenset({"hj-trainer-0"}))
-    told = status(plan(silent))["state"]
+    told = plan(silent).status["state"]
     assert (told["phase"], told["reason"]) == ("Queued", "DispatcherSilent")
     assert "check that its dispatcher runs" in told["message"]
     urgent = held_by_volcano_global(priorityClassName="urgent")
-    told = status(plan(replace(urgent, unanswered=frozenset({"hj-trainer-0"}))))["state"]
+    told = plan(replace(urgent, unanswered=frozenset({"hj-trainer-0"}))).status["state"]
     assert "check that PriorityClass urgent exists and its dispatcher runs" in told["message"]
 
 
@@ -273,7 +268,7 @@ def held_by_volcano_global(**fields: Any) -> Observed:
 def test_a_queue_that_volcano_global_cannot_admit_to_is_the_reason(
     queues: dict[str, str] | None, reason: str, message: str
 ) -> None:
-    found = status(plan(replace(held_by_volcano_global(), queues=queues)))
+    found = plan(replace(held_by_volcano_global(), queues=queues)).status
     told, (entry,) = found["state"], found["jobs"]
     assert (told["phase"], told["reason"]) == ("Queued", reason)
     assert message in told["message"]

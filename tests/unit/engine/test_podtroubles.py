@@ -278,9 +278,7 @@ def fold_of(*raws: Object) -> MemberFold:
 
 
 def worst(fold: MemberFold, *, after: float = 3600) -> PodsTrouble:
-    found = fold.trouble(JOB, START + timedelta(seconds=after))
-    assert found is not None
-    return found
+    return fold.trouble(JOB, START + timedelta(seconds=after))
 
 
 def kind(fold: MemberFold, *, after: float) -> TroubleKind | None:

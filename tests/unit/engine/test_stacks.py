@@ -23,9 +23,7 @@ def line(frames: Any, **fields: Any) -> bytes:
 def stack(
     frames: Any = REDUCE, *, cluster: str = "gpu-east", pod: str = "p", **fields: Any
 ) -> Stack:
-    found = parse_stack(line(frames, **fields), pod=Pod(cluster, pod))
-    assert found is not None
-    return found
+    return parse_stack(line(frames, **fields), pod=Pod(cluster, pod))
 
 
 def ranks(*numbers: int, of: int, frames: Any = REDUCE, cluster: str = "gpu-east") -> list[Stack]:

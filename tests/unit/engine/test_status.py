@@ -48,7 +48,6 @@ FULL = cluster("a", 0, total=100)
 
 def derived(raw: Object, *objects: Object, **options: object) -> Object:
     status = plan(observed(raw, *objects, **options)).status  # type: ignore[arg-type]
-    assert status is not None
     assert_status(status)
     return status
 

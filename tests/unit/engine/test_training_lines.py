@@ -114,7 +114,6 @@ def test_the_address_of_a_run_is_one_that_a_link_may_have_and_stays() -> None:
         line = parse_line(LogLine.of(STAMP + raw))
         assert line.url == (url if step == 0 else "")
         track = advance(track, line, now=T0 + timedelta(days=1))
-    assert track is not None
     assert training_of(track, attempt=0).url == "https://wandb.ai/me/run/7"
 
 
@@ -173,7 +172,6 @@ def track(*points: tuple[float, int] | tuple[float, int, int], now: float = 1e6)
     for seconds, step, *saved in points:
         each = ProgressLine(time=at(seconds), step=step, saved=saved[0] if saved else None)
         made = advance(made, each, now=at(now))
-    assert made is not None
     return made
 
 

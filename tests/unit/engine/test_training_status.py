@@ -375,7 +375,6 @@ def track_of(gaps: Iterable[float]) -> Track:
     for step, second in enumerate(accumulate(gaps, initial=0.0)):
         line = ProgressLine(time=T0 + timedelta(seconds=second), step=step)
         made = advance(made, line, now=NEVER)
-    assert made is not None
     return made
 
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,57 +16,16 @@ from hyperjob_engine.model.line import Chosen
 from hyperjob_engine.model.parse import parse_hyperjob
 from hyperjob_engine.model.request import PlacementRequest
 from hyperjob_engine.resources import PODS
-from hyperjob_queueing.choose import Option, best
 from hyperjob_queueing.read import unit_of
 from hyperjob_queueing.round import schedule
 from hyperjob_queueing.sizes import template_of
 from hyperjob_queueing.state import Settings, new_state, set_queues, update
+from hyperjob_queueing.verdict import verdict_of
 from hyperjob_queueing.workload import QueuedHyperJob, QueuedSubJob
 from tests.unit.engine.builders import NOW, Object, cluster, group, hyperjob, observed
 from tests.unit.queueing.queueworld import LAG, queue
 
 HOUR = timedelta(hours=1)
-
-
-def option(room: bool, starts: int | None, hours: int | None, *, possible: bool = True) -> Option:
-    return Option(
-        room=room,
-        possible=possible,
-        starts=None if starts is None else NOW + starts * HOUR,
-        remaining=None if hours is None else hours * HOUR,
-    )
-
-
-FULL, ROOM = option(False, None, None), option(True, 0, None)
-NEVER = option(False, None, None, possible=False)
-BY_ROOM, BY_END, FIRST = Chosen.FIRST_WITH_ROOM, Chosen.EARLIEST_END, Chosen.FIRST
-CHOICES: dict[str, tuple[list[Option], int, Chosen]] = {
-    "the first has no room, the second has": ([FULL, ROOM], 1, BY_ROOM),
-    "both have room": ([ROOM, ROOM], 0, BY_ROOM),
-    "the first can never run": ([NEVER, FULL], 1, FIRST),
-    "none has room": ([FULL, FULL], 0, FIRST),
-    "none can ever run": ([NEVER, NEVER], 0, FIRST),
-    "a fast one is worth a wait": ([option(True, 0, 9), option(False, 2, 3)], 1, BY_END),
-    "a fast one is not worth a long wait": ([option(False, 8, 3), option(True, 0, 9)], 1, BY_END),
-    "equal ends keep the order": ([option(True, 0, 3), option(True, 0, 3)], 0, BY_END),
-    "a speed that is not known lets the order decide": ([option(False, 1, 3), ROOM], 1, BY_ROOM),
-    "a start that is not known is no start": (
-        [option(False, None, 1), option(True, 0, 9)],
-        1,
-        BY_END,
-    ),
-    "no start is known": ([option(False, None, 1), option(False, None, 9)], 0, FIRST),
-    "what can never run needs no speed": (
-        [option(True, 0, 9), option(False, 1, None, possible=False)],
-        0,
-        BY_ROOM,
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "taken", "why"), CHOICES.values(), ids=list(CHOICES))
-def test_the_choice_among_options(options: list[Option], taken: int, why: Chosen) -> None:
-    assert best(options) == (taken, why)
 
 
 EXAMPLES = int(os.environ.get("HYPERJOB_CHOICES", "150"))
@@ -287,12 +245,15 @@ def taken_by_hand(
     whole: dict[str, int],
     kinds: dict[str, str],
     ends: list[tuple[datetime, str, int]],
-) -> tuple[int, ...]:
-    """Choose by the expected ends of all alternatives that can ever run, else by room and order."""
+) -> tuple[tuple[int, ...], Chosen | None]:
+    """Choose by the expected ends of all alternatives that can ever run, else by room and order.
+
+    Return the reason too, of a choice among several.
+    """
     sub_jobs = waits.sub_jobs
     options = waits.in_bounds(lambda each: room_for(free, kinds, sub_jobs(each)))
     if len(options) == 1:
-        return options[0]
+        return options[0], None
     able = [each for each in options if room_for(whole, kinds, sub_jobs(each))]
     lefts = {each: waits.left(each) for each in able}
     if len(able) > 1 and all(each is not None for each in lefts.values()):
@@ -303,9 +264,9 @@ def taken_by_hand(
             if (start := starts[each]) is not None and (left := lefts[each]) is not None
         ]
         if timed:
-            return options[min(timed)[1]]
+            return options[min(timed)[1]], Chosen.EARLIEST_END
     now = [each for each in able if room_for(free, kinds, sub_jobs(each))]
-    return next(iter(now or able), options[0])
+    return next(iter(now or able), options[0]), Chosen.FIRST_WITH_ROOM if now else Chosen.FIRST
 
 
 past = st.lists(st.integers(1, 12), max_size=2).map(tuple)
@@ -408,12 +369,13 @@ def test_the_choice_is_that_of_all_moments_and_alternatives_tried_one_by_one(
         update(state, f"default/{place}", unit_of(seen, state.past.took), now=NOW)
     schedule(state, clusters, now=NOW)
     for place, waits in enumerate(waiting, start=3):
-        taken = taken_by_hand(waits, free, whole, kinds, ends)
+        taken, why = taken_by_hand(waits, free, whole, kinds, ends)
         entry, sub_jobs = state.entries[f"default/{place}"], waits.sub_jobs(taken)
         names = {f"t/{index}": str(at) for index, at in enumerate(taken)} if waits.alone else {}
         if waits.bounds or not waits.alone:
             names["t"] = f"{len(taken)} 0" if waits.alone else waits.name(taken)
         assert dict(entry.unit.choice) == names
+        assert why in (None, verdict_of(state, f"default/{place}").chosen)
         assert bool(entry.holding) is room_for(free, kinds, sub_jobs)
         left = waits.left(taken)
         of_template = waits.alone == len(taken) and len({*taken}) == 1 and waits.bounds

@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.model.observed import Limits, Observed, QueueAdmission, QueueVerdict
-from hyperjob_engine.model.planned import CreateChild, DeleteChild, Plan
+from hyperjob_engine.model.planned import CreateChild, DeleteChild
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_queueing.read import unit_of
@@ -51,11 +51,6 @@ def look(
     return replace(seen, contended=contended, limits=Limits(gang=LIMIT), verdict=verdict)
 
 
-def status(decided: Plan) -> Object:
-    assert decided.status is not None
-    return decided.status
-
-
 def held(seen: Observed) -> frozenset[str] | None:
     found = unit_of(seen)
     return None if found is None else found.held
@@ -70,9 +65,9 @@ def test_it_gives_back_when_others_wait_in_a_queue_and_keeps_its_share_otherwise
     contended: bool,
 ) -> None:
     decided = plan(look(gang=OVERDUE, contended=contended))
-    assert ("retryTime" in status(decided)["gang"]) is contended
+    assert ("retryTime" in decided.status["gang"]) is contended
     assert decided.actions == ()
-    assert all(item["admitted"] for item in status(decided)["jobs"])
+    assert all(item["admitted"] for item in decided.status["jobs"])
 
 
 def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -> None:
@@ -82,7 +77,7 @@ def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -
     assert held(seen) == frozenset(NAMES)
     gone = look(made=False, gang=BACK_OFF)
     assert held(gone) is None, "it neither holds nor waits"
-    after = status(plan(replace(gone, verdict=QueueVerdict())))
+    after = plan(replace(gone, verdict=QueueVerdict())).status
     assert not any(item.get("admitted") for item in after["jobs"])
     assert after["state"]["reason"] == Reason.GANG_BACK_OFF
     assert "waits for the next try at" in after["state"]["message"]
@@ -95,8 +90,8 @@ def test_it_queues_again_when_its_time_has_come() -> None:
     assert not found.held
     decided = plan(replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES))))
     assert {type(action) for action in decided.actions} == {CreateChild}
-    assert status(decided)["gang"]["attempts"] == 1
-    assert "retryTime" not in status(decided)["gang"]
+    assert decided.status["gang"]["attempts"] == 1
+    assert "retryTime" not in decided.status["gang"]
 
 
 def test_only_others_that_wait_and_will_go_make_a_queue_contended() -> None:

@@ -20,14 +20,6 @@ from tests.unit.queueing.queueworld import LAG, QueueWorld, after, queue, ran, u
 URGENT = 1000
 
 
-def test_the_urgent_one_starts_and_the_other_waits_again() -> None:
-    made = after([unit("low", 32)], [unit("urgent", 16, priority=URGENT, age=5)])
-    assert made.reclaimed == ["low"]
-    made.decide()
-    assert made.running() == {"urgent"}
-    assert "number" in made.message("low") or "first of 1" in made.message("low")
-
-
 def test_both_sides_say_so() -> None:
     made = ran([unit("low", 32)])
     made.submit(unit("urgent", 16, priority=URGENT, age=5))

@@ -92,7 +92,6 @@ def check_nobody_waits_in_vain(made: QueueWorld) -> None:
         if waiting is None:
             continue
         block = block_of(state, entry)
-        assert block is not None
         if closed(waiting.shape.queues, state.usage):
             assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND)
         elif block.code is not WaitCode.BEHIND:

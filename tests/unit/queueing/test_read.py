@@ -35,19 +35,13 @@ def read(raw: Object, *objects: Object) -> QueuedHyperJob | None:
     return unit_of(replace(seen, priority=priority_of(seen.hyperjob, PRIORITIES)))
 
 
-def unit(raw: Object, *objects: Object) -> QueuedHyperJob:
-    found = read(raw, *objects)
-    assert found is not None
-    return found
-
-
 def gpus(found: QueuedHyperJob) -> dict[str, int]:
     return {part.name: part.request.demand[GPU] // 10**9 for part in found.parts}
 
 
 def test_a_new_one_waits_whole() -> None:
     urgent = template(task(replicas=8), queue="research", priorityClassName="high")
-    found = unit(hyperjob(group(templateSpec=urgent), group("aux", replicas=1)))
+    found = read(hyperjob(group(templateSpec=urgent), group("aux", replicas=1)))
     assert gpus(found) == {"hj-trainer-0": 8, "hj-trainer-1": 8, "hj-aux-0": 8}
     assert [part.queue for part in found.parts] == ["research", "research", "default"]
     assert (found.minimum, found.priority) == (3, 1000)
@@ -57,7 +51,7 @@ def test_a_new_one_waits_whole() -> None:
 
 def test_a_sub_job_that_left_a_cluster_asks_for_room_in_another() -> None:
     left = job_status(1, excludedClusters=["b"], excludedUntil="2026-01-02T04:00:00Z")
-    found = unit(hyperjob(status={"jobs": [left]}))
+    found = read(hyperjob(status={"jobs": [left]}))
     assert [part.request.excluded for part in found.parts] == [frozenset(), frozenset({"b"})]
 
 
@@ -67,7 +61,7 @@ def test_replicated_jobs_of_one_template_keep_the_clusters_that_each_names() -> 
         group(name, replicas=2, templateSpec=shared, clusterNames=[where], clusterPolicy="Required")
         for name, where in (("left", "a"), ("right", "b"))
     ]
-    found = unit(hyperjob(*pinned))
+    found = read(hyperjob(*pinned))
     assert {part.name: part.request.preferred for part in found.parts} == {
         "hj-left-0": ("a",),
         "hj-left-1": ("a",),
@@ -78,11 +72,11 @@ def test_replicated_jobs_of_one_template_keep_the_clusters_that_each_names() -> 
 
 def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
     status = {"jobs": [job_status(0, admitted=True), job_status(1, phase="Completed", cluster="a")]}
-    found = unit(hyperjob(status=status))
+    found = read(hyperjob(status=status))
     assert found.held == {"hj-trainer-0"}
     assert found.ended == {"hj-trainer-1"}
     assert not found.made
-    running = unit(hyperjob(), job(phase="Running"), policy(cluster="b"))
+    running = read(hyperjob(), job(phase="Running"), policy(cluster="b"))
     assert running.held == running.made == {"hj-trainer-0"}
     assert running.clusters == {"hj-trainer-0": "b"}
 
@@ -98,7 +92,7 @@ def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
 )
 def test_what_lives_of_it_is_charged_until_it_is_gone_and_nothing_else(raw: Object) -> None:
     """A finalizer, or a policy that protects from deletion, gives no share away."""
-    found = unit(raw, job(phase="Running", gpus=30), policy())
+    found = read(raw, job(phase="Running", gpus=30), policy())
     assert gpus(found) == {"hj-trainer-0": 30}, "as it is, not as its template says"
     assert found.held == found.made == {"hj-trainer-0"}
     assert found.minimum == 0, "nothing of it waits"
@@ -119,25 +113,25 @@ def test_a_vcjob_is_charged_from_the_opening_of_its_gate_and_while_it_is_being_o
     held, opened = binding(gate="held", cluster="a"), binding(gate="open", cluster="a")
     for made in (job(gpus=4), job(gpus=4, owners=[])):
         assert read(raw, made, policy(), held) is None
-        assert gpus(unit(raw, made, policy(), opened)) == {"hj-trainer-0": 4}
+        assert gpus(read(raw, made, policy(), opened)) == {"hj-trainer-0": 4}
         sent = binding(cluster="a")
-        assert gpus(unit(raw, made, policy(), sent)) == {"hj-trainer-0": 4}, "it has no gate"
+        assert gpus(read(raw, made, policy(), sent)) == {"hj-trainer-0": 4}, "it has no gate"
         for why in ("dispatching", "scheduling"):
             stays = binding(cluster="a", suspension={why: True})
             assert read(raw, made, policy(), stays) is None
     running = job(phase="Running", gpus=4, owners=[])
-    assert gpus(unit(raw, running, policy())) == {"hj-trainer-0": 4}
+    assert gpus(read(raw, running, policy())) == {"hj-trainer-0": 4}
 
 
 def test_what_a_sub_job_is_to_have_more_of_waits_by_itself() -> None:
     larger = hyperjob(group(gpus=12), minAvailable=1)
-    found = unit(larger, job(phase="Running", gpus=8), policy())
+    found = read(larger, job(phase="Running", gpus=8), policy())
     assert gpus(found) == {"hj-trainer-0": 8, "hj-trainer-1": 12, "hj-trainer-0+": 4}
     assert found.minimum == 1
     more = next(part for part in found.parts if part.grows)
     assert more.request.preferred == ("a",)
     assert more.request.required, "a vcjob grows where it is"
-    smaller = unit(hyperjob(group(gpus=4)), job(phase="Running", gpus=8), policy())
+    smaller = read(hyperjob(group(gpus=4)), job(phase="Running", gpus=8), policy())
     assert gpus(smaller) == {"hj-trainer-0": 4, "hj-trainer-1": 4}
 
 
@@ -146,7 +140,7 @@ def test_what_grows_beyond_minavailable_asks_its_queue_for_all_that_it_is_to_hav
     running = job(phase="Running", gpus=2)
     running["spec"]["tasks"][0] |= {"minAvailable": 2}
     running["spec"]["minAvailable"] = 2
-    found = unit(hyperjob(group(replicas=1, templateSpec=few)), running, policy())
+    found = read(hyperjob(group(replicas=1, templateSpec=few)), running, policy())
     assert {
         part.name: (part.request.demand.get(GPU, 0) // NANO, part.request.everything[GPU] // NANO)
         for part in found.parts
@@ -163,21 +157,21 @@ def test_of_pods_beyond_minavailable_those_that_run_are_charged_and_not_those_wi
     made["spec"]["tasks"] = few["tasks"]
     status = vcjob_status("Running", pods={"running": running, "pending": 200 - running})
     seen = binding(cluster="a", status=status)
-    found = unit(hyperjob(group(replicas=1, templateSpec=few)), made, policy(), seen)
+    found = read(hyperjob(group(replicas=1, templateSpec=few)), made, policy(), seen)
     assert gpus(found) == {"hj-trainer-0": counted}
 
 
 def test_what_waits_for_another_group_does_not_stand_in_line_yet() -> None:
     later = group("later", replicas=1, dependsOn=[{"name": "trainer", "status": "Ready"}])
-    found = unit(hyperjob(group(), later))
+    found = read(hyperjob(group(), later))
     assert set(gpus(found)) == {"hj-trainer-0", "hj-trainer-1"}
     running = [*child(0, "Running"), *child(1, "Running")]
-    assert "hj-later-0" in gpus(unit(hyperjob(group(), later), *running))
+    assert "hj-later-0" in gpus(read(hyperjob(group(), later), *running))
 
 
 def test_an_open_automatic_split_is_cut_into_pieces_that_make_up_its_sum() -> None:
     split = {"mode": "auto", "accelerators": 2048, "acceleratorType": GPU}
-    found = unit(hyperjob(group(replicas=1, gpus=8, splitPolicy=split)))
+    found = read(hyperjob(group(replicas=1, gpus=8, splitPolicy=split)))
     assert sum(gpus(found).values()) == 2048
     assert len(found.parts) == 128
     assert found.minimum == 128
@@ -192,7 +186,7 @@ def test_an_automatic_split_that_is_made_keeps_its_share(*, exists: bool) -> Non
         job_status(1, accelerators=8, admitted=True),
     ]
     raw = hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records})
-    found = unit(raw, *[*child(0, gpus=16), *child(1)] if exists else ())
+    found = read(raw, *[*child(0, gpus=16), *child(1)] if exists else ())
     if exists:
         assert gpus(found) == {"hj-trainer-0": 16, "hj-trainer-1": 8}
     assert sum(gpus(found).values()) == 24
@@ -219,7 +213,7 @@ def test_pods_may_outlive_a_vcjob_by_the_longest_grace_period_of_those_that_run(
     made["spec"]["tasks"][0]["template"]["spec"]["terminationGracePeriodSeconds"] = 90
     bound = binding(cluster="a")
     bound["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
-    found = unit(hyperjob(), made, policy(), bound)
+    found = read(hyperjob(), made, policy(), bound)
     assert {name: each.total_seconds() for name, each in found.grace.items()} == expected
 
 

@@ -482,14 +482,6 @@ def test_nobody_is_admitted_before_queues_are_known() -> None:
     assert "queues are not known yet" in made.message("one")
 
 
-def test_what_has_ended_gives_its_share_back_at_once() -> None:
-    made = ran([unit("one", 8), unit("two", 8, age=1)], queue("default", gpus=8))
-    assert made.running() == {"one"}
-    made.end("ns/one")
-    made.decide()
-    assert made.running() == {"two"}
-
-
 def test_an_ended_sub_job_gives_its_share_back_before_the_others() -> None:
     made = ran([unit("one", 8, 8), unit("two", 8, age=1)], queue("default", gpus=16))
     known = made.units["ns/one"]
@@ -532,7 +524,6 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     made = world([unit("one", 32), unit("two", 32, age=1)])
     made.round()
     rest = requeue(made.state, "ns/one", frozenset({"one-0"}), now=made.now)
-    assert rest is not None
     assert made.decide() == ["ns/two"], "others do not wait for it"
     made.end("ns/two")
     assert made.decide() == []

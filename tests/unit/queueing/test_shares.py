@@ -51,7 +51,6 @@ def restart(made: QueueWorld, queues: tuple[Queue, ...]) -> None:
         if record is not None:
             raw = {"metadata": {"annotations": {FAIR_SHARING: consumed_text(record)}}}
             found = parse_consumed(raw)
-            assert found is not None
             made.state.shares.consumption.restore(each.name, found)
     made.set_queues(*queues)
     for key, each in made.units.items():
@@ -122,7 +121,6 @@ def test_a_queue_whose_hyperjobs_are_larger_than_its_share_alternates_with_anoth
     company = full_of_others(lends=lends)
     company.run(DAY)
     first = company.first("a")
-    assert first is not None
     assert first - DAY <= HOUR + STEP
     company.used = {}
     company.run(2 * DAY)
@@ -377,7 +375,6 @@ def test_a_record_names_few_resources_accelerators_first_and_comes_back() -> Non
     found = Consumption(DAY)
     found.restore("q", Consumed({**many, GPU: 1_500_000_001}, NOW))
     record = found.record("q")
-    assert record is not None
     value = json.loads(consumed_text(record))
     assert (value["consumedResources"][GPU], len(value["consumedResources"])) == ("1501m", 16)
     assert value["lastUpdate"] == rfc3339(NOW)
