@@ -5,11 +5,7 @@ import pytest
 
 from hyperjob_engine.model.observed import ReportedStatus
 from hyperjob_engine.model.parse import parse_report
-from hyperjob_engine.placement.capacity import (
-    promised_on,
-    reservation,
-    summarise,
-)
+from hyperjob_engine.placement.capacity import promised_on, reservation, summarise
 from hyperjob_engine.reasons.reason import trouble_text
 from hyperjob_engine.resources import parse_resources
 from tests.unit.engine.builders import GPU, NOW, Object, vcjob_status

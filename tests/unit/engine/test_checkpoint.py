@@ -10,15 +10,7 @@ from hyperjob_engine.model.observed import Checkpoint, grace_of
 from hyperjob_engine.model.planned import CreateChild
 from hyperjob_engine.plan import plan
 from tests.support.podenv import pods_of
-from tests.unit.engine.builders import (
-    cluster,
-    group,
-    hyperjob,
-    observed,
-    policy,
-    task,
-    template,
-)
+from tests.unit.engine.builders import cluster, group, hyperjob, observed, policy, task, template
 
 Object = dict[str, Any]
 CLAIM = {"persistentVolumeClaim": "runs", "path": "/runs", "gracePeriodSeconds": 120}
@@ -36,8 +28,7 @@ def created(raw: Object) -> list[Object]:
 
 
 def pod_spec(vcjob: Object) -> Object:
-    found: Object = vcjob["spec"]["tasks"][0]["template"]["spec"]
-    return found
+    return vcjob["spec"]["tasks"][0]["template"]["spec"]
 
 
 def test_the_claim_is_mounted_in_all_containers_of_all_sub_jobs() -> None:

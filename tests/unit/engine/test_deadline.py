@@ -50,6 +50,11 @@ def world(
     return observed(raw, *made, clusters=clusters if jobs else (), now=NOW)
 
 
+def over(**spec: Any) -> Observed:
+    """A HyperJob that has run for as long as it may."""
+    return world(goodput("productive", seconds=100), activeDeadlineSeconds=100, **spec)
+
+
 def written(seen: Observed, **changes: Any) -> Observed:
     """Return what is observed once the plan's status is written."""
     status = plan(seen).status
@@ -127,7 +132,7 @@ def test_no_pass_is_due_for_a_deadline_that_does_not_come_closer() -> None:
 
 
 def test_without_checkpoints_the_end_comes_first_and_then_the_stop_of_the_sub_jobs() -> None:
-    seen = world(goodput("productive", seconds=100), activeDeadlineSeconds=100)
+    seen = over()
     decided = plan(seen)
     assert decided.actions == ()
     text = "activeDeadlineSeconds has passed: 100 s of run time"
@@ -149,9 +154,7 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
         saved=NOW - timedelta(seconds=40),
         followed=True,
     )
-    seen = world(
-        goodput("productive", seconds=100), activeDeadlineSeconds=100, checkpoint=CHECKPOINT
-    )
+    seen = over(checkpoint=CHECKPOINT)
     seen = replace(seen, trainings=dict.fromkeys(NAMES, ran))
     decided = plan(seen)
     assert decided.actions == ()
@@ -179,9 +182,7 @@ def test_with_checkpoints_a_planned_stop_comes_first_and_the_end_says_what_was_s
 
 
 def test_a_program_that_does_not_end_delays_the_end_by_its_grace_period_at_most() -> None:
-    seen = world(
-        goodput("productive", seconds=100), activeDeadlineSeconds=100, checkpoint=CHECKPOINT
-    )
+    seen = over(checkpoint=CHECKPOINT)
     stopping = written(seen)
     assert state(plan(stopping))[0] == "Stopping"
     late = replace(stopping, now=NOW + timedelta(seconds=67))
@@ -189,12 +190,7 @@ def test_a_program_that_does_not_end_delays_the_end_by_its_grace_period_at_most(
 
 
 def test_a_request_and_a_failure_after_the_deadline_restart_nothing() -> None:
-    seen = world(
-        goodput("productive", seconds=100),
-        activeDeadlineSeconds=100,
-        checkpoint=CHECKPOINT,
-        failurePolicy={"maxRestarts": 3},
-    )
+    seen = over(checkpoint=CHECKPOINT, failurePolicy={"maxRestarts": 3})
     stopping = written(seen)
     asked = {"training.volcano.sh/restart": "now"}
     again = replace(stopping, hyperjob=replace(stopping.hyperjob, annotations=asked))
@@ -204,15 +200,11 @@ def test_a_request_and_a_failure_after_the_deadline_restart_nothing() -> None:
 
 
 def test_a_hyperjob_that_completes_in_time_is_completed() -> None:
-    account = goodput("productive", seconds=100)
-    seen = world(account, phase="Completed", activeDeadlineSeconds=100)
-    assert state(plan(seen)) == ("Completed", "JobsCompleted")
+    assert state(plan(over(phase="Completed"))) == ("Completed", "JobsCompleted")
 
 
 def test_a_raised_limit_during_the_stop_lets_the_training_go_on() -> None:
-    seen = world(
-        goodput("productive", seconds=100), activeDeadlineSeconds=100, checkpoint=CHECKPOINT
-    )
+    seen = over(checkpoint=CHECKPOINT)
     stopping = written(seen)
     deadline = stopping.hyperjob.deadline
     raised = replace(deadline, limit=timedelta(days=1))
@@ -224,5 +216,5 @@ def test_a_raised_limit_during_the_stop_lets_the_training_go_on() -> None:
         policies={},
         bindings={},
     )
-    over = written(gone)
-    assert [type(each) for each in plan(over).actions] == [CreateChild, CreateChild]
+    resumed = written(gone)
+    assert [type(each) for each in plan(resumed).actions] == [CreateChild, CreateChild]

@@ -13,7 +13,7 @@ from hyperjob_engine.expansion.objects import policy as policy_object
 from hyperjob_engine.expansion.objects import taken_over, vcjob
 from hyperjob_engine.model.observed import Observed, QueueAdmission
 from hyperjob_engine.model.parse import parse_hyperjob, parse_job
-from hyperjob_engine.model.planned import Adopt, DeleteChild, OpenGate, Plan
+from hyperjob_engine.model.planned import Adopt, DeleteChild, OpenGate
 from hyperjob_engine.model.subjobs import SubJob, child_of
 from hyperjob_engine.plan import plan
 from hyperjob_engine.resources import whole
@@ -34,7 +34,7 @@ from tests.unit.engine.builders import (
     template,
     vcjob_status,
 )
-from tests.unit.engine.plans import A, kinds, message, phase, wanted
+from tests.unit.engine.plans import A, decide, kinds, message, phase, wanted
 
 
 def only_sub_job(raw: Object) -> SubJob:
@@ -405,10 +405,6 @@ def told(reason: str, at: str = "2026-01-02T03:04:00Z") -> Object:
     return hyperjob(group(replicas=1), status={"jobs": jobs})
 
 
-def decided(raw: Object, *objects: Object) -> Plan:
-    return plan(observed(raw, *objects, clusters=(A,)))
-
-
 @pytest.mark.parametrize(
     ("told_at", "looks", "again"),
     [
@@ -423,7 +419,7 @@ def test_a_binding_that_does_not_go_has_its_vcjob_looked_up(
 ) -> None:
     """One that lost its label is in no cache, while it runs."""
     left = binding(cluster="a", status=vcjob_status("Running"))
-    found = decided(told("BeingDeleted", told_at), left)
+    found = decide(told("BeingDeleted", told_at), left)
     assert (kinds(found), found.requeue_after) == (looks, again)
     assert phase(found) == ("Pending", "BeingDeleted")
     assert action_events(found.actions) == ()
@@ -439,11 +435,11 @@ def test_pods_of_a_strangers_vcjob_do_not_hide_it() -> None:
 
 def test_a_name_that_was_taken_is_looked_up_before_anything_is_made_for_it() -> None:
     """A policy made first would take the stranger's vcjob to a cluster of ours."""
-    assert kinds(decided(told("NameConflict"))) == [("Look", NAME), ("CreateChild", NAME)]
+    assert kinds(decide(told("NameConflict"))) == [("Look", NAME), ("CreateChild", NAME)]
 
 
 def test_a_policy_made_for_a_name_that_is_a_strangers_goes() -> None:
-    found = decided(hyperjob(group(replicas=1)), job(owners=[], marked={}), policy())
+    found = decide(hyperjob(group(replicas=1)), job(owners=[], marked={}), policy())
     (action,) = found.actions
     assert isinstance(action, DeleteChild)
     assert (action.job_uid, action.policy_uid) == (None, f"pp-{NAME}")
@@ -456,7 +452,7 @@ def test_the_gate_of_a_strangers_vcjob_stays_shut(admission: QueueAdmission) -> 
     taken = [job(owners=[], marked={}), policy(suspended=True)]
     held = {"dispatching": True, "scheduling": False}
     stamped = binding(cluster="a", gate="held", suspension=held)
-    found = plan(observed(hyperjob(), *taken, stamped, clusters=(A,), admission=admission))
+    found = decide(hyperjob(), *taken, stamped, admission=admission)
     opened = [action for action in found.actions if isinstance(action, OpenGate)]
     assert [action for action in opened if action.name == NAME] == []
 
@@ -465,15 +461,12 @@ def test_a_binding_whose_owner_and_resource_differ_is_no_vcjobs() -> None:
     held = {"dispatching": True, "scheduling": False}
     forged = binding(cluster="a", gate="held", suspension=held)
     forged["spec"]["resource"]["uid"] = "uid-of-another"
-    found = plan(
-        observed(
-            hyperjob(group(replicas=1)),
-            job(),
-            policy(suspended=True),
-            forged,
-            clusters=(A,),
-            admission=QueueAdmission.VOLCANO_GLOBAL,
-        )
+    found = decide(
+        hyperjob(group(replicas=1)),
+        job(),
+        policy(suspended=True),
+        forged,
+        admission=QueueAdmission.VOLCANO_GLOBAL,
     )
     assert [action for action in found.actions if isinstance(action, OpenGate)] == []
 
@@ -483,7 +476,7 @@ def test_a_binding_of_another_kind_is_named_and_looked_at_again() -> None:
     other = binding()
     other["spec"]["resource"]["apiVersion"] = "batch/v1"
     other["metadata"]["ownerReferences"] = []
-    found = decided(hyperjob(group(replicas=1)), other)
+    found = decide(hyperjob(group(replicas=1)), other)
     assert found.actions == ()
     assert phase(found) == ("Pending", "NameConflict")
     assert f"{NAME}-job belongs to batch/v1 Job {NAME}" in message(found)
@@ -493,7 +486,7 @@ def test_a_binding_of_another_kind_is_named_and_looked_at_again() -> None:
 def test_a_policy_that_lost_its_labels_is_labelled_again() -> None:
     bare = policy()
     bare["metadata"]["labels"] = {}
-    found = decided(hyperjob(group(replicas=1)), job(phase="Running"), bare)
+    found = decide(hyperjob(group(replicas=1)), job(phase="Running"), bare)
     (action,) = found.actions
     assert isinstance(action, Adopt)
     assert (action.kind, action.uid) == ("PropagationPolicy", f"pp-{NAME}")

@@ -50,8 +50,7 @@ def look(
 
 def gang_of(decided: Plan) -> Object | None:
     assert_status(decided.status)
-    found: Object | None = decided.status.get("gang")
-    return found
+    return decided.status.get("gang")
 
 
 HALF = [*gated(0, released=True), *gated(1, released=False)]

@@ -180,8 +180,7 @@ def decide(
 
 def rejections(decided: Plan) -> list[Object]:
     assert_status(decided.status)
-    found: list[Object] = decided.status["jobs"][0].get("rejections", [])
-    return found
+    return decided.status["jobs"][0].get("rejections", [])
 
 
 @pytest.mark.parametrize("reason", ["NoClusterFit", "Unschedulable", "SchedulerError"])

@@ -26,7 +26,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
-from tests.unit.engine.plans import GLOBAL, A, kinds
+from tests.unit.engine.plans import GLOBAL, A, decide, kinds
 
 
 def phases(decided: Plan) -> dict[str, str]:
@@ -48,9 +48,7 @@ def record(index: int, **fields: Any) -> Object:
 
 def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
     raw = hyperjob(group(replicas=3), suspend=True, status={"restarts": 1})
-    decided = plan(
-        observed(raw, *child(0, "Running"), *child(1, "Completed"), *child(2), clusters=(A,))
-    )
+    decided = decide(raw, *child(0, "Running"), *child(1, "Completed"), *child(2))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0"), ("DeleteChild", "hj-trainer-2")]
     status = decided.status
     assert status["state"]["phase"] == "Stopping"
@@ -59,18 +57,18 @@ def test_suspending_takes_back_what_has_not_ended_and_nothing_else() -> None:
 
 
 def test_created_suspended_nothing_is_made_and_resumed_all_of_it_is() -> None:
-    asleep = plan(observed(hyperjob(suspend=True), clusters=(A,)))
+    asleep = decide(hyperjob(suspend=True))
     assert asleep.actions == ()
     assert asleep.status["state"]["phase"] == "Suspended"
     assert not asleep.waits_for_capacity
-    awake = plan(observed(hyperjob(status=asleep.status), clusters=(A,)))
+    awake = decide(hyperjob(status=asleep.status))
     assert [type(action) for action in awake.actions] == [CreateChild, CreateChild]
 
 
 def test_what_had_completed_is_not_run_again_by_a_resume() -> None:
     records = [record(0, phase="Completed"), record(1, phase="Unplaced")]
     raw = hyperjob(status={"jobs": records, "state": {"phase": "Suspended"}})
-    decided = plan(observed(raw, clusters=(A,)))
+    decided = decide(raw)
     assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
 
 
@@ -78,18 +76,18 @@ def test_a_suspended_gang_opens_no_gate() -> None:
     held = {"suspension": {"dispatching": True, "scheduling": False}, "gate": "held"}
     raw = hyperjob(suspend=True)
     objects = [*child(0, **held), *child(1, **held)]
-    decided = plan(observed(raw, *objects, clusters=(A,), admission=QueueAdmission.VOLCANO_GLOBAL))
+    decided = decide(raw, *objects, admission=QueueAdmission.VOLCANO_GLOBAL)
     assert {type(action) for action in decided.actions} == {DeleteChild}
 
 
 def test_a_failure_of_a_suspended_hyperjob_is_answered_when_it_is_resumed() -> None:
     fields = {"failurePolicy": {"maxRestarts": 1}}
     objects = [*child(0, "Failed"), *child(1, "Running")]
-    asleep = plan(observed(hyperjob(suspend=True, **fields), *objects, clusters=(A,)))
+    asleep = decide(hyperjob(suspend=True, **fields), *objects)
     assert asleep.status["state"]["phase"] == "Stopping"
     assert asleep.status["restarts"] == 0
     raw = hyperjob(status=asleep.status, **fields)
-    awake = plan(observed(raw, *child(0, "Failed"), clusters=(A,)))
+    awake = decide(raw, *child(0, "Failed"))
     assert awake.status["restarts"] == 1
 
 
@@ -117,7 +115,7 @@ def test_a_group_is_made_once_what_it_depends_on_has_got_so_far(
     kind: str, first: list[str], told: str
 ) -> None:
     objects = [item for i, phase in enumerate(first) for item in child(f"hj-first-{i}", phase)]
-    decided = plan(observed(stages(("first", kind)), *objects, clusters=(A,)))
+    decided = decide(stages(("first", kind)), *objects)
     entry = decided.status["jobs"][2]
     if told:
         assert decided.actions == ()
@@ -138,10 +136,10 @@ def test_a_class_that_volcano_global_would_not_find_keeps_the_whole_gang_and_is_
 
 
 def test_a_gang_counts_only_the_sub_jobs_that_may_start() -> None:
-    decided = plan(observed(stages(("first", "Complete")), clusters=(cluster("a", 16),)))
+    decided = decide(stages(("first", "Complete")), clusters=(cluster("a", 16),))
     assert kinds(decided) == [("CreateChild", "hj-first-0"), ("CreateChild", "hj-first-1")]
     objects = [*child("hj-first-0", "Running"), *child("hj-first-1", "Running")]
-    running = plan(observed(stages(("first", "Complete")), *objects, clusters=(A,)))
+    running = decide(stages(("first", "Complete")), *objects)
     assert running.status["state"]["phase"] == "Running"
     assert running.status["jobsReady"] == "2/3"
 
@@ -149,16 +147,16 @@ def test_a_gang_counts_only_the_sub_jobs_that_may_start() -> None:
 def test_what_runs_stays_though_what_it_depended_on_is_lost() -> None:
     objects = [*child("hj-first-0", "Running"), *child("hj-second-0", "Running")]
     raw = stages(("first", "Ready"), failurePolicy={"maxRestarts": 1})
-    decided = plan(observed(raw, *objects, clusters=(A,)))
+    decided = decide(raw, *objects)
     assert kinds(decided) == [("CreateChild", "hj-first-1")]
 
 
 def test_what_waits_for_a_failure_ends_the_hyperjob_once_the_others_have_ended() -> None:
     running = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Running")]
     raw = stages(("first", "Complete"))
-    assert plan(observed(raw, *running, clusters=(A,))).status["state"]["phase"] == "Degraded"
+    assert decide(raw, *running).status["state"]["phase"] == "Degraded"
     ended = [*child("hj-first-0", "Failed"), *child("hj-first-1", "Completed")]
-    decided = plan(observed(raw, *ended, clusters=(A,)))
+    decided = decide(raw, *ended)
     status = decided.status
     assert (status["state"]["phase"], status["state"]["reason"]) == ("Failed", "DependencyFailed")
     assert status["state"]["message"] == (
@@ -203,7 +201,7 @@ def test_success_ends_the_others(given: Object, states: list[str], over: bool) -
         item for name, phase in zip(names, states, strict=True) for item in child(name, phase)
     ]
     raw = hyperjob(group("first", replicas=2), group("second", replicas=1), successPolicy=given)
-    decided = plan(observed(raw, *objects, clusters=(A,)))
+    decided = decide(raw, *objects)
     status = decided.status
     assert (status["state"]["phase"] == "Completed") is over
     if over:
@@ -225,16 +223,16 @@ def ended(**fields: Any) -> Object:
 @pytest.mark.parametrize("phase", ["Running", "", "Failed"])
 def test_what_was_ended_goes_whatever_it_says_and_what_had_ended_stays(phase: str) -> None:
     raw = hyperjob(status=ended())
-    decided = plan(observed(raw, *child(0, "Completed"), *child(1, phase), clusters=(A,)))
+    decided = decide(raw, *child(0, "Completed"), *child(1, phase))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-1")]
-    gone = plan(observed(raw, *child(0, "Completed"), clusters=(A,)))
+    gone = decide(raw, *child(0, "Completed"))
     assert gone == Plan(status=ended())
 
 
 def test_an_end_from_before_this_controller_is_left_as_it_is() -> None:
     raw = hyperjob(status=ended())
     del raw["status"]["jobs"]
-    assert plan(observed(raw, *child(0, "Running"), clusters=(A,))).actions == ()
+    assert decide(raw, *child(0, "Running")).actions == ()
 
 
 TIMES = {
@@ -281,7 +279,7 @@ REQUESTS = {
 def test_a_request_is_answered_once_and_costs_nothing(
     kind: str, words: str, counted: list[int], refused: list[str]
 ) -> None:
-    decided = plan(observed(asked(kind, words), *BOTH, clusters=(A, cluster("b"))))
+    decided = decide(asked(kind, words), *BOTH, clusters=(A, cluster("b")))
     status = decided.status
     assert decided.actions == ()
     assert [entry.get("attempt", 0) for entry in status["jobs"]] == counted
@@ -291,13 +289,13 @@ def test_a_request_is_answered_once_and_costs_nothing(
     assert len(notes) == len(refused)
     assert all(word in note for word, note in zip(refused, notes, strict=True))
     again = asked(kind, words, status=status)
-    assert plan(observed(again, *BOTH, clusters=(A, cluster("b")))).status["jobs"] == (
+    assert decide(again, *BOTH, clusters=(A, cluster("b"))).status["jobs"] == (
         [dict(entry) for entry in status["jobs"]]
     )
 
 
 def test_a_token_that_admission_would_refuse_is_not_copied_into_the_status() -> None:
-    decided = plan(observed(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b"))))
+    decided = decide(asked("restart", "x" * 100_000), *BOTH, clusters=(A, cluster("b")))
     assert "xxx" not in str(decided.status)
     assert decided.events == ()
 
@@ -307,7 +305,7 @@ def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
     entry = job_status(0, phase="Running")
     entry |= {"cluster": "a", "excludedClusters": ["b"], "excludedUntil": until}
     raw = asked("migrate", "t1 hj-trainer-0", status={"jobs": [entry]})
-    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare"))))
+    decided = decide(raw, *BOTH, clusters=(A, cluster("b"), cluster("spare")))
     moved = decided.status["jobs"][0]
     assert (moved["excludedClusters"], moved["excludedForGood"]) == (["b", "a"], ["a"])
     assert moved["excludedUntil"] == until
@@ -316,7 +314,7 @@ def test_a_move_away_from_a_cluster_excludes_no_other_one_for_good() -> None:
 def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> None:
     """Taken away first, it would wait for room that it had."""
     raw = asked("migrate", "t1 hj-trainer-0")
-    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b", 3, total=64))))
+    decided = decide(raw, *BOTH, clusters=(A, cluster("b", 3, total=64)))
     assert decided.actions == ()
     status = decided.status
     assert status["requests"] == {"migrate": "t1"}
@@ -354,12 +352,12 @@ def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
     entry = job_status(0, phase="Failed")
     status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
     raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
-    decided = plan(observed(raw, *child(0, "Failed"), *child(1, "Running"), clusters=clusters))
+    decided = decide(raw, *child(0, "Failed"), *child(1, "Running"), clusters=clusters)
     assert decided.status["jobs"][0]["excludedClusters"] == after
 
 
 def test_a_request_that_came_with_a_copied_manifest_restarts_nothing() -> None:
-    decided = plan(observed(asked("restart", "t1", status={}), clusters=(A,)))
+    decided = decide(asked("restart", "t1", status={}))
     status = decided.status
     assert status["requests"] == {"restart": "t1"}
     assert all("attempt" not in entry for entry in status["jobs"])
@@ -378,9 +376,7 @@ def test_an_ended_hyperjob_refuses_requests_and_says_so_once() -> None:
 
 def test_a_completed_sub_job_is_not_moved() -> None:
     raw = asked("migrate", "t1 hj-trainer-0")
-    decided = plan(
-        observed(raw, *child(0, "Completed"), *child(1, "Running"), clusters=(A, cluster("b")))
-    )
+    decided = decide(raw, *child(0, "Completed"), *child(1, "Running"), clusters=(A, cluster("b")))
     assert [entry.get("attempt", 0) for entry in decided.status["jobs"]] == [0, 0]
     assert ["has completed" in event.note for event in decided.events][:1] == [True]
 
@@ -393,10 +389,10 @@ def test_other_clusters_move_nothing_that_runs_and_count_for_a_restart(policy_: 
     wishes = {"clusterNames": ["b"], "clusterPolicy": policy_}
     raw = hyperjob(group(replicas=1, **wishes), maxDomains=1)
     clusters = (A, cluster("b"))
-    assert plan(observed(raw, *child(0, "Running"), clusters=clusters)).actions == ()
+    assert decide(raw, *child(0, "Running"), clusters=clusters).actions == ()
     again = [record(0, attempt=1, phase="Unplaced")]
     raw = hyperjob(group(replicas=1, **wishes), maxDomains=1, status={"jobs": again})
-    (made,) = plan(observed(raw, clusters=clusters)).actions
+    (made,) = decide(raw, clusters=clusters).actions
     assert isinstance(made, CreateChild)
     assert made.cluster == "b"
 
@@ -408,7 +404,7 @@ def test_a_sub_job_that_lost_its_labels_is_labelled_again_and_not_taken_for_an_o
     raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=2)]})
     stripped = marked(job(marked={}), 2, "annotations")
     where = binding(cluster="a", status=vcjob_status("Running"))
-    decided = plan(observed(raw, stripped, marked(policy(), 2), where, clusters=(A,)))
+    decided = decide(raw, stripped, marked(policy(), 2), where)
     (action,) = decided.actions
     assert isinstance(action, Adopt)
     assert action.patch["metadata"]["labels"]["training.volcano.sh/attempt"] == "2"
@@ -416,21 +412,21 @@ def test_a_sub_job_that_lost_its_labels_is_labelled_again_and_not_taken_for_an_o
 
 def test_what_a_child_bears_counts_where_the_status_was_lost() -> None:
     objects = [marked(job(phase="Running"), 3), marked(policy(), 3)]
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=(A,)))
+    decided = decide(hyperjob(group(replicas=1)), *objects)
     assert decided.actions == ()
     assert decided.status["jobs"][0]["attempt"] == 3
 
 
 def test_an_old_copy_that_reports_success_changes_nothing() -> None:
     raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
-    decided = plan(observed(raw, *child(0, "Completed"), clusters=(A,)))
+    decided = decide(raw, *child(0, "Completed"))
     assert kinds(decided) == [("DeleteChild", "hj-trainer-0")]
     assert not ends(decided.status)
 
 
 def test_the_old_policy_of_a_vcjob_that_is_gone_goes_before_a_new_one_is_made() -> None:
     raw = hyperjob(group(replicas=1), status={"jobs": [record(0, attempt=1, phase="Unplaced")]})
-    decided = plan(observed(raw, policy(), clusters=(A,)))
+    decided = decide(raw, policy())
     assert decided.actions == (
         DeleteChild(name="hj-trainer-0", job_uid=None, policy_uid="pp-hj-trainer-0"),
     )
@@ -446,7 +442,7 @@ def refused_move(*others: Object, clusters: tuple[Cluster, ...], replicas: int =
     """Give why sub-job 0, which runs on a, is not moved where one domain is allowed."""
     raw = asked("migrate", "t1 hj-trainer-0", maxDomains=1)
     raw["spec"]["replicatedJobs"][0]["replicas"] = replicas
-    decided = plan(observed(raw, *child(0, "Running"), *others, clusters=clusters))
+    decided = decide(raw, *child(0, "Running"), *others, clusters=clusters)
     return [event.note for event in decided.events if event.reason == "RequestRefused"]
 
 
@@ -573,10 +569,10 @@ def test_a_policy_that_a_person_deleted_is_created_with_the_gate_of_its_vcjob(
 
 def test_the_start_stays_while_a_hyperjob_waits_again() -> None:
     first = "2026-01-02T03:01:00Z"
-    waits = plan(observed(hyperjob(status={"startTime": first}), clusters=(cluster("a", 0),)))
+    waits = decide(hyperjob(status={"startTime": first}), clusters=(cluster("a", 0),))
     assert waits.status["state"]["phase"] == "Pending"
     assert waits.status["startTime"] == first
-    new = plan(observed(hyperjob(), clusters=(cluster("a", 0),)))
+    new = decide(hyperjob(), clusters=(cluster("a", 0),))
     assert "startTime" not in new.status
 
 
@@ -598,7 +594,7 @@ def test_one_failed_dependency_of_two_fails_the_hyperjob(data: str, model: str, 
         group("trainer", replicas=1, dependsOn=after),
     )
     objects = [*child("hj-data-0", data), *child("hj-model-0", model)]
-    decided = plan(observed(raw, *objects, clusters=(A,)))
+    decided = decide(raw, *objects)
     made = [item.name for item in decided.actions if isinstance(item, CreateChild)]
     if phase == "Failed":
         assert (decided.status["state"]["phase"], made) == ("Failed", [])

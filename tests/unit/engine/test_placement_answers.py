@@ -8,13 +8,7 @@ import pytest
 
 from hyperjob_engine.model.members import Expression, MemberNode, NodeState, Taint
 from hyperjob_engine.model.observed import Cluster
-from hyperjob_engine.model.request import (
-    Bundle,
-    ClosedQueue,
-    Tier,
-    kind_of,
-    kinds_of,
-)
+from hyperjob_engine.model.request import Bundle, ClosedQueue, Tier, kind_of, kinds_of
 from hyperjob_engine.placement.explain import (
     alternatives,
     explain,

@@ -4,11 +4,7 @@ from datetime import timedelta
 import pytest
 
 from hyperjob_engine.model.observed import Cluster, QueueAdmission, Refusal
-from hyperjob_engine.model.planned import (
-    DeleteChild,
-    Plan,
-    Repin,
-)
+from hyperjob_engine.model.planned import DeleteChild, Plan, Repin
 from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import ClusterTrouble, Trouble
 from hyperjob_engine.status.transitions import action_events
@@ -32,7 +28,9 @@ from tests.unit.engine.builders import (
     template,
     vcjob_status,
 )
-from tests.unit.engine.plans import GLOBAL, A, B, creations, kinds, message, phase
+from tests.unit.engine.plans import GLOBAL, A, B, creations, decide, kinds, message, phase
+
+SINGLE = hyperjob(group(replicas=1))
 
 
 def finished(kind: str = "Completed", **state: str) -> Object:
@@ -49,7 +47,7 @@ def finished(kind: str = "Completed", **state: str) -> Object:
 
 def test_a_hyperjob_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
-    assert plan(observed(raw, clusters=(A,))) == Plan()
+    assert decide(raw) == Plan()
 
 
 @pytest.mark.parametrize("kind", ["Completed", "Failed"])
@@ -57,7 +55,7 @@ def test_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
     """Not after its children are gone, and not after its spec was edited."""
     status = finished(kind, phase=kind)
     raw = hyperjob(group(replicas=5), status=status, generation=4)
-    decided = plan(observed(raw, clusters=(A,)))
+    decided = decide(raw)
     assert decided.actions == ()
     assert decided.status == status | {"observedGeneration": 4}
     assert decided.events == ()
@@ -108,7 +106,7 @@ WRONG = group(
 
 
 def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> None:
-    decided = plan(observed(hyperjob(WRONG), job(), clusters=(A,)))
+    decided = decide(hyperjob(WRONG), job())
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "InvalidSpec")
     assert "whole number of pods" in message(decided)
@@ -117,14 +115,14 @@ def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> N
 
 def test_a_spec_that_cannot_be_carried_out_is_expected_to_start_at_no_time() -> None:
     start = {"time": "2026-01-02T05:04:00Z", "after": "ns/run"}
-    old = plan(observed(hyperjob(WRONG, status={"expectedStart": start}), clusters=(A,))).status
-    new = plan(observed(hyperjob(WRONG), clusters=(A,))).status
+    old = decide(hyperjob(WRONG, status={"expectedStart": start})).status
+    new = decide(hyperjob(WRONG)).status
     assert old["expectedStart"] is None
     assert "expectedStart" not in new
 
 
 def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
-    decided = plan(observed(hyperjob(), clusters=(A, B)))
+    decided = decide(hyperjob(), clusters=(A, B))
     assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("CreateChild", "hj-trainer-1")]
     for action in creations(decided).values():
         assert action.job is not None
@@ -135,7 +133,7 @@ def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
 
 
 def test_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
-    decided = plan(observed(hyperjob(), clusters=(cluster("a", 8), cluster("b", 7))))
+    decided = decide(hyperjob(), clusters=(cluster("a", 8), cluster("b", 7)))
     assert decided.actions == ()
     assert decided.waits_for_capacity
     assert phase(decided) == ("Pending", "ExceedsClusters")
@@ -154,7 +152,7 @@ def test_a_cluster_that_does_not_exist_is_the_reason_whoever_admits(
     named = group(replicas=1, clusterNames=["gone", "c"], clusterPolicy="Required")
     why = Trouble(ClusterTrouble.TAINTED, "ops:NoExecute")
     tainted = replace(cluster("c", unusable="Tainted"), trouble=why)
-    decided = plan(observed(hyperjob(named), clusters=(A, tainted), admission=admission))
+    decided = decide(hyperjob(named), clusters=(A, tainted), admission=admission)
     assert phase(decided) == ("Pending", "NoMatchingNode")
     assert (
         message(decided)
@@ -164,26 +162,26 @@ def test_a_cluster_that_does_not_exist_is_the_reason_whoever_admits(
 
 def test_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
     raw = hyperjob(group(replicas=3), minAvailable=2)
-    decided = plan(observed(raw, clusters=(cluster("a", 8), cluster("b", 8))))
+    decided = decide(raw, clusters=(cluster("a", 8), cluster("b", 8)))
     assert len(creations(decided)) == 2
     assert decided.waits_for_capacity
     more = [*child(0, "Running"), *child(1, "Running")]
-    decided = plan(observed(raw, *more, clusters=(cluster("a", 0), cluster("b", 8))))
+    decided = decide(raw, *more, clusters=(cluster("a", 0), cluster("b", 8)))
     assert kinds(decided) == [("CreateChild", "hj-trainer-2")]
     assert phase(decided)[0] == "Running"
 
 
 def test_waiting_for_capacity_looks_again_when_a_reservation_ends() -> None:
     wait = timedelta(seconds=12)
-    decided = plan(observed(hyperjob(), clusters=(), capacity_changes_in=wait))
+    decided = decide(hyperjob(), clusters=(), capacity_changes_in=wait)
     assert decided.requeue_after == wait
-    assert plan(observed(hyperjob(), clusters=(A,), capacity_changes_in=wait)).requeue_after is None
+    assert decide(hyperjob(), capacity_changes_in=wait).requeue_after is None
 
 
 def test_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
     records = [job_status(0, phase="Running", cluster="a")]
     raw = hyperjob(group(replicas=1), status={"jobs": records})
-    decided = plan(observed(raw, policy(), clusters=(cluster("a", 0), B)))
+    decided = decide(raw, policy(), clusters=(cluster("a", 0), B))
     assert kinds(decided) == [("Repin", "hj-trainer-0"), ("CreateChild", "hj-trainer-0")]
     repin = decided.actions[0]
     assert isinstance(repin, Repin)
@@ -192,10 +190,10 @@ def test_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
 
 
 def test_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> None:
-    raw = hyperjob(group(replicas=1))
+    raw = SINGLE
     running = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
     for admission in QueueAdmission:
-        decided = plan(observed(raw, job(), running, clusters=(A, B), admission=admission))
+        decided = decide(raw, job(), running, clusters=(A, B), admission=admission)
         action = creations(decided)["hj-trainer-0"]
         assert action.job is None
         assert action.cluster == "b"
@@ -203,17 +201,15 @@ def test_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> 
 
 
 def test_while_old_objects_are_on_their_way_out_nothing_new_is_made() -> None:
-    raw = hyperjob(group(replicas=1))
+    raw = SINGLE
     for leaving in (job(deleting=True), policy(deleting=True)):
-        decided = plan(observed(raw, leaving, clusters=(A,)))
+        decided = decide(raw, leaving)
         assert decided.actions == ()
         assert phase(decided) == ("Pending", "BeingDeleted")
 
 
 def test_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
-    decided = plan(
-        observed(hyperjob(group(replicas=1)), job(owners=owner("x", "y")), clusters=(A,))
-    )
+    decided = decide(SINGLE, job(owners=owner("x", "y")))
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "NameConflict")
     assert "controlled by HyperJob y" in message(decided)
@@ -228,7 +224,7 @@ def test_children_of_the_go_controller_are_taken_as_they_are() -> None:
     pp = policy()
     pp["spec"]["placement"] = {"spreadConstraints": [{"spreadByField": "cluster"}]}
     where = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
-    decided = plan(observed(hyperjob(group(replicas=1)), theirs, pp, where, clusters=(A, B)))
+    decided = decide(SINGLE, theirs, pp, where, clusters=(A, B))
     assert decided.actions == ()
     assert decided.status["clusterNames"] == "b"
 
@@ -236,7 +232,7 @@ def test_children_of_the_go_controller_are_taken_as_they_are() -> None:
 def test_a_refused_sub_job_waits_and_the_others_go_on() -> None:
     refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=20))
     raw = hyperjob(minAvailable=1)
-    decided = plan(observed(raw, clusters=(A,), refusals={"hj-trainer-0": refusal}))
+    decided = decide(raw, refusals={"hj-trainer-0": refusal})
     assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
     assert decided.requeue_after == timedelta(seconds=20)
     entry = decided.status["jobs"][0]
@@ -248,15 +244,15 @@ def test_a_refused_sub_job_waits_and_the_others_go_on() -> None:
 def test_a_refusal_of_a_sub_job_that_the_spec_no_longer_has_asks_for_no_look() -> None:
     refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=20))
     made = job(phase="Running"), policy(), binding(cluster="a", status=vcjob_status("Running"))
-    raw = hyperjob(group(replicas=1))
-    quiet = plan(observed(raw, *made, clusters=(A,)))
-    decided = plan(observed(raw, *made, clusters=(A,), refusals={"hj-trainer-7": refusal}))
+    raw = SINGLE
+    quiet = decide(raw, *made)
+    decided = decide(raw, *made, refusals={"hj-trainer-7": refusal})
     assert decided.requeue_after == quiet.requeue_after
 
 
 def test_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
     objects = [*child(0, "Running"), *child(1, "Running")]
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects))
+    decided = plan(observed(SINGLE, *objects))
     assert decided.actions == (
         DeleteChild(name="hj-trainer-1", job_uid="uid-hj-trainer-1", policy_uid="pp-hj-trainer-1"),
     )
@@ -270,7 +266,7 @@ def test_the_sub_jobs_of_a_removed_replicated_job_go() -> None:
         marked={"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": "old"},
     )
     stranger = job("hj-old-1", owners=owner("x"))
-    decided = plan(observed(hyperjob(group(replicas=1)), gone, stranger, clusters=(A,)))
+    decided = decide(SINGLE, gone, stranger)
     assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("DeleteChild", "hj-old-0")]
 
 
@@ -286,16 +282,16 @@ def test_a_sub_job_that_lost_its_policy_before_it_was_placed_is_placed_anew() ->
     """Nothing keeps it where the status says, so its place may have been given away."""
     records = [job_status(0, phase="Placed", cluster="a")]
     raw = hyperjob(group(replicas=1), status={"jobs": records})
-    decided = plan(observed(raw, job(), clusters=(cluster("a", 7), B)))
+    decided = decide(raw, job(), clusters=(cluster("a", 7), B))
     action = creations(decided)["hj-trainer-0"]
     assert (action.cluster, action.job) == ("b", None)
-    nowhere = plan(observed(raw, job(), clusters=(cluster("a", 7),)))
+    nowhere = decide(raw, job(), clusters=(cluster("a", 7),))
     assert nowhere.actions == ()
     assert phase(nowhere)[1] == "InsufficientCapacity"
 
 
 def test_children_of_an_earlier_hyperjob_of_this_name_are_waited_for() -> None:
-    decided = plan(observed(hyperjob(group(replicas=1)), job(owners=owner("older")), clusters=(A,)))
+    decided = decide(SINGLE, job(owners=owner("older")))
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "BeingDeleted")
     assert [event.type for event in decided.events] == ["Normal"]
@@ -307,7 +303,7 @@ def test_a_sub_job_that_never_started_leaves_a_cluster_that_is_lost(
     clusters: tuple[Cluster, ...], where: str
 ) -> None:
     stuck = [job(), policy(cluster="a"), binding(cluster=where)]
-    decided = plan(observed(hyperjob(group(replicas=1)), *stuck, clusters=clusters))
+    decided = decide(SINGLE, *stuck, clusters=clusters)
     (move,) = decided.actions
     assert isinstance(move, Repin)
     assert move.placement["clusterAffinities"][0]["clusterNames"] == ["b"]
@@ -315,15 +311,13 @@ def test_a_sub_job_that_never_started_leaves_a_cluster_that_is_lost(
 
 def test_a_lost_cluster_is_not_left_for_one_without_room() -> None:
     lost = cluster("a", unusable="is not Ready")
-    seen = observed(
-        hyperjob(group(replicas=1)), job(), policy(), binding(), clusters=(lost, cluster("b", 7))
-    )
+    seen = observed(SINGLE, job(), policy(), binding(), clusters=(lost, cluster("b", 7)))
     assert plan(seen).actions == ()
 
 
 def test_an_overflow_is_told() -> None:
     raw = hyperjob(group(replicas=1, clusterNames=["a", "typo"]))
-    decided = plan(observed(raw, clusters=(cluster("a", 7), B)))
+    decided = decide(raw, clusters=(cluster("a", 7), B))
     events = action_events(decided.actions)
     assert [(event.reason, event.note) for event in events][1:] == [
         (
@@ -344,7 +338,7 @@ def test_an_end_that_leaves_something_to_remove_is_followed_by_another_pass(stil
     """Nobody sends an event for it: the status is our own write."""
     stops = {"maxRestarts": 0, "rules": [{"action": "FailHyperJob"}]}
     children = [job(phase="Failed"), policy(), job("hj-trainer-1", phase=still)]
-    decided = plan(observed(hyperjob(failurePolicy=stops), *children, clusters=(A, B)))
+    decided = decide(hyperjob(failurePolicy=stops), *children, clusters=(A, B))
     assert phase(decided)[0] == "Failed"
     assert decided.requeue_after == (timedelta() if still == "Running" else None)
 
@@ -352,22 +346,19 @@ def test_an_end_that_leaves_something_to_remove_is_followed_by_another_pass(stil
 def test_nothing_is_made_while_a_predecessors_binding_is_there() -> None:
     """Karmada would hand it on, and the new vcjob would have failed before it began."""
     old = binding(status=vcjob_status("Failed"))
-    decided = plan(observed(hyperjob(group(replicas=1)), old, clusters=(A, B)))
+    decided = decide(SINGLE, old, clusters=(A, B))
     assert decided.actions == ()
     assert phase(decided) == ("Pending", "BeingDeleted")
     assert "its old ResourceBinding hj-trainer-0-job is gone" in message(decided)
-    assert kinds(plan(observed(hyperjob(group(replicas=1)), clusters=(A, B)))) == [
-        ("CreateChild", "hj-trainer-0")
-    ]
+    assert kinds(decide(SINGLE, clusters=(A, B))) == [("CreateChild", "hj-trainer-0")]
 
 
 def test_a_report_from_another_place_than_the_pin_is_not_believed() -> None:
     moved = binding(cluster="a", status=vcjob_status("Failed"))
     here = policy(cluster="b")
-    single = hyperjob(group(replicas=1))
-    assert phase(plan(observed(single, job(phase="Failed"), here, moved)))[0] == "Starting"
+    assert phase(plan(observed(SINGLE, job(phase="Failed"), here, moved)))[0] == "Starting"
     there = policy(cluster="a")
-    assert phase(plan(observed(single, job(phase="Failed"), there, moved)))[0] == "Failed"
-    assert phase(plan(observed(single, job(phase="Running"), there, moved)))[0] == "Failed"
+    assert phase(plan(observed(SINGLE, job(phase="Failed"), there, moved)))[0] == "Failed"
+    assert phase(plan(observed(SINGLE, job(phase="Running"), there, moved)))[0] == "Failed"
     nowhere = binding(status=vcjob_status("Failed"))
-    assert phase(plan(observed(single, job(), there, nowhere)))[0] == "Failed"
+    assert phase(plan(observed(SINGLE, job(), there, nowhere)))[0] == "Failed"

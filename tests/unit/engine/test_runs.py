@@ -42,8 +42,7 @@ def after(
     status = {"state": {"phase": "Running"}, "jobs": [old]} if old else {}
     raw = hyperjob(group(replicas=1), status=status, **({"failurePolicy": POLICY} | spec))
     decided = plan(observed(raw, *objects, clusters=clusters))
-    entry: Object = decided.status["jobs"][0]
-    return entry
+    return decided.status["jobs"][0]
 
 
 def entry(**fields: Any) -> Object:

@@ -87,8 +87,7 @@ def world(
 def entry(decided: Plan) -> Object:
     """Give what the status is to say of the sub-job."""
     assert_status(decided.status)
-    found: Object = decided.status["jobs"][0]
-    return found
+    return decided.status["jobs"][0]
 
 
 def after(times: int, at: timedelta) -> Object:

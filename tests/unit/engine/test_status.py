@@ -40,6 +40,7 @@ from tests.unit.engine.builders import (
     policy,
     vcjob_status,
 )
+from tests.unit.engine.plans import decide
 
 A = cluster("a")
 GLOBAL = QueueAdmission.VOLCANO_GLOBAL
@@ -446,7 +447,7 @@ def test_a_start_and_the_phase_that_it_leads_to_are_one_event() -> None:
 
 
 def test_like_actions_are_one_event() -> None:
-    decided = plan(observed(hyperjob(group(replicas=7)), clusters=(A, cluster("b"))))
+    decided = decide(hyperjob(group(replicas=7)), clusters=(A, cluster("b")))
     (event,) = action_events(decided.actions)
     assert event.note == (
         "Created hj-trainer-0, hj-trainer-1, hj-trainer-2, hj-trainer-3, hj-trainer-4"

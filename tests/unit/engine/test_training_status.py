@@ -62,8 +62,7 @@ def seen(read: SubJobTraining | None, **status: Any) -> Observed:
 
 def told(read: SubJobTraining | None, **status: Any) -> Object:
     decided = plan(seen(read, **status)).status
-    found: Object = decided.get("training") or {}
-    return found
+    return decided.get("training") or {}
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,7 @@ from hyperjob_queueing.evict import evicted_for
 from hyperjob_queueing.queues import Queue, parse_queue
 from hyperjob_queueing.read import unit_of
 from hyperjob_queueing.round import schedule
-from hyperjob_queueing.state import (
-    QueueState,
-    Settings,
-    admitted,
-    new_state,
-    set_queues,
-    update,
-)
+from hyperjob_queueing.state import QueueState, Settings, admitted, new_state, set_queues, update
 from hyperjob_queueing.verdict import choice_in, verdict_of
 from hyperjob_queueing.workload import QueuedHyperJob, QueuedSubJob
 from tests.unit.engine.builders import GPU, NOW, Object, cluster, request

@@ -39,10 +39,10 @@ class Lingering(QueueWorld):
         super().give_back(key)
 
 
-def limited(*units: QueuedHyperJob) -> Lingering:
+def limited(*units: QueuedHyperJob, gpus: int | None = 8) -> Lingering:
     """A queue with a capability of 8 GPUs on a cluster of 64."""
     made = Lingering({"a": 64})
-    made.set_queues(queue("default", gpus=8))
+    made.set_queues(queue("default", gpus=gpus))
     made.submit(*units)
     made.decide()
     return made
@@ -126,8 +126,7 @@ def test_a_stopped_sub_job_holds_its_share_until_its_pods_have_ended(
 def test_no_pods_count_longer_than_their_grace_period(
     graces: list[int], ends: list[int], end: int
 ) -> None:
-    made = Lingering({"a": 64})
-    made.set_queues(queue("default"))
+    made = limited(gpus=None)
     start = made.now
     for number, grace in enumerate(graces):
         made.grace = timedelta(seconds=grace)
@@ -146,10 +145,7 @@ def test_no_pods_count_longer_than_their_grace_period(
 
 @pytest.mark.parametrize("queued", [0, 5])
 def test_pods_that_end_later_than_others_free_their_share_later(queued: int) -> None:
-    made = Lingering({"a": 64})
-    made.set_queues(queue("default", gpus=8))
-    made.submit(unit("long", 4), unit("short", 4, age=1))
-    made.decide()
+    made = limited(unit("long", 4), unit("short", 4, age=1))
     known = made.units["ns/short"]
     short = replace(known, grace=dict.fromkeys(known.made, MINUTE))
     update(made.state, "ns/short", short, now=made.now)

@@ -13,15 +13,7 @@ from hyperjob_engine.plan import plan
 from hyperjob_engine.reasons.reason import Reason
 from hyperjob_queueing.read import unit_of
 from hyperjob_queueing.verdict import is_contended
-from tests.unit.engine.builders import (
-    NOW,
-    Object,
-    child,
-    cluster,
-    hyperjob,
-    job_status,
-    observed,
-)
+from tests.unit.engine.builders import NOW, Object, child, cluster, hyperjob, job_status, observed
 from tests.unit.queueing.queueworld import queue, ran, unit, world
 
 LIMIT = timedelta(minutes=5)

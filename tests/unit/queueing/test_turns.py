@@ -1,5 +1,6 @@
 """A head of line that has waited long: others stop for it, or what becomes free is kept for it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -33,13 +34,22 @@ BOTH = queue("default"), queue("other")
 """No HyperJob of one stops for a head of the other."""
 
 
-def after_long(head: QueuedHyperJob) -> QueueWorld:
-    """Let a head and a small HyperJob wait beside one of another queue, 24 of 32 GPUs free."""
-    made = patient(*BOTH, a=32)
-    made.submit(unit("runs", 8, queue="other"))
+RUNS = unit("runs", 8, queue="other")
+HEAD, SMALL = unit("head", 32, age=1), unit("small", 8, age=2)
+
+
+def after_long(
+    *running: QueuedHyperJob,
+    late: Sequence[QueuedHyperJob] = (HEAD, SMALL),
+    queues: Sequence[Queue] = BOTH,
+    patience: timedelta | None = PATIENCE,
+) -> QueueWorld:
+    """Let HyperJobs wait for long beside one of another queue, where 24 of 32 GPUs are free."""
+    made = patient(*queues, patience=patience, a=32)
+    made.submit(*(running or (RUNS,)))
     made.decide()
     made.now += LONG
-    made.submit(head, unit("small", 8, age=2))
+    made.submit(*late)
     made.decide()
     return made
 
@@ -135,14 +145,14 @@ def test_a_room_never_keeps_more_than_is_free_wanted_and_needed(
 
 
 def test_the_pass_of_another_hyperjob_leaves_what_is_kept() -> None:
-    made = after_long(unit("head", 32, age=1))
+    made = after_long()
     assert made.running() == {"runs"}
     assert [each.demand[GPU] for each in reserved(made.state, but="ns/small")["a"]] == [24 * NANO]
     assert not reserved(made.state, but="ns/head")
 
 
 def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
-    made = after_long(unit("head", 32, age=1))
+    made = after_long()
     assert made.message("head").endswith(
         "; it has waited long and has its turn: what becomes free is kept for it"
     )
@@ -160,23 +170,15 @@ def test_the_messages_say_for_whom_room_is_kept_and_why() -> None:
 def test_room_is_kept_only_where_its_own_queue_cannot_make_enough(
     queue_of_it: str, priority: int, kept: str
 ) -> None:
-    made = patient(*BOTH, a=32)
-    made.submit(unit("runs", 8, queue=queue_of_it, priority=priority))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(unit("runs", 8, queue=queue_of_it, priority=priority))
     assert made.state.last.kept_for == kept
 
 
 def test_a_guarantee_precedes_a_turn() -> None:
-    made = patient(queue("x"), queue("y", guarantee=8), queue("z"), a=32)
-    made.submit(unit("runs", 8, queue="z"))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 24, queue="x", age=1))
-    made.submit(unit("other", 4, queue="x", age=2), unit("mine", 8, queue="y", age=3))
-    made.decide()
+    queues = queue("x"), queue("y", guarantee=8), queue("z")
+    head, other = unit("head", 24, queue="x", age=1), unit("other", 4, queue="x", age=2)
+    late = head, other, unit("mine", 8, queue="y", age=3)
+    made = after_long(unit("runs", 8, queue="z"), late=late, queues=queues)
     assert made.running() == {"runs", "mine"}
     assert "ns/head" not in {each.name for each in reserved(made.state, but="ns/mine").get("a", ())}
 
@@ -327,7 +329,7 @@ def test_the_one_that_made_way_waits_behind_the_others_and_stops_none() -> None:
 
 @pytest.mark.parametrize("how", ["more urgent", "gone", "admitted"])
 def test_a_turn_ends_and_what_was_kept_is_free(how: str) -> None:
-    made = after_long(unit("head", 32, age=1))
+    made = after_long()
     assert made.running() == {"runs"}
     made.now += HOUR
     if how == "more urgent":
@@ -345,12 +347,10 @@ def test_a_turn_ends_and_what_was_kept_is_free(how: str) -> None:
 
 
 def test_another_head_takes_back_its_share_during_a_turn() -> None:
-    made = patient(queue("x"), queue("y"), queue("z", reclaimable=True), a=32)
-    made.submit(unit("lent", 24, queue="z"), unit("runs", 4, queue="x"))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("large", 32, queue="x", age=1), unit("owner", 8, queue="y", age=2))
-    made.decide()
+    queues = queue("x"), queue("y"), queue("z", reclaimable=True)
+    late = unit("large", 32, queue="x", age=1), unit("owner", 8, queue="y", age=2)
+    running = unit("lent", 24, queue="z"), unit("runs", 4, queue="x")
+    made = after_long(*running, late=late, queues=queues)
     made.decide()
     assert made.reclaimed == ["lent"]
     assert "owner" in made.running()
@@ -358,13 +358,8 @@ def test_another_head_takes_back_its_share_during_a_turn() -> None:
 
 def test_the_head_of_another_queue_leaves_a_turn_what_is_kept_for_it() -> None:
     """The other head has waited long too, and would fit into what is kept."""
-    made = patient(queue("a"), queue("b"), x=32)
-    made.submit(unit("runs", 8, queue="a"))
-    made.decide()
-    made.now += LONG
-    made.submit(unit("head", 32, queue="a", age=1))
-    made.decide()
-    made.submit(unit("other", 8, queue="b", age=2))
+    made = after_long(unit("runs", 8, priority=1), late=[HEAD])
+    made.submit(unit("other", 8, queue="other", age=2))
     for _ in range(2):
         made.decide()
         assert (made.state.turn.head, made.state.last.kept_for) == ("ns/head", "ns/head")
@@ -372,7 +367,7 @@ def test_the_head_of_another_queue_leaves_a_turn_what_is_kept_for_it() -> None:
 
 def test_a_new_leader_goes_on_with_the_turn() -> None:
     """The age of the HyperJob is in its object: no state of the last leader is needed."""
-    made = after_long(unit("head", 32, age=1))
+    made = after_long()
     again = patient(*BOTH, a=32)
     again.now = made.now
     again.submit(*made.units.values())
@@ -400,12 +395,7 @@ def test_a_queue_says_how_long_its_head_waits_before_its_turn(
 
 
 def test_the_head_of_a_queue_without_turns_keeps_nothing() -> None:
-    made = patient(*BOTH, patience=None, a=32)
-    made.submit(unit("runs", 8, queue="other"))
-    made.decide()
-    made.now += 1000 * HOUR
-    made.submit(unit("head", 32, age=1), unit("small", 8, age=2))
-    made.decide()
+    made = after_long(patience=None)
     assert made.running() == {"runs", "small"}
 
 
