@@ -6,7 +6,6 @@ event hides a change for that time at most.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -29,7 +28,7 @@ class _Written:
     obj: Object | None
     uid: str
     version: int
-    number: int
+    end: asyncio.TimerHandle
 
 
 class MutationCache:
@@ -52,10 +51,6 @@ class MutationCache:
         self._indexer = indexer
         self._selected = selected
         self._written: dict[str, _Written] = {}
-        self._writes = 0
-        # The ends of the lifetimes, in order, by number: one timer waits for the first of them.
-        self._ends: deque[tuple[float, str, int]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
         self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
         informer.known = self._known
@@ -106,35 +101,25 @@ class MutationCache:
         """Record that an object was deleted."""
         known = self._informer.get(key)
         if known is None or _uid(known) != uid:
-            self._written.pop(key, None)
+            self._drop(key)
             return
         self._put(key, None, uid, 0)
 
     def _put(self, key: str, obj: Object | None, uid: str, version: int) -> None:
-        self._writes += 1
-        self._written[key] = _Written(obj, uid, version, self._writes)
-        loop = asyncio.get_running_loop()
-        # The entry holds a number, not the object, which may be replaced long before.
-        self._ends.append((loop.time() + LIFETIME, key, self._writes))
-        if self._timer is None:
-            self._timer = loop.call_later(LIFETIME, self._expire)
+        if key in self._written:
+            self._written[key].end.cancel()
+        end = asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key)
+        self._written[key] = _Written(obj, uid, version, end)
 
-    def _expire(self) -> None:
-        """Drop the own writes whose lifetime is over, and wait for the next."""
-        loop = asyncio.get_running_loop()
-        try:
-            while self._ends and self._ends[0][0] <= loop.time():
-                _, key, number = self._ends.popleft()
-                self._lapse(key, number)
-        finally:
-            self._timer = loop.call_at(self._ends[0][0], self._expire) if self._ends else None
+    def _drop(self, key: str) -> None:
+        """End an own write, if there is one."""
+        written = self._written.pop(key, None)
+        if written is not None:
+            written.end.cancel()
 
-    def _lapse(self, key: str, number: int) -> None:
+    def _lapse(self, key: str) -> None:
         """Drop an own write that the informer has not shown in time, and report what it shows."""
-        written = self._written.get(key)
-        if written is None or written.number != number:
-            return
-        del self._written[key]
+        written = self._written.pop(key)
         known = self._informer.get(key)
         if known is not written.obj:
             kind = EventType.DELETED if known is None else EventType.MODIFIED
@@ -170,7 +155,7 @@ class MutationCache:
         else:
             overtaken = other or (written.obj is not None and _version(obj) >= written.version)
         if overtaken:
-            del self._written[key]
+            self._drop(key)
 
 
 def _uid(obj: Object) -> str:
