@@ -6,9 +6,8 @@ transformation is a bug: `faulty` gets it with the object, and the other handler
 The handler that failed gets no further change of that object before its back-off is over, and then
 the same event with the present object.
 
-The store of an informer: its objects by key and by index.
-
-Readers get the store's own objects and must not change them.
+Its store has the objects by key and by index. Readers get the store's own objects and must not
+change them.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ class Store:
         return iter(self._objects)
 
     def get(self, key: str) -> Object | None:
-        """Return the object under a key."""
+        """Return the object under `namespace/name` (or `name`)."""
         return self._objects.get(key)
 
     def items(self) -> list[Object]:
@@ -133,8 +132,8 @@ def strip_managed_fields(obj: Object) -> Object:
     return obj
 
 
-class Informer:
-    """An informer of one resource; the caller runs `run()` in its TaskGroup.
+class Informer(Store):
+    """The store of one resource, which `run()` alone changes, in the caller's TaskGroup.
 
     `get`, `items` and `by_index` return the cache's own objects, which callers must not change.
     """
@@ -162,6 +161,7 @@ class Informer:
         Lists are consistent reads: only an API server that was put back from a backup answers thus.
         An exception of `restored` ends `run`, and the store stays as it was.
         """
+        super().__init__(indexers)
         self.resource = resource
         self.synced = asyncio.Event()
         self.known: Callable[[Object], Object | None] = lambda _obj: None
@@ -182,7 +182,6 @@ class Informer:
             report=self._report,
             sleep=sleep,
         )
-        self._store = Store(indexers)
         self._handlers: list[Handler] = []
         self._failed: dict[tuple[Handler, str], _Failed] = {}
         self._said: type[KubeError] | None = None
@@ -191,10 +190,6 @@ class Informer:
     def last_error(self) -> KubeError | None:
         """Return the failure since the last watch that opened."""
         return self._reflector.last_error
-
-    def get(self, key: str) -> Object | None:
-        """Return the object under `namespace/name` (or `name`)."""
-        return self._store.get(key)
 
     @property
     def seen_version(self) -> int:
@@ -215,17 +210,6 @@ class Informer:
             self._faulty(self.resource, obj, error)
             return obj
 
-    def items(self) -> list[Object]:
-        """Return all objects."""
-        return self._store.items()
-
-    def by_index(self, name: str, value: str) -> list[Object]:
-        """Return the objects for which the indexer `name` returned `value`."""
-        return self._store.by_index(name, value)
-
-    def __len__(self) -> int:
-        return len(self._store)
-
     def add_handler(self, handler: Handler) -> None:
         """Call `handler(type, old, new)` at each change, in the informer's own task.
 
@@ -233,7 +217,7 @@ class Informer:
         the present objects of the store at once as ADDED.
         """
         self._handlers.append(handler)
-        for obj in self._store.items():
+        for obj in self.items():
             self.call(handler, EventType.ADDED, None, obj)
 
     def call(
@@ -284,7 +268,7 @@ class Informer:
         return False
 
     def _call_again(self, handler: Handler, key: str) -> None:
-        failed, new = self._failed.pop((handler, key)), self._store.get(key)
+        failed, new = self._failed.pop((handler, key)), self.get(key)
         if new is not None and new is not failed.old:
             pause = min(_LONGEST_SECONDS, failed.pause * 2)
             self._call(handler, failed.kind, failed.old, new, pause)
@@ -309,10 +293,10 @@ class Informer:
         """Replace the store, then call the handlers: a handler never sees a part of a list."""
         self._compare(listed)
         present = {key_of(obj) for obj in listed.items}
-        gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
+        gone = [self.pop(key) for key in [k for k in self if k not in present]]
         changed: list[tuple[Object | None, Object]] = []
         for new in listed.items:
-            changed.append((self._store.put(new), new))  # noqa: PERF401 - it changes the store
+            changed.append((self.put(new), new))  # noqa: PERF401 - it changes the store
         for vanished in gone:
             self._notify(EventType.DELETED, vanished, None)
         for old, new in changed:
@@ -321,7 +305,7 @@ class Informer:
     def _compare(self, listed: ObjectList) -> None:
         """Call `restored` for the first object that is older than the one in the store."""
         for new in listed.items:
-            old = self._store.get(key_of(new))
+            old = self.get(key_of(new))
             if old is not None and _is_older(new, old):
                 self._restored(self.resource, new)
                 return
@@ -330,8 +314,8 @@ class Informer:
         """Take the event of a watch over; a deletion of an absent object calls no handler."""
         obj = self.transformed(event.object)
         if event.type is not EventType.DELETED:
-            self._notify_put(self._store.put(obj), obj)
-        elif self._store.pop(key_of(obj)) is not None:
+            self._notify_put(self.put(obj), obj)
+        elif self.pop(key_of(obj)) is not None:
             self._notify(EventType.DELETED, obj, None)
 
     def _notify_put(self, old: Object | None, new: Object) -> None:
