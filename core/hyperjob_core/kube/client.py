@@ -7,6 +7,7 @@ JSON by orjson, and every patch has its content type.
         job = await kube.get(HYPERJOBS, "llm", namespace="default")
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import (
     AbstractAsyncContextManager,
@@ -17,6 +18,7 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -31,6 +33,7 @@ from hyperjob_core.kube.errors import (
     LONGEST_STATUS,
     AlreadyExists,
     Conflict,
+    Gone,
     Invalid,
     from_status,
     unreachable,
@@ -40,9 +43,8 @@ from hyperjob_core.kube.paging import (
     Bounds,
     Decoding,
     ObjectList,
-    Turns,
     object_of,
-    read_list,
+    read_pages,
     short,
 )
 from hyperjob_core.kube.resources import Resource, key_of, proxied
@@ -193,22 +195,31 @@ class Kube:
         transform: Callable[[Object], Object] = lambda obj: obj,
         pages: AbstractAsyncContextManager[object] = nullcontext(),
     ) -> ObjectList:
-        """Read all objects, `limit` at a time; see `read_list`.
+        """Read all objects, `limit` at a time; see `read_pages`.
 
-        `transform` is applied to each object of a page: only its result stays in memory. `pages` is
-        entered for each page. Raises KubeError, TooLarge beyond the bounds.
+        After an expired token it begins once more. Raises KubeError, TooLarge beyond the bounds.
         """
-        path = resource.path(namespace)
-        return await read_list(
-            lambda params: self.raw("GET", path, params=params),
+        path, seconds = resource.path(namespace), self._bounds.seconds
+        given = _selectors(label_selector, field_selector)
+        read = partial(
+            read_pages,
+            lambda params: self.raw("GET", path, params={**given, **params}),
             resource,
             f"GET {path}",
-            params=_selectors(label_selector, field_selector),
             limit=limit,
             transform=transform,
             bounds=self._bounds,
-            turns=Turns(self._decoding, pages),
+            decoding=self._decoding,
+            pages=pages,
         )
+        try:
+            async with asyncio.timeout(seconds):
+                with suppress(Gone):
+                    return await read()
+                return await read()
+        except TimeoutError as error:
+            why = f"the list took longer than {seconds:g}s"
+            raise unreachable(f"GET {path}", why, timeout=True) from error
 
     async def watch(
         self,

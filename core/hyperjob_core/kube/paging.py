@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.errors import Gone, TooLarge, too_large, unreachable
+from hyperjob_core.kube.errors import TooLarge, too_large, unreachable
 from hyperjob_core.kube.resources import Resource
 from hyperjob_core.kube.transport import Params, Response
 
@@ -67,14 +67,6 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """Whose turn it is: `pages` bounds the pages in memory, `decoding` those decoded at a time."""
-
-    decoding: Decoding
-    pages: AbstractAsyncContextManager[object]
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectList:
     """A complete list; a watch from `resource_version` has all later changes."""
 
@@ -82,80 +74,52 @@ class ObjectList:
     resource_version: str
 
 
-async def read_list(
+async def read_pages(
     get: Callable[[Params], Awaitable[Response]],
     resource: Resource,
     request: str,
     *,
-    params: Params,
     limit: int,
     transform: Callable[[Object], Object],
     bounds: Bounds,
-    turns: Turns,
+    decoding: Decoding,
+    pages: AbstractAsyncContextManager[object],
 ) -> ObjectList:
-    """Return a list of pages of `limit` objects; after an expired token once more from the first.
+    """Return a list of pages of `limit` objects; its version is that of the first page.
 
     A page that is too large is read in smaller ones. `transform` is applied to each object of a
-    page: only its result stays in memory. Raises KubeError, TooLarge beyond the bounds.
-    """
-    try:
-        async with asyncio.timeout(bounds.seconds):
-            for last in (False, True):
-                try:
-                    return await _pages(
-                        get, resource, request, params, limit, transform, bounds, turns
-                    )
-                except Gone:
-                    if last:
-                        raise
-    except TimeoutError as error:
-        why = f"the list took longer than {bounds.seconds:g}s"
-        raise unreachable(request, why, timeout=True) from error
-    raise AssertionError("the last attempt returns or raises")
-
-
-async def _pages(
-    get: Callable[[Params], Awaitable[Response]],
-    resource: Resource,
-    request: str,
-    params: Params,
-    limit: int,
-    transform: Callable[[Object], Object],
-    bounds: Bounds,
-    turns: Turns,
-) -> ObjectList:
-    """Return a list, page by page; its version is that of the first page.
-
-    Other tasks run between some objects of a page. Raises Gone if the token of a page has expired.
+    page: only its result stays in memory. Other tasks run between some objects of a page. `pages`
+    is entered for each page. Raises Gone if the token of a page has expired, TooLarge beyond the
+    bounds.
     """
     items: list[Object] = []
     version, position = "", dict[str, str]()
-    size = pages = 0
+    size = number = 0
     taken = last = 0.0
     while True:
-        async with turns.decoding.turn(taken, last), turns.pages:
+        async with decoding.turn(taken, last), pages:
             try:
-                response = await get({**params, "limit": str(limit), **position})
+                response = await get({"limit": str(limit), **position})
             except TooLarge:
                 if limit == 1:
                     raise
                 limit = max(1, limit // _SMALLER)
                 continue
-            async with turns.decoding.page:
-                began = turns.decoding.cpu()
+            async with decoding.page:
+                began = decoding.cpu()
                 found, first, token = _page(response, resource, request)
-                size, pages, version = size + len(response.body), pages + 1, version or first
-                if len(items) + len(found) + pages > bounds.items:
+                size, number, version = size + len(response.body), number + 1, version or first
+                if len(items) + len(found) + number > bounds.items:
                     most = f"{bounds.items} objects and pages"
                     raise too_large(request, f"the list has more than {most}")
                 if size > bounds.bytes:
                     raise too_large(request, f"the list has more than {bounds.bytes} bytes")
-                last, turn = 0.0, turns.decoding.cpu() - began
+                last, turn = 0.0, decoding.cpu() - began
                 while found:
-                    began = turns.decoding.cpu()
+                    began = decoding.cpu()
                     items += map(transform, found[:_AT_ONCE])
                     del found[:_AT_ONCE]
-                    turn += turns.decoding.cpu() - began
+                    turn += decoding.cpu() - began
                     if turn > _TURN_SECONDS or not found:
                         last, turn = last + turn, 0.0
                         await asyncio.sleep(0)

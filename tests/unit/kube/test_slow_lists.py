@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from hyperjob_core.api.meta import Object
-from hyperjob_core.kube.paging import Bounds, Decoding, Turns, read_list
+from hyperjob_core.kube.paging import Bounds, Decoding, read_pages
 from hyperjob_core.kube.resources import PODS
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_core.virtualtime import run
@@ -53,15 +53,15 @@ async def seconds(reading: Callable[[], Awaitable[object]]) -> float:
 
 def reading(cpu: Cpu, each: float) -> Callable[[], Awaitable[object]]:
     async def read() -> object:
-        return await read_list(
+        return await read_pages(
             page,
             PODS,
             "GET pods",
-            params={},
             limit=1,
             transform=cpu.of(each),
             bounds=Bounds(),
-            turns=Turns(cpu.decoding, nullcontext()),
+            decoding=cpu.decoding,
+            pages=nullcontext(),
         )
 
     return read
