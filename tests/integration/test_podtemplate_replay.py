@@ -129,7 +129,7 @@ def test_a_real_api_server_says_of_the_pods_what_the_corpus_says(post: Post) -> 
         else:
             surprises[case.name] = {"only ours": ours - theirs, "only theirs": theirs - ours}
     assert surprises == {}
-    assert agreed > 400
+    assert agreed > 350
     assert DIFFERENCES.keys() - differing == set(), "these agree by now: remove them from the list"
 
 
