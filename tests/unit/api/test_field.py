@@ -156,84 +156,41 @@ def test_a_refused_object_is_a_422_status_with_its_causes() -> None:
     }
 
 
-# What a real API server answered, refusal by refusal.
+# What a real API server answered, refusal by refusal: group, kind and name; the reason of the cause
 RECORDED = [
     (
-        field.invalid_status(
-            "meta.k8s.io",
-            "PatchOptions",
-            "",
-            [field.required(ROOT.child("fieldManager"), "is required for apply patch")],
-        ),
-        (
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for'
-            " apply patch"
-        ),
-        {
-            "group": "meta.k8s.io",
-            "kind": "PatchOptions",
-            "causes": [
-                {
-                    "reason": "FieldValueRequired",
-                    "message": "Required value: is required for apply patch",
-                    "field": "fieldManager",
-                }
-            ],
-        },
+        ("meta.k8s.io", "PatchOptions", ""),
+        field.required(ROOT.child("fieldManager"), "is required for apply patch"),
+        'PatchOptions.meta.k8s.io "" is invalid: ',
+        "fieldManager: Required value: is required for apply patch",
+        "FieldValueRequired",
     ),
     (
-        field.invalid_status(
-            "",
-            "ConfigMap",
-            "",
-            [field.required(METADATA.child("name"), "name or generateName is required")],
-        ),
-        'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
-        {
-            "kind": "ConfigMap",
-            "causes": [
-                {
-                    "reason": "FieldValueRequired",
-                    "message": "Required value: name or generateName is required",
-                    "field": "metadata.name",
-                }
-            ],
-        },
+        ("", "ConfigMap", ""),
+        field.required(METADATA.child("name"), "name or generateName is required"),
+        'ConfigMap "" is invalid: ',
+        "metadata.name: Required value: name or generateName is required",
+        "FieldValueRequired",
     ),
     (
-        field.invalid_status(
-            "conf.example.dev",
-            "gadgets",
-            "posted",
-            [
-                field.invalid(
-                    METADATA.child("resourceVersion"), 0, "must be specified for an update"
-                )
-            ],
-        ),
-        (
-            'gadgets.conf.example.dev "posted" is invalid: metadata.resourceVersion: Invalid value:'
-            " 0: must be specified for an update"
-        ),
-        {
-            "name": "posted",
-            "group": "conf.example.dev",
-            "kind": "gadgets",
-            "causes": [
-                {
-                    "reason": "FieldValueInvalid",
-                    "message": "Invalid value: 0: must be specified for an update",
-                    "field": "metadata.resourceVersion",
-                }
-            ],
-        },
+        ("conf.example.dev", "gadgets", "posted"),
+        field.invalid(METADATA.child("resourceVersion"), 0, "must be specified for an update"),
+        'gadgets.conf.example.dev "posted" is invalid: ',
+        "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        "FieldValueInvalid",
     ),
 ]
 
 
-@pytest.mark.parametrize(("status", "message", "details"), RECORDED)
+@pytest.mark.parametrize(("named", "error", "begin", "text", "reason"), RECORDED)
 def test_a_status_equals_the_recorded_one(
-    status: dict[str, object], message: str, details: dict[str, object]
+    named: tuple[str, str, str], error: FieldError, begin: str, text: str, reason: str
 ) -> None:
-    assert status["message"] == message
-    assert status["details"] == details
+    status = field.invalid_status(*named, [error])
+    place, _, message = text.partition(": ")
+    group, kind, name = named
+    known = {"group": group, "kind": kind, "name": name}
+    causes = [{"reason": reason, "message": message, "field": place}]
+    assert status["message"] == begin + text
+    details = {key: value for key, value in known.items() if value}
+    assert status["details"] == {**details, "causes": causes}

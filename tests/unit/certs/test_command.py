@@ -57,46 +57,29 @@ def test_files_of_an_earlier_tool_are_replaced_by_links(tmp_path):
     assert (tmp_path / "tls.crt").is_symlink()
 
 
+ISSUE = ("issue", "--directory", "d", "--name")
+SECRET = ("issue", "--name", "x", "--secret")
+CLIENT = ("client", "--directory", "d")
+NO_NAME = "neither a DNS name nor an IP"
 WRONG = {
     "no command": ((), "command"),
     "no place": (("issue", "--name", "x"), "--directory --secret"),
-    "two places": (("issue", "--name", "x", "--directory", "d", "--secret", "a/b"), "not allowed"),
+    "two places": ((*ISSUE, "x", "--secret", "a/b"), "not allowed"),
     "no name": (("issue", "--directory", "d"), "--name"),
-    "a secret of two slashes": (("issue", "--secret", "a/b/c", "--name", "x"), "NAMESPACE/NAME"),
-    "a secret of an empty namespace": (("issue", "--secret", "/b", "--name", "x"), "NAMESPACE"),
-    "a secret of an empty name": (("issue", "--secret", "b/", "--name", "x"), "NAMESPACE/NAME"),
-    "a secret without a namespace": (("issue", "--secret", "b", "--name", "x"), "NAMESPACE/NAME"),
-    "a leaf that outlives its authority": (
-        ("issue", "--directory", "d", "--name", "x", "--days", "9999"),
-        "must live shorter",
-    ),
-    "a leaf that has ended": (
-        ("issue", "--directory", "d", "--name", "x", "--days", "0"),
-        "more than 0",
-    ),
-    "a lifetime of no number": (
-        ("issue", "--directory", "d", "--name", "x", "--days", "long"),
-        "--days: must be a number, got 'long'",
-    ),
-    "a leaf that outlives the calendar": (
-        ("issue", "--directory", "d", "--name", "x", "--days", "1e9"),
-        "--days: must be more than 0 and at most 36500",
-    ),
-    "a client that has ended": (("client", "--directory", "d", "--days", "-1"), "more than 0"),
-    "a client without a name": (("client", "--directory", "d", "--name", ""), "1 to 64 characters"),
-    "a client whose user would be cut": (
-        ("client", "--directory", "d", "--name", "x" * 65),
-        "1 to 64 characters",
-    ),
-    "no name at all": (("issue", "--directory", "d", "--name", ""), "neither a DNS name nor an IP"),
-    "a name with a letter that no DNS name has": (
-        ("issue", "--directory", "d", "--name", "b\u00fccher"),
-        "neither a DNS name nor an IP",
-    ),
-    "an address of one interface": (
-        ("issue", "--directory", "d", "--name", "fe80::1%eth0"),
-        "neither a DNS name nor an IP",
-    ),
+    "a secret of two slashes": ((*SECRET, "a/b/c"), "NAMESPACE/NAME"),
+    "a secret of an empty namespace": ((*SECRET, "/b"), "NAMESPACE"),
+    "a secret of an empty name": ((*SECRET, "b/"), "NAMESPACE/NAME"),
+    "a secret without a namespace": ((*SECRET, "b"), "NAMESPACE/NAME"),
+    "a leaf that outlives its authority": ((*ISSUE, "x", "--days", "9999"), "must live shorter"),
+    "a leaf that has ended": ((*ISSUE, "x", "--days", "0"), "more than 0"),
+    "a lifetime of no number": ((*ISSUE, "x", "--days", "long"), "must be a number, got 'long'"),
+    "a leaf that outlives the calendar": ((*ISSUE, "x", "--days", "1e9"), "and at most 36500"),
+    "a client that has ended": ((*CLIENT, "--days", "-1"), "more than 0"),
+    "a client without a name": ((*CLIENT, "--name", ""), "1 to 64 characters"),
+    "a client whose user would be cut": ((*CLIENT, "--name", "x" * 65), "1 to 64 characters"),
+    "no name at all": ((*ISSUE, ""), NO_NAME),
+    "a name with a letter that no DNS name has": ((*ISSUE, "b\u00fccher"), NO_NAME),
+    "an address of one interface": ((*ISSUE, "fe80::1%eth0"), NO_NAME),
 }
 
 

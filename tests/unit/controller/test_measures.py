@@ -42,75 +42,62 @@ def state(phase: str, **fields: Any) -> Object:
     return {"state": {"phase": phase}, **fields}
 
 
+def started(phase: str, *, at: str = "2026-01-02T03:01:00Z", **fields: Any) -> Object:
+    return state(phase, startTime=at, **fields)
+
+
 def sized(number: int, reason: str = "Grew") -> list[Object]:
     return [
         {"replicatedJob": "trainer", "name": str(number), "reason": reason, "message": "it has"}
     ]
 
 
+ADMITTED = "2026-01-02T03:04:05Z"
+NOTHING = StatusChange()
+FAILED, MADE_AGAIN = entry(0, "Failed", 3), entry(0, "Unplaced", 4)
+GIVES_BACK = [
+    entry(0, "Placed", since="2026-01-02T03:03:30Z"),
+    entry(1, "Placed", since="2026-01-02T03:03:50Z"),
+    entry(2, "Queued", since="2026-01-02T03:00:00Z"),
+]
 CHANGES: dict[str, tuple[Object, Object, StatusChange]] = {
-    "nothing changed": (
-        state("Running", startTime="x"),
-        state("Running", startTime="x"),
-        StatusChange(),
-    ),
-    "waits for its queue": (state("Pending"), state("Queued"), StatusChange()),
+    "nothing changed": (started("Running"), started("Running"), NOTHING),
+    "waits for its queue": (state("Pending"), state("Queued"), NOTHING),
     "admitted, 245 s after its creation": (
         state("Queued"),
-        state("Starting", startTime="2026-01-02T03:04:05Z"),
+        started("Starting", at=ADMITTED),
         StatusChange(queue_wait=245.0),
     ),
-    "resumed: it had been admitted before": (
-        state("Suspended", startTime="2026-01-02T03:01:00Z"),
-        state("Starting", startTime="2026-01-02T03:01:00Z"),
-        StatusChange(),
-    ),
+    "resumed: it had been admitted before": (started("Suspended"), started("Starting"), NOTHING),
     "failed before it ever started": (
         state("Pending"),
-        state("Failed", startTime="2026-01-02T03:04:05Z"),
+        started("Failed", at=ADMITTED),
         StatusChange(finished="Failed"),
     ),
-    "completed": (
-        state("Running", startTime="x"),
-        state("Completed", startTime="x"),
-        StatusChange(finished="Completed"),
-    ),
-    "completed before": (state("Completed"), state("Completed"), StatusChange()),
+    "completed": (started("Running"), started("Completed"), StatusChange(finished="Completed")),
+    "completed before": (state("Completed"), state("Completed"), NOTHING),
     "restarted whole": (
-        state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed"), entry(1, "Running")]),
-        state(
-            "Restarting",
-            startTime="x",
-            restarts=2,
-            jobs=[entry(0, "Unplaced", 1), entry(1, "Unplaced", 1)],
-        ),
+        started("Running", restarts=1, jobs=[entry(0, "Failed"), entry(1, "Running")]),
+        started("Restarting", restarts=2, jobs=[entry(each, "Unplaced", 1) for each in (0, 1)]),
         StatusChange(restarts=1, attempts=2),
     ),
     "one of it made again on request": (
-        state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed", 3)]),
-        state("Restarting", startTime="x", restarts=1, jobs=[entry(0, "Unplaced", 4)]),
+        started("Running", restarts=1, jobs=[FAILED]),
+        started("Restarting", restarts=1, jobs=[MADE_AGAIN]),
         StatusChange(attempts=1),
     ),
     "grew": (
-        state("Running", startTime="x", alternatives=sized(2, "LargestWithRoom")),
-        state("Restarting", startTime="x", alternatives=sized(4, "Grew")),
+        started("Running", alternatives=sized(2, "LargestWithRoom")),
+        started("Restarting", alternatives=sized(4, "Grew")),
         StatusChange(resized="Grew"),
     ),
     "has another alternative": (
         state("Queued", alternatives=sized(2, "Wanted")),
         state("Queued", alternatives=sized(4, "LargestWithRoom")),
-        StatusChange(),
+        NOTHING,
     ),
     "gave back, 35 s after its first was admitted": (
-        state(
-            "Queued",
-            gang={"attempts": 1},
-            jobs=[
-                entry(0, "Placed", since="2026-01-02T03:03:30Z"),
-                entry(1, "Placed", since="2026-01-02T03:03:50Z"),
-                entry(2, "Queued", since="2026-01-02T03:00:00Z"),
-            ],
-        ),
+        state("Queued", gang={"attempts": 1}, jobs=GIVES_BACK),
         state("Pending", gang={"attempts": 2}),
         StatusChange(given_back_after=35.0),
     ),

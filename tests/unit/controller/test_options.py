@@ -9,48 +9,29 @@ from hyperjob_engine.model.observed import QueueAdmission
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--queue-admission", "later"], "later"),
-        (["--log-format", "xml"], "'xml' is none of text, json"),
-        (["--workers", "0"], "--workers must be between 1 and 1000"),
-        (["--cluster-status-lag", "-1"], "--cluster-status-lag must be"),
-        (["--leader-elect-lease-duration", "4"], "--leader-elect-lease-duration must be"),
+        ("--queue-admission later", "later"),
+        ("--log-format xml", "'xml' is none of text, json"),
+        ("--workers 0", "--workers must be between 1 and 1000"),
+        ("--cluster-status-lag -1", "--cluster-status-lag must be"),
+        ("--leader-elect-lease-duration 4", "--leader-elect-lease-duration must be"),
+        ("--metrics-bind-address here", "--metrics-bind-address: 'here' is not an address"),
+        ("--debug-bind-address here", "--debug-bind-address: 'here' is not an address"),
+        ("--workers many", "--workers: expected a whole number, got 'many'"),
+        ("--gang-timeout inf", "expected a number of seconds, got 'inf'"),
         (
-            ["--metrics-bind-address", "nowhere"],
-            "--metrics-bind-address: 'nowhere' is not an address",
-        ),
-        (
-            ["--debug-bind-address", "nowhere"],
-            "--debug-bind-address: 'nowhere' is not an address",
-        ),
-        (["--workers", "many"], "--workers: expected a whole number, got 'many'"),
-        (["--gang-timeout", "inf"], "expected a number of seconds, got 'inf'"),
-        (
-            ["--metrics-cert-dir", "/tls", "--metrics-bind-address", ":8081"],
+            "--metrics-cert-dir /tls --metrics-bind-address :8081",
             "--metrics-cert-dir needs a --metrics-bind-address of its own",
         ),
-        (
-            ["--splitter-url", "ftp://splitter"],
-            "--splitter-url: 'ftp://splitter' is no http or https URL",
-        ),
-        (
-            ["--splitter-url", "https://splitter"],
-            "--splitter-url needs --feature-gates=ExternalSplitter=true",
-        ),
-        (
-            ["--feature-gates", "TrainJob=true"],
-            "there is no feature gate 'TrainJob'; did you mean 'TrainJobs'?",
-        ),
-        (["--feature-gates", "TrainJobs"], "expected TrainJobs=true or TrainJobs=false"),
-        (["--work", "3"], "unrecognized arguments"),
+        ("--splitter-url ftp://x", "--splitter-url: 'ftp://x' is no http or https URL"),
+        ("--splitter-url https://x", "--splitter-url needs --feature-gates=ExternalSplitter=true"),
+        ("--feature-gates TrainJob=true", "no feature gate 'TrainJob'; did you mean 'TrainJobs'?"),
+        ("--feature-gates TrainJobs", "expected TrainJobs=true or TrainJobs=false"),
+        ("--work 3", "unrecognized arguments"),
     ],
 )
-def test_wrong_usage_is_told(
-    arguments: list[str],
-    text: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_wrong_usage_is_told(arguments: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        parse(arguments)
+        parse(arguments.split())
     assert error.value.code == 2
     assert text in capsys.readouterr().err
 

@@ -38,13 +38,6 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return done
 
 
-def runs(monkeypatch: pytest.MonkeyPatch, body: Any) -> None:
-    async def instead(options: Options) -> None:
-        await body(options)
-
-    monkeypatch.setattr(process, "run", instead)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_and_lets_it_end_in_order(
     number: signal.Signals,
@@ -63,7 +56,7 @@ def test_a_signal_stops_it_and_lets_it_end_in_order(
         finally:
             ended.append("in order")
 
-    runs(monkeypatch, body)
+    monkeypatch.setattr(process, "run", body)
     assert process.main(["--workers", "3", "--log-format", "json", "--log-level", "warning"]) == 0
     assert ended == [3, "in order"]
     assert prepared == [{"format": "json", "level": "warning"}, "garbage"]
@@ -79,7 +72,7 @@ def test_its_tls_connections_take_a_quarter_of_the_usual_memory(
     async def body(_options: Options) -> None:
         sizes.append(SSLProtocol.max_size)
 
-    runs(monkeypatch, body)
+    monkeypatch.setattr(process, "run", body)
     assert process.main([]) == 0
     assert sizes == [2**16]
 
@@ -92,7 +85,7 @@ def test_what_ends_by_itself_is_no_failure(
     async def body(_options: Options) -> None:
         await asyncio.sleep(0)
 
-    runs(monkeypatch, body)
+    monkeypatch.setattr(process, "run", body)
     assert process.main([]) == 0
     assert not caplog.records
 
@@ -121,7 +114,7 @@ def test_what_the_operator_can_correct_is_said_in_one_line_each(
     async def body(_options: Options) -> None:
         raise error
 
-    runs(monkeypatch, body)
+    monkeypatch.setattr(process, "run", body)
     assert process.main([]) == 1
     found = [(each.levelname, f"{each.getMessage()}: {each.error}") for each in caplog.records]  # type: ignore[attr-defined]
     assert found == [("ERROR", each) for each in told]
@@ -136,7 +129,7 @@ def test_a_bug_is_not_hidden(
     async def body(_options: Options) -> None:
         raise error
 
-    runs(monkeypatch, body)
+    monkeypatch.setattr(process, "run", body)
     with pytest.raises((ValueError, ExceptionGroup)) as found:
         process.main([])
     # Since Python 3.12 contextlib.suppress raises a group of the same errors.

@@ -258,21 +258,16 @@ def test_a_resized_job_counts_anew(books: Books) -> None:
 
 
 def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
-    action = CreateChild(
-        name="hj-trainer-0",
-        policy={},
-        job={"kind": "Job"},
-        cluster="a",
-        demand=parse_resources({GPU: "8"}),
-    )
-    assert not books.reservations.counts("default/hj-trainer-0")
+    demand = parse_resources({GPU: "8"})
+    action = CreateChild(name="hj-trainer-0", policy={}, job={}, cluster="a", demand=demand)
+    assert not books.reservations.counts(KEY)
     with books.reservations.assumed([action], namespace="default"):
         assert books.held() == {"a": 8}
-        assert books.reservations.counts("default/hj-trainer-0")
+        assert books.reservations.counts(KEY)
     assert books.held() == {}
-    assert not books.reservations.counts("default/hj-trainer-0")
+    assert not books.reservations.counts(KEY)
     books.update(jobs=job(gpus=8), policies=policy())
-    assert books.reservations.counts("default/hj-trainer-0")
+    assert books.reservations.counts(KEY)
 
 
 def running(books: Books) -> None:
@@ -322,8 +317,7 @@ def test_a_sub_job_that_no_member_had_leaves_nothing(books: Books) -> None:
     assert ending(books, NOW) == 0
 
 
-def test_only_what_the_summary_may_count_already_settles() -> None:
-    books = Books()
+def test_only_what_the_summary_may_count_already_settles(books: Books) -> None:
     books.update(jobs=job(), policies=policy(cluster="a"))
     assert books.held() == {"a": 8}
     assert not books.on("a").settling.get(GPU)
@@ -334,15 +328,20 @@ def test_only_what_the_summary_may_count_already_settles() -> None:
     assert books.on("a").settling[GPU] == 8 * 10**9
 
 
-def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation() -> None:
-    books, pods = Books(), {("a", KEY): 0}
-    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
-    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+def shown(books: Books, gpus: int, **pods: int) -> dict[str, int]:
+    """Let nodes show so many pods of a sub-job on cluster a by cluster; the dict can be changed."""
+    books.reservations._pods_of = lambda cluster, job: pods.get(cluster) if job == KEY else None
+    books.update(jobs=job(gpus=gpus), policies=policy(cluster="a"))
+    return pods
+
+
+def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation(books: Books) -> None:
+    pods = shown(books, 2, a=0)
     assert books.reservations.reserves(KEY)
-    pods["a", KEY] = 1
+    pods["a"] = 1
     books.update()
     assert books.held() == {"a": 2}
-    pods["a", KEY] = 2
+    pods["a"] = 2
     books.update()
     assert books.held() == {}
     assert not books.reservations.reserves(KEY)
@@ -351,42 +350,33 @@ def test_nodes_that_show_all_pods_count_them_instead_of_the_reservation() -> Non
 
 @pytest.mark.parametrize(
     ("report", "held"),
-    [
-        ({"running": 1, "succeeded": 1}, {}),
-        ({"pending": 1}, {"a": 2}),
-    ],
+    [({"running": 1, "succeeded": 1}, {}), ({"pending": 1}, {"a": 2})],
     ids=["a pod has ended", "the pods are created again"],
 )
 def test_pods_that_were_shown_before_count_until_they_are_created_again(
-    report: dict[str, int], held: dict[str, int]
+    books: Books, report: dict[str, int], held: dict[str, int]
 ) -> None:
-    books, pods = Books(), {("a", KEY): 2}
-    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
-    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+    pods = shown(books, 2, a=2)
     assert books.held() == {}
-    pods["a", KEY] = 1
+    pods["a"] = 1
     books.update(bindings=binding(cluster="a", status=vcjob_status("Running", report)))
     assert books.held() == held
 
 
-def test_a_sub_job_whose_nodes_are_no_longer_known_is_reserved_again() -> None:
-    books, pods = Books(), {("a", KEY): 2}
-    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
-    books.update(jobs=job(gpus=2), policies=policy(cluster="a"))
+def test_a_sub_job_whose_nodes_are_no_longer_known_is_reserved_again(books: Books) -> None:
+    pods = shown(books, 2, a=2)
     assert books.held() == {}
     assert books.reservations.jobs_on("a") == [KEY]
     pods.clear()
     books.update()
     assert books.held() == {"a": 2}
-    pods["a", KEY] = 2
+    pods["a"] = 2
     books.update()
     assert books.held() == {}
 
 
-def test_pods_on_another_cluster_leave_the_reservation_of_a_moved_sub_job() -> None:
-    books, pods = Books(), {("a", KEY): 1, ("b", KEY): 0}
-    books.reservations._pods_of = lambda cluster, job: pods.get((cluster, job))
-    books.update(jobs=job(gpus=1), policies=policy(cluster="a"))
+def test_pods_on_another_cluster_leave_the_reservation_of_a_moved_sub_job(books: Books) -> None:
+    shown(books, 1, a=1, b=0)
     assert books.held() == {}
     books.update(policies=policy(cluster="b"))
     assert books.held() == {"b": 1}

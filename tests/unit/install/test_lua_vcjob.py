@@ -105,18 +105,11 @@ REPLICAS = {
 
 
 @pytest.mark.parametrize("case", REPLICAS)
-def test_replicas_times_request_is_the_job(case: str) -> None:
+def test_replicas_times_request_is_the_job_and_its_one_component_has_the_same(case: str) -> None:
     tasks, replicas, request = REPLICAS[case]
-    found = replicas_of(vcjob(*tasks))
-    expected = {} if request is None else {"resourceRequest": request}
-    assert found == (replicas, expected)
-    assert told_in_the_sandbox(vcjob(*tasks)) == (replicas, expected)
-
-
-@pytest.mark.parametrize("case", REPLICAS)
-def test_one_component_has_the_replicas_and_the_request_of_the_job(case: str) -> None:
-    tasks, replicas, request = REPLICAS[case]
-    (component,) = components_of(vcjob(*tasks))
+    job, expected = vcjob(*tasks), {} if request is None else {"resourceRequest": request}
+    assert replicas_of(job) == told_in_the_sandbox(job) == (replicas, expected)
+    (component,) = components_of(job)
     assert component["replicas"] == replicas
     assert (component.get("replicaRequirements") or {}).get("resourceRequest") == request
     assert component["name"] == "vcjob", "Karmada accepts names of at most 32 bytes"

@@ -22,6 +22,16 @@ def items(**settings: Any) -> list[Item]:
     return manifest(Settings(**{"url": URL, **settings}))
 
 
+def role(name: str, **settings: Any) -> Any:
+    """Return the rules of a ClusterRole."""
+    (found,) = (
+        item.object["rules"]
+        for item in items(**settings)
+        if (item.name, item.resource.kind) == (name, "ClusterRole")
+    )
+    return found
+
+
 def test_definitions_come_first_and_webhooks_last() -> None:
     kinds = [item.resource.kind for item in items()]
     assert kinds[:4] == ["CustomResourceDefinition"] * 4
@@ -77,28 +87,15 @@ def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
 
 @pytest.mark.parametrize("secrets", [False, True])
 def test_the_webhook_may_get_secrets_only_where_it_is_asked_to_warn_of_them(secrets: bool) -> None:
-    (role,) = (
-        item
-        for item in items(parts={SECRET_WARNINGS} if secrets else set())
-        if item.name == "hyperjob-webhook" and item.resource.kind == "ClusterRole"
-    )
-    gets = {
-        name
-        for rule in role.object["rules"]
-        if "get" in rule["verbs"]
-        for name in rule["resources"]
-    }
+    rules = role("hyperjob-webhook", parts={SECRET_WARNINGS} if secrets else set())
+    gets = {name for rule in rules if "get" in rule["verbs"] for name in rule["resources"]}
     needed = {"configmaps", "persistentvolumeclaims", "serviceaccounts", "namespaces"}
     assert gets == needed | ({"secrets"} if secrets else set())
 
 
 def test_the_controller_may_write_no_config_map() -> None:
-    (role,) = (
-        item
-        for item in items()
-        if item.name == "hyperjob-controller" and item.resource.kind == "ClusterRole"
-    )
-    assert not [rule for rule in role.object["rules"] if "configmaps" in rule["resources"]]
+    written = {name for rule in role("hyperjob-controller") for name in rule["resources"]}
+    assert "configmaps" not in written
 
 
 def test_definitions_stay_unless_told_otherwise() -> None:
@@ -247,41 +244,28 @@ def test_what_would_empty_a_job_is_not_defined() -> None:
         assert "replicaRevision" not in item.object["spec"]["customizations"]
 
 
+def theirs(kind: str, version: str = "batch.volcano.sh/v1alpha1", **scripts: Any) -> Any:
+    """Return another one's definition for a kind; an operation is there with its script."""
+    target = {"apiVersion": version, "kind": kind}
+    return {"metadata": {"name": "theirs"}, "spec": {"target": target, "customizations": scripts}}
+
+
+LUA = {"luaScript": "x"}
+QUEUE = "scheduling.volcano.sh/v1beta1"
 CLASHES = {
     "the same operation": (
-        interpreter("theirs", "Job", "retention", "healthInterpretation"),
+        theirs("Job", retention=LUA, healthInterpretation=LUA),
         [Clash("theirs", "Job", ("retention",))],
     ),
     "several": (
-        interpreter("theirs", "Queue", "statusAggregation", "retention"),
+        theirs("Queue", QUEUE, statusAggregation=LUA, retention=LUA),
         [Clash("theirs", "Queue", ("retention", "statusAggregation"))],
     ),
-    "dependencies, of which Karmada takes many": (
-        interpreter("theirs", "Job", "dependencyInterpretation"),
-        [],
-    ),
-    "operations that ours leaves out": (interpreter("theirs", "Job", "statusReflection"), []),
+    "dependencies, of which Karmada takes many": (theirs("Job", dependencyInterpretation=LUA), []),
+    "operations that ours leaves out": (theirs("Job", statusReflection=LUA), []),
     "our own": (interpreter("hyperjob-vcjob", "Job", "retention"), []),
-    "another kind": (
-        {
-            "metadata": {"name": "theirs"},
-            "spec": {
-                "target": {"apiVersion": "batch/v1", "kind": "Job"},
-                "customizations": {"retention": {"luaScript": "x"}},
-            },
-        },
-        [],
-    ),
-    "an empty script": (
-        {
-            "metadata": {"name": "theirs"},
-            "spec": {
-                "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"},
-                "customizations": {"retention": {"luaScript": ""}, "replicaResource": None},
-            },
-        },
-        [],
-    ),
+    "another kind": (theirs("Job", "batch/v1", retention=LUA), []),
+    "an empty script": (theirs("Job", retention={"luaScript": ""}, replicaResource=None), []),
     "nothing": ({"metadata": {"name": "theirs"}}, []),
 }
 
@@ -294,40 +278,26 @@ def test_what_keeps_ours_out(case: str) -> None:
     assert clashes([ours, live, ours]) == expected
 
 
-DEVICES = ("resourceslices", "deviceclasses", "resourceclaims")
+GET, LOOK = "get list watch", "list watch"
+PODS = {"pods": GET, "podgroups": GET, "events": LOOK}
+DEVICES = dict.fromkeys(("resourceslices", "deviceclasses", "resourceclaims"), LOOK)
+ON_NODES = {**PODS, "nodes": GET, "hypernodes": GET, **DEVICES}
 
 
 @pytest.mark.parametrize(
     ("step", "rights"),
     [
-        (
-            MemberAccess.PODS,
-            {(each, "get list watch") for each in ("pods", "podgroups")}
-            | {("events", "list watch")},
-        ),
-        (
-            MemberAccess.NODES,
-            {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
-            | {(each, "list watch") for each in ("events", *DEVICES)},
-        ),
-        (
-            MemberAccess.LOGS,
-            {(each, "get list watch") for each in ("pods", "podgroups", "nodes", "hypernodes")}
-            | {(each, "list watch") for each in ("events", *DEVICES)}
-            | {("pods/log", "get")},
-        ),
+        (MemberAccess.PODS, PODS),
+        (MemberAccess.NODES, ON_NODES),
+        (MemberAccess.LOGS, {**ON_NODES, "pods/log": "get"}),
     ],
 )
 def test_each_step_of_the_members_reader_has_the_least_rights(
-    step: MemberAccess, rights: set[tuple[str, str]]
+    step: MemberAccess, rights: dict[str, str]
 ) -> None:
-    (role,) = (
-        item.object
-        for item in items(members=step)
-        if item.name == "hyperjob-members-reader" and item.resource.kind == "ClusterRole"
-    )
-    granted = {(rule["resources"][0], " ".join(rule["verbs"])) for rule in role["rules"]}
-    assert granted == rights
+    rules = role("hyperjob-members-reader", members=step)
+    assert {rule["resources"][0]: " ".join(rule["verbs"]) for rule in rules} == rights
+    assert len(rules) == len(rights)
 
 
 def test_without_the_members_reader_its_objects_are_deleted() -> None:

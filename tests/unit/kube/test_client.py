@@ -7,6 +7,7 @@ import ssl
 import warnings
 from collections import Counter
 from contextlib import aclosing, suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -27,6 +28,19 @@ LLM = {
     "metadata": {"name": "llm", "namespace": "default", "resourceVersion": "7"},
     "spec": {"unknown": {"kept": 1}},
 }
+
+
+BARE = {"metadata": {"name": "llm", "namespace": "default"}, "spec": {}}
+REMOVE = {"op": "remove", "path": "/spec"}
+OPTIONS = {"apiVersion": "v1", "kind": "DeleteOptions"}
+
+
+def patch(body: Any, kind: PatchType, **how: Any) -> Any:
+    return lambda k: k.patch(HYPERJOBS, "llm", body, kind=kind, namespace="default", **how)
+
+
+def delete(**how: Any) -> Any:
+    return lambda k: k.delete(HYPERJOBS, "llm", namespace="default", **how)
 
 
 SENT = {
@@ -55,78 +69,46 @@ SENT = {
         ("PUT", f"{JOB}/status", {}, "application/json", LLM),
     ),
     "apply says its manager and fills in the kind": (
-        lambda k: k.apply(
-            HYPERJOBS,
-            {"metadata": {"name": "llm", "namespace": "default"}, "spec": {}},
-            field_manager="hyperjob-controller",
-        ),
+        lambda k: k.apply(HYPERJOBS, BARE, field_manager="me"),
         (
             "PATCH",
             JOB,
-            {"fieldManager": "hyperjob-controller", "force": "true"},
+            {"fieldManager": "me", "force": "true"},
             "application/apply-patch+yaml",
-            {
-                "apiVersion": "training.volcano.sh/v1alpha1",
-                "kind": "HyperJob",
-                "metadata": {"name": "llm", "namespace": "default"},
-                "spec": {},
-            },
+            {"apiVersion": LLM["apiVersion"], "kind": "HyperJob", **BARE},
         ),
     ),
     "merge patch": (
-        lambda k: k.patch(
-            HYPERJOBS, "llm", {"spec": None}, kind=PatchType.MERGE, namespace="default"
-        ),
+        patch({"spec": None}, PatchType.MERGE),
         ("PATCH", JOB, {}, "application/merge-patch+json", {"spec": None}),
     ),
     "an empty merge patch still has a body": (
-        lambda k: k.patch(HYPERJOBS, "llm", {}, kind=PatchType.MERGE, namespace="default"),
+        patch({}, PatchType.MERGE),
         ("PATCH", JOB, {}, "application/merge-patch+json", {}),
     ),
     "json patch": (
-        lambda k: k.patch(
-            HYPERJOBS,
-            "llm",
-            [{"op": "remove", "path": "/spec"}],
-            kind=PatchType.JSON,
-            namespace="default",
-            subresource="status",
-            field_manager="me",
-        ),
+        patch([REMOVE], PatchType.JSON, subresource="status", field_manager="me"),
         (
             "PATCH",
             f"{JOB}/status",
             {"fieldManager": "me"},
             "application/json-patch+json",
-            [{"op": "remove", "path": "/spec"}],
+            [REMOVE],
         ),
     ),
     "delete of one very object": (
-        lambda k: k.delete(
-            HYPERJOBS, "llm", namespace="default", uid="u1", propagation="Foreground"
-        ),
+        delete(uid="u1", propagation="Foreground"),
         (
             "DELETE",
             JOB,
             {},
             "application/json",
-            {
-                "apiVersion": "v1",
-                "kind": "DeleteOptions",
-                "preconditions": {"uid": "u1"},
-                "propagationPolicy": "Foreground",
-            },
+            OPTIONS | {"preconditions": {"uid": "u1"}, "propagationPolicy": "Foreground"},
         ),
     ),
     "delete as a dry run": (
-        lambda k: k.delete(HYPERJOBS, "llm", namespace="default", dry_run=True),
-        (
-            "DELETE",
-            JOB,
-            {},
-            "application/json",
-            {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]},
-        ),
+        delete(dry_run=True),
+        ("DELETE", JOB, {}, "application/json", OPTIONS | {"dryRun": ["All"]}),
     ),
 }
 

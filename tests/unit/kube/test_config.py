@@ -18,6 +18,8 @@ from hyperjob_core.kube.errors import ConfigError, Unavailable
 from hyperjob_core.kube.http import HttpTransport
 
 VERSION = "/version"
+PAIR = {"certificate": "pem", "key": "key"}
+EXEC = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -58,23 +60,21 @@ async def test_a_client_certificate_is_presented(server, named):
     assert "authorization" not in seen.headers
 
 
-async def test_inline_certificates_are_never_in_a_temporary_file(
-    server, named, monkeypatch, tmp_path
-):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+@pytest.fixture
+def temporary(monkeypatch, tmp_path):
+    """Give the directory of temporary files, empty."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+async def test_inline_certificates_are_never_in_a_temporary_file(server, named, temporary):
 
     def inline(name):
         return base64.b64encode((server.folder / name).read_bytes()).decode()
 
-    path = server.write_kubeconfig(
-        {
-            "client-certificate-data": inline("client.pem"),
-            "client-key-data": inline("client.key"),
-        },
-        name="inline",
-    )
+    user = {f"client-{each}-data": inline(f"client.{end}") for each, end in PAIR.items()}
+    path = server.write_kubeconfig(user, name="inline")
     assert (await call(server, await config.load(named(path)))).user == "admin"
     assert not list(temporary.iterdir())
 
@@ -129,11 +129,7 @@ async def test_a_token_file_is_not_read_at_every_call(server):
 def with_plugin(server, **status):
     """Write a kubeconfig with a plugin, which counts its calls in the place of %d."""
     plugin = server.folder / "plugin"
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": status,
-    }
+    credential = {"apiVersion": EXEC, "kind": "ExecCredential", "status": status}
     plugin.write_text(
         f"#!{sys.executable}\n"
         "from pathlib import Path\n"
@@ -143,16 +139,8 @@ def with_plugin(server, **status):
         f"print({json.dumps(credential)!r}.replace('%d', str(count)))\n"
     )
     plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    return server.write_kubeconfig(
-        {
-            "exec": {
-                "apiVersion": "client.authentication.k8s.io/v1",
-                "command": str(plugin),
-                "interactiveMode": "Never",
-            }
-        },
-        name="exec",
-    )
+    entry = {"apiVersion": EXEC, "command": str(plugin), "interactiveMode": "Never"}
+    return server.write_kubeconfig({"exec": entry}, name="exec")
 
 
 @pytest.mark.parametrize(
@@ -178,10 +166,7 @@ async def test_a_plugin_that_fails_later_leaves_the_last_token(server, caplog):
     assert "Cannot renew the token" in caplog.text
 
 
-async def test_a_plugin_may_give_a_certificate(server, monkeypatch, tmp_path):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+async def test_a_plugin_may_give_a_certificate(server, temporary):
     path = with_plugin(
         server,
         clientCertificateData=(server.folder / "client.pem").read_text(),
@@ -220,10 +205,8 @@ async def test_a_server_is_checked_unless_the_kubeconfig_says_otherwise(server):
 
 
 async def test_a_plugin_that_gives_nothing_is_named(server):
-    path = server.write_kubeconfig(
-        {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}},
-        name="exec",
-    )
+    entry = {"apiVersion": EXEC, "command": "/bin/false"}
+    path = server.write_kubeconfig({"exec": entry}, name="exec")
     with pytest.raises(ConfigError, match="/bin/false"):
         await config.load(path)
 
@@ -251,7 +234,7 @@ async def test_a_plugin_beside_the_kubeconfig_is_told_of_the_cluster(server, mon
     )
     plugin.chmod(0o700)
     entry = {
-        "apiVersion": "client.authentication.k8s.io/v1",
+        "apiVersion": EXEC,
         "command": "bin/log in",
         "args": ["--as"],
         "env": [{"name": "WHO", "value": "me"}],
@@ -327,29 +310,19 @@ async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted,
         await call(server, connection)
 
 
-@pytest.mark.parametrize(
-    ("cluster", "environment", "expected"),
-    [
-        ({}, {}, None),
-        ({}, {"https_proxy": "http://proxy:3128"}, "http://proxy:3128"),
-        ({}, {"https_proxy": "http://proxy:3128", "no_proxy": ".example.dev"}, None),
-        ({"server": "https://127.0.0.1:1"}, {"https_proxy": "http://proxy:3128"}, None),
-        ({"server": "https://localhost:1"}, {"https_proxy": "http://proxy:3128"}, None),
-        (
-            {"proxy_url": "http://own:1"},
-            {"https_proxy": "http://proxy:3128", "no_proxy": ".example.dev"},
-            "http://own:1",
-        ),
-    ],
-    ids=[
-        "none",
-        "of the environment",
-        "not for this host",
-        "not for this machine",
-        "not for localhost",
-        "of the kubeconfig",
-    ],
-)
+PROXY = {"https_proxy": "http://proxy:3128"}
+PROXY_BUT = PROXY | {"no_proxy": ".example.dev"}
+PROXIES = {
+    "none": ({}, {}, None),
+    "of the environment": ({}, PROXY, "http://proxy:3128"),
+    "not for this host": ({}, PROXY_BUT, None),
+    "not for this machine": ({"server": "https://127.0.0.1:1"}, PROXY, None),
+    "not for localhost": ({"server": "https://localhost:1"}, PROXY, None),
+    "of the kubeconfig": ({"proxy_url": "http://own:1"}, PROXY_BUT, "http://own:1"),
+}
+
+
+@pytest.mark.parametrize(("cluster", "environment", "expected"), PROXIES.values(), ids=PROXIES)
 async def test_a_proxy_is_found(cluster, environment, expected, server, named, monkeypatch):
     for variable in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(variable, raising=False)

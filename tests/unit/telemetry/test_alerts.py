@@ -160,124 +160,103 @@ NO_WEBHOOK = {series: GONE for series in HEALTHY if "hyperjob-webhook" in series
 NO_CONTROLLER = {series: GONE for series in HEALTHY if "hyperjob-controller-" in series}
 FREE = controller("hyperjob_accelerators_free", steady(2000), cluster="east", type="nvidia.com/gpu")
 
-OUTAGES: list[tuple[str, Series, set[str]]] = [
-    ("no webhook has run for hours", NO_WEBHOOK, {"HyperJobWebhookDown"}),
-    ("no controller has run for hours", NO_CONTROLLER, {"HyperJobNoLeader"}),
-    (
-        "nothing of HyperJob has run for hours",
-        ALL_PODS_GONE,
+OUTAGES: dict[str, tuple[set[str], Series]] = {
+    "no webhook has run for hours": ({"HyperJobWebhookDown"}, NO_WEBHOOK),
+    "no controller has run for hours": ({"HyperJobNoLeader"}, NO_CONTROLLER),
+    "nothing of HyperJob has run for hours": (
         {"HyperJobWebhookDown", "HyperJobNoLeader"},
+        ALL_PODS_GONE,
     ),
-    (
-        "both controllers run and neither gets the Lease",
-        controller("leader_election_master_status", steady(0), name="hyperjob-controller"),
+    "both controllers run and neither gets the Lease": (
         {"HyperJobNoLeader"},
+        controller("leader_election_master_status", steady(0), name="hyperjob-controller"),
     ),
-    (
-        "one webhook answers with status 500",
-        webhook(REVIEWS, growing(2), steady(0), webhook=MUTATE, code="500"),
+    "one webhook answers with status 500": (
         {"HyperJobWebhookFails"},
+        webhook(REVIEWS, growing(2), steady(0), webhook=MUTATE, code="500"),
     ),
-    (
-        "reviews take seconds",
-        latencies(webhook, LATENCY, growing(1), growing(50), webhook=MUTATE),
+    "reviews take seconds": (
         {"HyperJobWebhookSlow"},
+        latencies(webhook, LATENCY, growing(1), growing(50), webhook=MUTATE),
     ),
-    (
-        "the new certificate does not match its key",
-        webhook("certwatcher_read_certificate_errors_total", growing(0.1)),
+    "the new certificate does not match its key": (
         {"HyperJobCertificateUnreadable"},
+        webhook("certwatcher_read_certificate_errors_total", growing(0.1)),
     ),
-    (
-        "the certificate was not renewed for weeks",
-        webhook("hyperjob_certificate_expiry_timestamp_seconds", steady(6 * 86400)),
+    "the certificate was not renewed for weeks": (
         {"HyperJobCertificateExpires"},
+        webhook("hyperjob_certificate_expiry_timestamp_seconds", steady(6 * 86400)),
     ),
-    (
-        "the renewal has not run for two days",
+    "the renewal has not run for two days": (
+        {"HyperJobCredentialExpires"},
         tokens("certs", "controller", "members", "ui", "webhook", renewed=-2 * 86400),
-        {"HyperJobCredentialExpires"},
     ),
-    (
-        "the token of the renewal alone was not renewed",
+    "the token of the renewal alone was not renewed": (
+        {"HyperJobCredentialExpires"},
         tokens("certs", renewed=-2 * 86400),
-        {"HyperJobCredentialExpires"},
     ),
-    (
-        "the ServiceAccount of the webhook was deleted",
-        webhook("rest_client_requests_total", growing(2), code="401", method="GET", host="karmada"),
+    "the ServiceAccount of the webhook was deleted": (
         {"HyperJobCredentialRefused"},
+        webhook("rest_client_requests_total", growing(2), code="401", method="GET", host="karmada"),
     ),
-    (
-        "an API call hangs until each pass ends by its time limit",
+    "an API call hangs until each pass ends by its time limit": (
+        {"HyperJobQueueStuck"},
         controller(
             "workqueue_longest_running_processor_seconds",
             " ".join(["30 60 90 119 0 0"] * (MINUTES // 6)),
             name="hyperjob",
         ),
-        {"HyperJobQueueStuck"},
     ),
-    (
-        "passes fail",
-        controller("controller_runtime_reconcile_errors_total", growing(30), controller="hyperjob"),
+    "passes fail": (
         {"HyperJobReconcileErrors"},
+        controller("controller_runtime_reconcile_errors_total", growing(30), controller="hyperjob"),
     ),
-    (
-        "a pass meets a bug",
-        controller("hyperjob_internal_errors_total", growing(0.2), steady(0), place="pass"),
+    "a pass meets a bug": (
         {"HyperJobInternalErrors"},
+        controller("hyperjob_internal_errors_total", growing(0.2), steady(0), place="pass"),
     ),
-    (
-        "a quota refuses vcjobs",
-        controller("hyperjob_refusals_total", growing(1), steady(0), reason="Forbidden"),
+    "a quota refuses vcjobs": (
         {"HyperJobObjectsRefused"},
+        controller("hyperjob_refusals_total", growing(1), steady(0), reason="Forbidden"),
     ),
-    (
-        "a proxy closes watches",
-        controller("hyperjob_informer_short_watches_total", growing(20), resource="hyperjobs"),
+    "a proxy closes watches": (
         {"HyperJobWatchesFlap"},
+        controller("hyperjob_informer_short_watches_total", growing(20), resource="hyperjobs"),
     ),
-    (
-        "Events are refused",
-        controller("hyperjob_events_dropped_total", growing(3), steady(0), reason="failed"),
+    "Events are refused": (
         {"HyperJobEventsDropped"},
+        controller("hyperjob_events_dropped_total", growing(3), steady(0), reason="failed"),
     ),
-    (
-        "a cluster of a third of the fleet is lost",
+    "a cluster of a third of the fleet is lost": (
+        {"HyperJobDegraded"},
         phases(Running=200, Degraded=100),
-        {"HyperJobDegraded"},
     ),
-    (
-        "the only HyperJob has too few sub-jobs",
+    "the only HyperJob has too few sub-jobs": (
+        {"HyperJobDegraded"},
         phases(Degraded=1) | controller("hyperjob_restarts_total", steady(0)),
-        {"HyperJobDegraded"},
     ),
-    ("a line waits beside an empty fleet", FREE, {"HyperJobNothingStarts"}),
-    (
-        "a line of HyperJobs without accelerators waits",
+    "a line waits beside an empty fleet": ({"HyperJobNothingStarts"}, FREE),
+    "a line of HyperJobs without accelerators waits": (
+        {"HyperJobNothingStarts"},
         {
             series: GONE
             for series in HEALTHY
             if series.startswith(("hyperjob_accelerators_free", "hyperjob_accelerators_alloc"))
         },
-        {"HyperJobNothingStarts"},
     ),
-    (
-        "gangs never become complete",
-        controller("hyperjob_gang_wait_seconds_count", growing(1), outcome="gave_back"),
+    "gangs never become complete": (
         {"HyperJobGangsGiveBack"},
+        controller("hyperjob_gang_wait_seconds_count", growing(1), outcome="gave_back"),
     ),
-    (
-        "a broken image restarts all",
-        controller("hyperjob_restarts_total", growing(3), steady(0)),
+    "a broken image restarts all": (
         {"HyperJobRestartsOften"},
+        controller("hyperjob_restarts_total", growing(3), steady(0)),
     ),
-    (
-        "others took the accelerators of placed sub-jobs",
-        controller("hyperjob_accelerators_free", steady(-8), cluster="east", type="nvidia.com/gpu"),
+    "others took the accelerators of placed sub-jobs": (
         {"HyperJobClusterOvercommitted"},
+        controller("hyperjob_accelerators_free", steady(-8), cluster="east", type="nvidia.com/gpu"),
     ),
-]
+}
 
 
 def played(
@@ -367,15 +346,13 @@ def test_no_alert_fires_in_a_healthy_company(beside: Series, tmp_path: Path) -> 
 
 
 @needs_promtool
-@pytest.mark.parametrize(
-    ("changes", "alerts"), [case[1:] for case in OUTAGES], ids=[case[0] for case in OUTAGES]
-)
+@pytest.mark.parametrize(("alerts", "changes"), OUTAGES.values(), ids=OUTAGES)
 def test_each_outage_fires_its_alert_beside_healthy_others(
-    changes: Series, alerts: set[str], tmp_path: Path
+    alerts: set[str], changes: Series, tmp_path: Path
 ) -> None:
     done = firing(HEALTHY | QUIET | changes, tmp_path, alerts)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_has_an_outage() -> None:
-    assert set().union(*(case[2] for case in OUTAGES)) == set(ALERTS)
+    assert set().union(*(alerts for alerts, _ in OUTAGES.values())) == set(ALERTS)

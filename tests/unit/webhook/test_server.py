@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import queue
 import ssl
 import threading
 from datetime import UTC, datetime, timedelta
@@ -75,6 +76,13 @@ class Running:
 
     async def raw(self):
         return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.client_tls)
+
+    async def unfinished(self):
+        """Send all but the last byte of a review, and return the connection."""
+        reader, writer = await self.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        await self.witness.begun.get()
+        return reader, writer
 
 
 @contextlib.asynccontextmanager
@@ -200,36 +208,39 @@ async def test_a_body_that_never_ends_is_given_up(tls):
         writer.close()
 
 
-async def test_a_review_that_takes_too_long_is_given_up_and_the_next_ones_are_served(
-    tls, monkeypatch
-):
-    release = threading.Event()
+LARGE = REVIEW + b" " * LARGE_BODY_BYTES
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Hold each large review until it is released; give what tells of its begin, and releases."""
+    began, release = queue.Queue(), threading.Semaphore(0)
 
     def slow(path, body, *context):
         if len(body) > LARGE_BODY_BYTES:
-            release.wait(30)
+            began.put(len(body))
+            release.acquire(timeout=60)
         return admit(path, body, *context)
 
     monkeypatch.setattr(server_module, "admit", slow)
-    try:
-        async with serving(tls, request_timeout=0.05) as running, running.session() as session:
-            large = REVIEW + b" " * LARGE_BODY_BYTES
-            async with asyncio.TaskGroup() as group:
-                posts = [group.create_task(session.post(running.url, data=large)) for _ in range(5)]
-            assert {(await post).status for post in posts} == {504}
-            async with session.post(running.url, data=REVIEW) as response:
-                assert response.status == 200
-            release.set()
-    finally:
-        release.set()
+    yield began, release
+    release.release(9)
+
+
+async def test_a_review_that_takes_too_long_is_given_up_and_the_next_ones_are_served(tls, held):
+    async with serving(tls, request_timeout=0.05) as running, running.session() as session:
+        async with asyncio.TaskGroup() as group:
+            posts = [group.create_task(session.post(running.url, data=LARGE)) for _ in range(5)]
+        assert {(await post).status for post in posts} == {504}
+        async with session.post(running.url, data=REVIEW) as response:
+            assert response.status == 200
+        _, release = held
+        release.release(9)
 
 
 async def test_a_client_that_goes_away_is_reported_and_harms_nobody(tls):
     async with serving(tls) as running:
-        _, writer = await running.raw()
-        writer.write(head(len(REVIEW)) + REVIEW[:-1])
-        await writer.drain()
-        await running.witness.begun.get()
+        _, writer = await running.unfinished()
         writer.transport.abort()
         async with asyncio.timeout(30):
             _, code, _ = await running.witness.ended.get()
@@ -247,31 +258,17 @@ async def post_once(running):
         writer.transport.abort()
 
 
-async def test_a_review_that_is_being_judged_gives_way_to_no_connection(tls, monkeypatch):
-    judging, release = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def slow(path, body, *context):
-        if len(body) > LARGE_BODY_BYTES:
-            loop.call_soon_threadsafe(judging.set)
-            release.wait(60)
-        return admit(path, body, *context)
-
-    monkeypatch.setattr(server_module, "admit", slow)
-    try:
-        async with serving(tls, connections=1, request_timeout=60) as running:
-            reader, writer = await running.raw()
-            large = REVIEW + b" " * LARGE_BODY_BYTES
-            writer.write(head(len(large)) + large)
-            async with asyncio.timeout(60):
-                await judging.wait()
-            for _ in range(3):
-                await post_once(running)
-            release.set()
-            assert (await answer(reader))[0] == 200
-            writer.close()
-    finally:
-        release.set()
+async def test_a_review_that_is_being_judged_gives_way_to_no_connection(tls, held):
+    began, release = held
+    async with serving(tls, connections=1, request_timeout=60) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(LARGE)) + LARGE)
+        await asyncio.to_thread(began.get, timeout=60)
+        for _ in range(3):
+            await post_once(running)
+        release.release()
+        assert (await answer(reader))[0] == 200
+        writer.close()
 
 
 async def test_a_body_that_arrives_with_its_header_does_not_count_as_header(tls):
@@ -322,10 +319,7 @@ async def test_draining_ends_each_connection_with_its_next_answer(tls):
 
 async def test_stop_lets_a_review_in_flight_finish(tls):
     async with serving(tls) as running:
-        reader, writer = await running.raw()
-        writer.write(head(len(REVIEW)) + REVIEW[:-1])
-        await writer.drain()
-        await running.witness.begun.get()
+        reader, writer = await running.unfinished()
         stopping = asyncio.create_task(running.server.stop(grace=30))
         await asyncio.sleep(0)
         writer.write(REVIEW[-1:])
@@ -337,9 +331,7 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
         writer.close()
 
 
-async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(
-    tls, monkeypatch
-):
+async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(tls):
     async with serving(tls, header_seconds=3600) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         async with running.session() as session, session.post(running.url, data=REVIEW):
@@ -355,10 +347,7 @@ async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_r
 
 async def test_stop_waits_no_longer_than_the_grace_period(tls):
     async with serving(tls) as running:
-        _, writer = await running.raw()
-        writer.write(head(len(REVIEW)) + REVIEW[:-1])
-        await writer.drain()
-        await running.witness.begun.get()
+        _, writer = await running.unfinished()
         async with asyncio.timeout(20):
             await running.server.stop(grace=0.05)
         writer.close()
@@ -412,13 +401,9 @@ def hyperjob_review(hyperjob):
     return json.dumps(review).encode()
 
 
-async def test_what_the_server_stops_before_its_answer_is_reported_and_nothing_else(
-    tls, caplog, monkeypatch
-):
+async def test_what_the_server_stops_before_its_answer_is_reported_and_nothing_else(tls, caplog):
     async with serving(tls, request_timeout=600) as running:
-        _, writer = await running.raw()
-        writer.write(head(len(REVIEW)) + REVIEW[:-1])
-        await running.witness.begun.get()
+        _, writer = await running.unfinished()
         await running.server.stop(grace=0.01)
         webhook, code, seconds = running.witness.ended.get_nowait()
         assert (webhook, code) == (MUTATE_RESOURCEBINDING, 503)
@@ -456,18 +441,9 @@ async def test_a_review_above_128_kibibytes_is_judged_in_a_thread(
 
 
 async def test_two_large_reviews_are_judged_at_a_time_and_the_others_wait_their_turn(
-    tls, monkeypatch
+    tls, held, monkeypatch
 ):
-    began, release = asyncio.Queue(), threading.Semaphore(0)
-    loop = asyncio.get_running_loop()
-
-    def slow(path, body, *context):
-        loop.call_soon_threadsafe(began.put_nowait, 1)
-        release.acquire(timeout=60)
-        return admit(path, body, *context)
-
-    monkeypatch.setattr(server_module, "admit", slow)
-    large, read = REVIEW + b" " * LARGE_BODY_BYTES, asyncio.Queue()
+    (began, release), read = held, asyncio.Queue()
 
     class Slots(asyncio.Semaphore):
         async def acquire(self):
@@ -476,27 +452,26 @@ async def test_two_large_reviews_are_judged_at_a_time_and_the_others_wait_their_
 
     async with serving(tls, request_timeout=60) as running, running.session() as session:
         monkeypatch.setattr(running.server, "_large_slots", Slots(2))
-        posts = [asyncio.create_task(session.post(running.url, data=large)) for _ in range(3)]
+        posts = [asyncio.create_task(session.post(running.url, data=LARGE)) for _ in range(3)]
         async with asyncio.timeout(60):
-            for queue, count in ((read, 3), (began, 2)):
-                for _ in range(count):
-                    await queue.get()
+            for _ in range(3):
+                await read.get()
+        for _ in range(2):
+            await asyncio.to_thread(began.get, timeout=60)
         assert running.server._large_slots.locked()
         assert began.empty()
-        for _ in range(3):
-            release.release()
+        release.release(3)
         for post in posts:
             async with await post as response:
                 assert response.status == 200
         assert not running.server._large_slots.locked()
 
 
-async def test_a_review_that_no_thread_takes_is_a_500_and_leaves_its_place(tls, monkeypatch):
-    large = REVIEW + b" " * LARGE_BODY_BYTES
+async def test_a_review_that_no_thread_takes_is_a_500_and_leaves_its_place(tls):
     async with serving(tls, request_timeout=60) as running, running.session() as session:
         running.server._threads.shutdown()
         for _ in range(3):
-            async with session.post(running.url, data=large) as response:
+            async with session.post(running.url, data=LARGE) as response:
                 assert response.status == 500
                 text = (await response.json())["message"]
                 assert "RuntimeError" in text

@@ -272,54 +272,49 @@ def asking(tj: dict[str, Any], old: dict[str, Any] | None = None) -> AdmissionRe
 SCOPED = {"name": "torch", "kind": "TrainingRuntime"}
 LABELLED = {"metadata": {"name": "team", "labels": {RUNS_AS: "HyperJob"}}}
 LATE = from_status(make_status(403, "no"), "")
-CASES: dict[str, tuple[dict[str, Any], Stored, list[str]]] = {
-    "the runtime of the cluster": (
-        trainjob(),
-        Stored(ClusterTrainingRuntime____torch=runtime()),
-        [],
-    ),
-    "a runtime of another name": (trainjob(), Stored(), ["spec.runtimeRef"]),
+WIDE = {"ClusterTrainingRuntime____torch": runtime()}
+NO_NODES = {"trainer": {"numNodes": 0}}
+# a TrainJob, the objects that are stored -> the fields that are refused
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "the runtime of the cluster": (trainjob(), WIDE, []),
+    "a runtime of another name": (trainjob(), {}, ["spec.runtimeRef"]),
     "a runtime of the namespace": (
         trainjob(runtimeRef=SCOPED),
-        Stored(TrainingRuntime__team__torch=runtime()),
+        {"TrainingRuntime__team__torch": runtime()},
         [],
     ),
     "a runtime of the cluster in place of the namespace": (
         trainjob(runtimeRef=SCOPED),
-        Stored(ClusterTrainingRuntime____torch=runtime()),
+        WIDE,
         ["spec.runtimeRef"],
     ),
     "the label of the namespace": (
-        trainjob(labels={}, trainer={"numNodes": 0}),
-        Stored(ClusterTrainingRuntime____torch=runtime(), Namespace____team=LABELLED),
+        trainjob(labels={}, **NO_NODES),
+        WIDE | {"Namespace____team": LABELLED},
         ["spec.trainer.numNodes"],
     ),
-    "no label": (
-        trainjob(labels={}, trainer={"numNodes": 0}),
-        Stored(ClusterTrainingRuntime____torch=runtime()),
-        [],
-    ),
+    "no label": (trainjob(labels={}, **NO_NODES), WIDE, []),
     "a runtime that it may not read": (
-        trainjob(trainer={"numNodes": 0}),
-        Stored(ClusterTrainingRuntime____torch=LATE),
+        trainjob(**NO_NODES),
+        {"ClusterTrainingRuntime____torch": LATE},
         [],
     ),
-    "no runtime": (trainjob(runtimeRef={}), Stored(), []),
+    "no runtime": (trainjob(runtimeRef={}), {}, []),
 }
 
 
-@pytest.mark.parametrize(("tj", "kube", "fields"), CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(("tj", "stored", "fields"), CASES.values(), ids=list(CASES))
 async def test_a_trainjob_is_judged_with_its_runtime_and_its_namespace(
-    tj: dict[str, Any], kube: Stored, fields: list[str]
+    tj: dict[str, Any], stored: dict[str, Any], fields: list[str]
 ) -> None:
-    found, _ = around(kube)
+    found, _ = around(Stored(**stored))
     decision = await found.judge(asking(tj))
     assert [error.field for error in decision.errors] == fields
     assert decision.allowed is not bool(fields)
 
 
 async def test_a_changed_trainjob_is_compared_with_the_old_one() -> None:
-    found, _ = around(Stored(ClusterTrainingRuntime____torch=runtime()))
+    found, _ = around(Stored(**WIDE))
     spread = trainjob(spread='{"clusters": 1}')
     assert not (await found.judge(asking(spread, trainjob()))).allowed
     assert (await found.judge(asking(spread))).allowed
