@@ -22,7 +22,6 @@ from hyperjob_core.kube.credentials import (
 from hyperjob_core.kube.errors import ConfigError
 from hyperjob_core.memoryfile import in_memory
 
-REFRESH_SECONDS = 60.0
 DEFAULT_NAMESPACE = "default"
 _PLUGIN_SECONDS = 30.0
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -59,12 +58,11 @@ async def load(
     kubeconfig: str | Path | None = None,
     *,
     context: str | None = None,
-    refresh_seconds: float = REFRESH_SECONDS,
     credentials: bool = True,
 ) -> Connection:
     """Return the connection from the given file, KUBECONFIG, the pod's account or ~/.kube/config.
 
-    Tokens from files and plugins are read again after `refresh_seconds`, when a request needs them.
+    Tokens from files and plugins are read again after a minute, when a request needs them.
     Without `credentials` the connection has only the server and its authorities: an API server
     prefers a client certificate to a bearer token, and requests of other users must not have it.
     Raises ConfigError with the file and the next step.
@@ -78,7 +76,7 @@ async def load(
         remedy = kubeconfigs.check_of(files)
     if not credentials:
         chosen = replace(chosen, user={})
-    return await _connected(chosen, source, remedy, refresh_seconds=refresh_seconds)
+    return await _connected(chosen, source, remedy)
 
 
 async def direct(url: str, *, token_file: Path | None, ca_file: Path | None) -> Connection:
@@ -115,20 +113,14 @@ def _of_pod() -> kubeconfigs.Context:
     )
 
 
-async def _connected(
-    chosen: kubeconfigs.Context,
-    source: str,
-    remedy: str,
-    *,
-    refresh_seconds: float = REFRESH_SECONDS,
-) -> Connection:
+async def _connected(chosen: kubeconfigs.Context, source: str, remedy: str) -> Connection:
     """Return the connection to the cluster of a context; raises ConfigError with the remedy."""
     cluster, end = chosen.cluster, f"; {remedy}" if remedy else ""
     server, scheme, host = _address(cluster.get("server"), source)
     try:
         authority = content(cluster, "certificate-authority")
         async with asyncio.timeout(_PLUGIN_SECONDS):
-            own = await credentials_of(chosen.user, cluster, refresh_seconds=refresh_seconds)
+            own = await credentials_of(chosen.user, cluster)
     except TimeoutError as error:
         raise ConfigError(f"{source}: no credentials within {_PLUGIN_SECONDS:g}s{end}") from error
     except (ConfigError, OSError, ValueError) as error:

@@ -146,6 +146,7 @@ log = logging.getLogger(__name__)
 Authorize = Callable[[], Awaitable[str | None]]
 
 _EARLY: Final = timedelta(minutes=5)
+REFRESH_SECONDS: Final = 60.0
 
 
 @contextlib.contextmanager
@@ -174,7 +175,7 @@ class Credentials:
     key: bytes | None = None
 
 
-async def credentials_of(user: Entry, cluster: Entry, *, refresh_seconds: float) -> Credentials:
+async def credentials_of(user: Entry, cluster: Entry) -> Credentials:
     """Return the credentials of a kubeconfig's user; a plugin or an identity provider runs once.
 
     Raises ConfigError, OSError or ValueError with the reason.
@@ -183,17 +184,17 @@ async def credentials_of(user: Entry, cluster: Entry, *, refresh_seconds: float)
     authorize: Authorize = anonymous
     if "auth-provider" in user:
         provider = _Provider(user["auth-provider"])
-        authorize = renewed(await provider.token(), provider.token, seconds=refresh_seconds)
+        authorize = renewed(await provider.token(), provider.token)
     elif "exec" in user:
         plugin = _Plugin(user["exec"], cluster)
         token = await plugin.token()
-        authorize = renewed(token, plugin.token, seconds=refresh_seconds) if token else anonymous
+        authorize = renewed(token, plugin.token) if token else anonymous
         certificate, key = plugin.certificate or (certificate, key)
     elif "token" in user:
         authorize = always(f"Bearer {user['token']}")
     elif "tokenFile" in user:
         read = partial(_token_of, Path(user["tokenFile"]))
-        authorize = renewed(await read(), read, seconds=refresh_seconds)
+        authorize = renewed(await read(), read)
     elif "username" in user and "password" in user:
         pair = f"{user['username']}:{user['password']}".encode()
         authorize = always(f"Basic {base64.b64encode(pair).decode('ascii')}")
@@ -217,8 +218,8 @@ def content(entry: Entry, key: str) -> bytes | None:
     return Path(entry[key]).read_bytes() if key in entry else None
 
 
-def renewed(first: str, renew: Callable[[], Awaitable[str]], *, seconds: float) -> Authorize:
-    """Return the header of a token that `renew` replaces once it is older than `seconds`.
+def renewed(first: str, renew: Callable[[], Awaitable[str]]) -> Authorize:
+    """Return the header of a token that `renew` replaces once it is older than a minute.
 
     After a failure the last token stays, because it may still be valid; the API server refuses an
     invalid one.
@@ -228,9 +229,9 @@ def renewed(first: str, renew: Callable[[], Awaitable[str]], *, seconds: float) 
 
     async def authorize() -> str:
         nonlocal last, at
-        if time.monotonic() - at >= seconds:
+        if time.monotonic() - at >= REFRESH_SECONDS:
             async with lock:
-                if time.monotonic() - at >= seconds:
+                if time.monotonic() - at >= REFRESH_SECONDS:
                     try:
                         last = await renew()
                     except (ConfigError, OSError, ValueError) as error:

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,16 +67,11 @@ class EventRecorder:
         reporting_controller: str,
         *,
         instance: str = "",
-        wall: Callable[[], datetime] = utc_now,
     ) -> None:
-        """`instance` is the name of the process in its Events, by default the controller's.
-
-        `wall` is the time that Events show.
-        """
+        """`instance` is the name of the process in its Events, by default the controller's."""
         self._kube = kube
         self._controller = reporting_controller
         self._instance = (instance or reporting_controller)[:128]
-        self._wall = wall
         self._series: OrderedDict[Key, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
         self._waiting: OrderedDict[Key, Object] = OrderedDict()
@@ -107,7 +101,7 @@ class EventRecorder:
             _DROPPED.labels("spam").inc()
             return
         else:
-            series = self._series[key] = _Series(_name(regarding), self._wall(), now)
+            series = self._series[key] = _Series(_name(regarding), utc_now(), now)
         self._series.move_to_end(key)
         if key not in self._waiting and len(self._waiting) >= _WAITING:
             self._series.pop(key, None)
@@ -205,7 +199,7 @@ class EventRecorder:
         if series.count > 1:
             event["series"] = {
                 "count": series.count,
-                "lastObservedTime": micro_time(self._wall()),
+                "lastObservedTime": micro_time(utc_now()),
             }
         return event
 

@@ -12,7 +12,7 @@ import pytest
 import trustme
 import yaml
 
-from hyperjob_core.kube import config
+from hyperjob_core.kube import config, credentials
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import ConfigError, Unavailable
 from hyperjob_core.kube.http import HttpTransport
@@ -105,10 +105,11 @@ async def test_the_credentials_of_a_user_are_sent(server, named, user, authoriza
     assert (seen.user, seen.headers.get("authorization")) == ("", authorization)
 
 
-async def test_a_token_file_beside_the_kubeconfig_is_read_again(server):
+async def test_a_token_file_beside_the_kubeconfig_is_read_again(server, monkeypatch):
+    monkeypatch.setattr(credentials, "REFRESH_SECONDS", 0)
     (server.folder / "token").write_text("one\n")
     path = server.write_kubeconfig({"tokenFile": "token"}, name="with-file")
-    connection = await config.load(path, refresh_seconds=0)
+    connection = await config.load(path)
     assert (await call(server, connection)).headers["authorization"] == "Bearer one"
     (server.folder / "token").write_text("two\n")
     assert (await call(server, connection)).headers["authorization"] == "Bearer two"
@@ -153,14 +154,18 @@ def with_plugin(server, **status):
     ],
     ids=["expired", "without an expiry", "valid", "asked a moment ago"],
 )
-async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server, expires, seconds, tokens):
+async def test_an_exec_plugin_gives_new_tokens_as_they_expire(
+    server, expires, seconds, tokens, monkeypatch
+):
+    monkeypatch.setattr(credentials, "REFRESH_SECONDS", seconds)
     path = with_plugin(server, token="t%d", expirationTimestamp=expires)
-    connection = await config.load(path, refresh_seconds=seconds)
+    connection = await config.load(path)
     assert [(await call(server, connection)).headers["authorization"] for _ in range(2)] == tokens
 
 
-async def test_a_plugin_that_fails_later_leaves_the_last_token(server, caplog):
-    connection = await config.load(with_plugin(server, token="t%d"), refresh_seconds=0)
+async def test_a_plugin_that_fails_later_leaves_the_last_token(server, caplog, monkeypatch):
+    monkeypatch.setattr(credentials, "REFRESH_SECONDS", 0)
+    connection = await config.load(with_plugin(server, token="t%d"))
     (server.folder / "plugin").unlink()
     assert (await call(server, connection)).headers["authorization"] == "Bearer t0"
     assert "Cannot renew the token" in caplog.text

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob_core.kube import errors
+from hyperjob_core.kube import errors, events
 from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.resources import EVENTS
@@ -65,12 +65,12 @@ def dropped(counts):
 
 @asynccontextmanager
 async def recording(server, **options):
-    recorder = EventRecorder(
-        server, "hyperjob-controller", instance="pod-1", wall=lambda: NOW, **options
-    )
+    recorder = EventRecorder(server, "hyperjob-controller", instance="pod-1", **options)
     task = asyncio.create_task(recorder.run())
     try:
-        yield recorder
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(events, "utc_now", lambda: NOW)
+            yield recorder
     finally:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
