@@ -37,6 +37,7 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer
+from tests.support.queues import due_in
 from tests.unit.controller.test_pass import member
 
 KINDS = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
@@ -124,7 +125,7 @@ async def seeded(count: int, replicas: int, clusters: int) -> Copies:
         for job in server.items(VCJOBS):
             metadata = {**job["metadata"]}
             server.put(VCJOBS, {**job, "metadata": metadata, "status": vcjob_status("Running")})
-        await until(lambda: server.settled("Running") and not manager.queue.due_in("many/hj0"))
+        await until(lambda: server.settled("Running") and not due_in(manager.queue, "many/hj0"))
     for kind in KINDS:
         server.seeds[kind] = [orjson.dumps(each) for each in server.items(kind)]
     for each in server.items(HYPERJOBS):

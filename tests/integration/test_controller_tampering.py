@@ -16,6 +16,7 @@ from hyperjob_core.kube.resources import (
 from tests.integration.test_controller import hyperjob, ours, phase_is, report
 from tests.support.controller import clusters, eventually, running_controller, settled
 from tests.support.controlplane import ControlPlane
+from tests.support.queues import due_in
 
 Object = dict[str, Any]
 LABEL = "volcano.sh/hyperjob-name"
@@ -98,5 +99,5 @@ async def test_a_status_that_somebody_writes_is_told_right_again_in_one_write(
         assert status["jobs"] == right["jobs"]
         await settled(manager, kube, namespace)
         assert ours(control_plane.writes() - before) == {"PATCH hyperjobs status": 2}
-        due = manager.queue.due_in(f"{namespace}/hj")
+        due = due_in(manager.queue, f"{namespace}/hj")
         assert due is None, "all of the status is stored, so it is not written again"

@@ -27,6 +27,7 @@ from hyperjob_core.kube.resources import (
     key_of,
 )
 from hyperjob_engine.model.observed import QueueAdmission
+from tests.support.queues import due_in
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
@@ -102,7 +103,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
 def at_rest(manager: Manager) -> bool:
     """Return whether no reconciliation and no round of the queue engine runs or is due."""
     queue = manager.queue
-    dues = (queue.due_in(key_of(obj)) for obj in manager.caches.hyperjobs.items())
+    dues = (due_in(queue, key_of(obj)) for obj in manager.caches.hyperjobs.items())
     return not (
         round_is_due(manager)
         or len(queue)

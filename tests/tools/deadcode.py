@@ -52,7 +52,6 @@ ALLOWED = {
     "state_key": "Lightning",
     "writelines": "of a stream",
     # read by people and tests
-    "due_in": "of the workqueue, to wait until no pass is due",
     "serial": "of a certificate, to tell one from the next",
 }
 

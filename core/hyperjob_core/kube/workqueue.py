@@ -163,7 +163,7 @@ class WorkQueue(Generic[K]):
         self._added: dict[K, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timers: dict[K, asyncio.TimerHandle] = {}  # of delayed items
-        _DEPTH.labels(name, name).set_function(self.depth)
+        _DEPTH.labels(name, name).set_function(self.__len__)
         _UNFINISHED.labels(name, name).set_function(self.unfinished_seconds)
         _LONGEST.labels(name, name).set_function(self.longest_running_seconds)
         self._adds, self._retries = (each.labels(name, name) for each in (_ADDS, _RETRIES))
@@ -216,13 +216,6 @@ class WorkQueue(Generic[K]):
         """Reset an item's failures, after its success or for the last time."""
         self._limiter.forget(item)
 
-    def due_in(self, item: K) -> float | None:
-        """Return the seconds until an item is queued; 0 if it waits, None if it is not due."""
-        if item in self._dirty:
-            return 0.0
-        timer = self._timers.get(item)
-        return None if timer is None else max(0.0, timer.when() - self._now())
-
     async def get(self) -> K:
         """Wait for an item and return it; the worker must call `done` afterwards."""
         while (item := self._pop()) is None:
@@ -253,10 +246,6 @@ class WorkQueue(Generic[K]):
             self._push(item)
         elif len(self):
             self._wake()  # for an item of this namespace, which may have held too many
-
-    def depth(self) -> int:
-        """Return the number of waiting items."""
-        return len(self)
 
     def unfinished_seconds(self) -> float:
         """Return the sum of the times of all items that are being processed."""

@@ -36,6 +36,7 @@ from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import ApiServer, refusal
 from tests.support.controller import round_is_due
 from tests.support.memory import differences, remembered
+from tests.support.queues import due_in
 from tests.unit.engine.builders import GPU, binding, group, hyperjob, vcjob_status
 
 Object = dict[str, Any]
@@ -107,7 +108,7 @@ def reason(server: ApiServer, name: str = "hj") -> str:
 
 def soon(manager: Manager, name: str) -> bool:
     """Tell whether a pass comes within seconds."""
-    due = manager.queue.due_in(f"default/{name}")
+    due = due_in(manager.queue, f"default/{name}")
     return due is not None and due < 3
 
 
@@ -190,7 +191,7 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
         assert len(events) == told, "what cannot be stored is told no more"
         server.prunes = ()
         await until(lambda: reason(server) and status(server).get("jobs"))
-        await until(lambda: not len(manager.queue) and manager.queue.due_in("default/hj") is None)
+        await until(lambda: not len(manager.queue) and due_in(manager.queue, "default/hj") is None)
 
 
 async def test_what_an_older_definition_stores_of_a_status_is_told() -> None:
@@ -257,7 +258,7 @@ async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes(wo
         await until(lambda: reason(server) == "Refused")
         assert f"{word}: exceeded quota" in status(server)["state"]["message"]
         assert server.calls.count(("create", "jobs", "hj-trainer-0")) == 1
-        due = manager.queue.due_in("default/hj")
+        due = due_in(manager.queue, "default/hj")
         assert due is not None
         assert due <= 5, "it is tried again after a wait"
         server.fails = lambda *_: None
@@ -379,7 +380,7 @@ async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_writte
             put = server.put(CLUSTERS, member("a", free))
             await until(partial(seen_by_a_round, manager, put))
         # A round looks at the room that is left; its words wait for the bounded rate.
-        await until(lambda: 0.1 < (manager.queue.due_in("default/hj") or 0) <= seconds)
+        await until(lambda: 0.1 < (due_in(manager.queue, "default/hj") or 0) <= seconds)
         assert server.calls.count(("patch", "hyperjobs", "hj/status")) == before
 
 

@@ -26,6 +26,7 @@ from hyperjob_core.kube.resources import (
 from hyperjob_core.registry import REGISTRY
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.apiserver import VERBS, ApiServer
+from tests.support.queues import due_in
 from tests.unit.controller.test_pass import member, named, running, soon, status, until
 from tests.unit.engine.builders import Object, binding, group, vcjob_status
 
@@ -179,8 +180,8 @@ async def test_a_status_waits_no_longer_than_a_second_for_resourcebindings() -> 
     async with running(server) as manager:
         server.put(HYPERJOBS, named("hj", group(replicas=REPLICAS, gpus=1)))
         await until(lambda: len(server.items(VCJOBS)) == REPLICAS)
-        await until(lambda: manager.queue.due_in("default/hj") is not None)
-        assert (manager.queue.due_in("default/hj") or 0) <= START_SECONDS
+        await until(lambda: due_in(manager.queue, "default/hj") is not None)
+        assert (due_in(manager.queue, "default/hj") or 0) <= START_SECONDS
         await until(lambda: server.phases() == {"Starting"})
     (written,) = server.items(HYPERJOBS)
     assert {job["message"] for job in written["status"]["jobs"]} == {"waits for Karmada"}
@@ -214,7 +215,7 @@ async def test_one_status_and_one_event_have_the_steps_of_a_start(
         first, *others = server.items(VCJOBS)
         for job in others:
             await seen(manager, lambda: server.put(VCJOBS, {**job, "status": RUNNING}))  # noqa: B023
-        assert START_SECONDS < (manager.queue.due_in("default/hj") or 0) <= 600
+        assert START_SECONDS < (due_in(manager.queue, "default/hj") or 0) <= 600
         assert (server.made["patch hyperjobs"], server.made["create events"]) == (0, 0)
         server.put(VCJOBS, {**first, "status": RUNNING})
         await until(lambda: server.phases() == {"Running"} and server.made["create events"])
