@@ -31,7 +31,7 @@ from hyperjob_controller.memory import (
     Tombstones,
     Unplaced,
 )
-from hyperjob_controller.observe import Observer, Updater
+from hyperjob_controller.observe import Observer
 from hyperjob_controller.options import LOGS_PER_SECOND, SPLITTER_SECONDS, Options, Tuning
 from hyperjob_controller.reconciler import Events, Reconciler, StatusWriter
 from hyperjob_controller.reservations import Reservations
@@ -122,7 +122,6 @@ class Manager:
         background = (self._splitter, self._causes, self.reader, self.members)
         self._background = [task for task in background if task is not None]
         self.observer = self._make_observer()
-        self.updater = Updater(self.observer, self.memory)
         meter = Meter()
         self.beside: list[tuple[Place, Callable[[], Awaitable[None]]]] = []
         self._rate_limit = PassRateLimit(self._make_passes(meter, through), clock=clock)
@@ -333,7 +332,6 @@ class Manager:
         reconciler = Reconciler(
             caches,
             self.memory,
-            updater=self.updater,
             observer=self.observer,
             applier=Applier(self._kube, caches, in_flight=self._tuning.writes),
             writer=StatusWriter(self._kube, caches, self.memory, meter, progress_seconds=seconds),
@@ -358,7 +356,7 @@ class Manager:
     def _set_aside(self, key: str) -> None:
         """Let others have the room of a HyperJob that is set aside, but not of its sub-jobs."""
         try:
-            self.updater.update(key)  # its pass may have created sub-jobs before it failed
+            self.observer.update(key)  # its pass may have created sub-jobs before it failed
         except Exception:
             with self.wall.around((), Place.ROUND):
                 self.admission.set_aside(key)
@@ -437,7 +435,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             if self.mode.current is QueueAdmission.VOLCANO_GLOBAL:  # its quota counts them
                 group.create_task(self.wall.keep(Place.INFORMER, self.caches.deployments.run))
-            await self.admission.run(self.updater.update)
+            await self.admission.run(self.observer.update)
 
     def _mode_changed(self) -> None:
         """Restart the queue engine and record an Event; running sub-jobs stay as they are."""

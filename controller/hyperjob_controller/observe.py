@@ -1,10 +1,7 @@
-"""The second step of a pass: it builds `Observed`, the whole input of a plan, at one instant.
+"""The first two steps of a pass: the update of the memory, and `Observed`, the input of a plan.
 
-It reads caches and memory only and never awaits: they do not change meanwhile.
-
-The first step of a pass: it updates the controller's memory from the caches.
-
-The later steps, observe and plan, only read.
+They read caches and memory only and never await: these do not change meanwhile. The later steps,
+observe and plan, only read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -131,6 +128,17 @@ class Observer:
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
         self._claims: Parsed[Claim] = Parsed()  # by claim: many HyperJobs may share one
+
+    def update(self, key: str) -> Observed | None:
+        """Update the memory with a HyperJob and return its objects; None for a deleted HyperJob."""
+        seen = self.objects_of(key)
+        if seen is None:
+            remains = self.remains(key)
+            self.forget(key)
+            self._memory.forget(key, remains)
+            return None
+        self._memory.update(seen)
+        return seen
 
     def objects_of(self, key: str) -> Observed | None:
         """Return a HyperJob with its own objects, without queue and clusters.
@@ -327,22 +335,3 @@ def _wanted(hyperjob: HyperJob) -> list[str]:
 def _count(group: ReplicatedJob) -> int:
     """Return the greatest number of sub-jobs that a replicatedJob may have by its spec."""
     return min(group.replicas, MAX_SUB_JOBS) if group.is_auto else sub_job_count(group)
-
-
-class Updater:
-    """Updates the memory with one HyperJob at a time."""
-
-    def __init__(self, observer: Observer, memory: Memory) -> None:
-        self._observer = observer
-        self._memory = memory
-
-    def update(self, key: str) -> Observed | None:
-        """Take over a HyperJob with its objects and return them; None for a deleted HyperJob."""
-        seen = self._observer.objects_of(key)
-        if seen is None:
-            remains = self._observer.remains(key)
-            self._observer.forget(key)
-            self._memory.forget(key, remains)
-            return None
-        self._memory.update(seen)
-        return seen

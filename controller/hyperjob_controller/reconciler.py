@@ -18,7 +18,7 @@ from hyperjob_controller.apply.applier import Applier, FailedAction, Result
 from hyperjob_controller.caches import Caches
 from hyperjob_controller.insight.measures import Meter
 from hyperjob_controller.memory import Memory
-from hyperjob_controller.observe import Observer, Updater
+from hyperjob_controller.observe import Observer
 from hyperjob_controller.wall import Wall
 from hyperjob_controller.watchdog import Place
 from hyperjob_core.api.meta import Object
@@ -260,7 +260,6 @@ class Reconciler:
         caches: Caches,
         memory: Memory,
         *,
-        updater: Updater,
         observer: Observer,
         applier: Applier,
         writer: StatusWriter,
@@ -272,7 +271,6 @@ class Reconciler:
     ) -> None:
         self._caches = caches
         self._memory = memory
-        self._updater = updater
         self._observer = observer
         self._applier = applier
         self._writer = writer
@@ -318,7 +316,7 @@ class Reconciler:
                 raise failure.error
         # An outage is no failure of the HyperJob: the queue does not let it rest.
         if not result.stale and not self._memory.refusals.is_unjudged(key):
-            self._memory.admission.after_pass(observed, lambda: self._updater.update(key))
+            self._memory.admission.after_pass(observed, lambda: self._observer.update(key))
         if result.stale or written is Written.STALE:
             return timedelta()
         again = PRUNED_RECHECK if written in {Written.PRUNED, Written.IGNORED} else delay
@@ -328,7 +326,7 @@ class Reconciler:
     def _decide(self, key: str) -> tuple[Observed, Plan] | None:
         """Make the first three steps of a pass; None for a deleted HyperJob."""
         with self._wall.turn(key, Place.RECONCILE):
-            seen = self._updater.update(key)
+            seen = self._observer.update(key)
             if seen is None:
                 return None
             observed = self._observer.observe(seen)

@@ -133,8 +133,8 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
     parts += [each for cuts in cut.values() for each in cuts]
     children = [child for _, child in members]
     made = frozenset(child.name for child in children if child.exists and not child.is_terminal)
-    ended = [child.name for child in children if child.is_terminal]
     held, able = kept | {each.name for each in children if _holds_share(each)}, len(parts)
+    elastic, choice = hyperjob.elastic, choice_of(hyperjob)
     return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         uid=hyperjob.uid,
@@ -145,7 +145,7 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         parts=(*parts, *growing),
         held=made if held == made else frozenset(held),
         made=made,
-        ended=frozenset(ended) if ended else NONE,
+        ended=frozenset(child.name for child in children if child.is_terminal) or NONE,
         clusters={child.name: child.cluster for child in children if child.cluster},
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
@@ -157,18 +157,12 @@ def _unit_of(observed: Observed, took: Took | None) -> QueuedHyperJob | None:
         limit=_limit(hyperjob),
         template=template_of(hyperjob),
         grace=_grace(children),
-        choice=choice_of(hyperjob),
-        shape=_shape(hyperjob) if not held else choice_text(choice_of(hyperjob)),
+        choice=choice,
+        shape=choice_text(choice) if elastic is None or held else elastic.shape,
         remaining=remaining(hyperjob, took),
-        elastic=hyperjob.elastic is not None,
+        elastic=elastic is not None,
         spare=spare(observed, members),
     )
-
-
-def _shape(hyperjob: HyperJob) -> str:
-    """Return the text of the present alternatives: the same for all sizes of one of them."""
-    elastic = hyperjob.elastic
-    return choice_text(choice_of(hyperjob)) if elastic is None else elastic.shape
 
 
 def _parts(

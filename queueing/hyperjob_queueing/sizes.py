@@ -206,9 +206,9 @@ def remaining(hyperjob: HyperJob, took: Took | None = None) -> timedelta | None:
     own. Sub-jobs with different ones that did not run together go on as long as with the slowest of
     these for all.
     """
-    elastic = hyperjob.elastic
     if not choice_of(hyperjob):
         return None
+    elastic = hyperjob.elastic
     if elastic is not None:
         only = elastic.own is not None or len(shapes(elastic)) == 1
         return None if only else _of_size(hyperjob, elastic, took)

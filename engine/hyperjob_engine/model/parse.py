@@ -259,12 +259,12 @@ def parse_report(raw: object) -> ReportedStatus | None:
 
 def _began(status: Object) -> str:
     """Return when a vcjob first ran, by its conditions; empty if they do not say it."""
-    times = (
+    times = [
         string(item.get("lastTransitionTime"))
         for item in objects(status.get("conditions"))
         if item.get("status") == JobPhase.RUNNING
-    )
-    return min((time for time in times if time), default="")
+    ]
+    return min(filter(None, times), default="")
 
 
 def pinned_clusters(placement: object) -> tuple[str, ...]:
@@ -277,8 +277,10 @@ def pinned_clusters(placement: object) -> tuple[str, ...]:
 
 def controller_of(metadata: Object) -> Object:
     """Return the ownerReference with controller=true, or an empty object."""
-    owners = objects(metadata.get("ownerReferences"))
-    return next((each for each in owners if each.get("controller") is True), {})
+    for each in objects(metadata.get("ownerReferences")):
+        if each.get("controller") is True:
+            return each
+    return {}
 
 
 def _job_uid(metadata: Object, spec: Object) -> str:

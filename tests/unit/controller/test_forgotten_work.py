@@ -43,8 +43,10 @@ class World:
             binding_of=lambda _job: {} if self.bound else None,
             job=lambda job: None if job == JOB else {},
             forget_status=lambda _key: None,
+            hyperjob=lambda _key: None,
+            jobs_of=lambda _key: (),
         )
-        nothing: Any = Fake(forget=lambda _key: None)
+        nothing: Any = Fake(forget=lambda *_: None)
         forgets: Any = Fake(forget=lambda key: self.jobs.pop(key, None), place=None)
         observer = Observer(
             caches,
@@ -57,7 +59,6 @@ class World:
         self.reconciler = Reconciler(
             caches,
             nothing,
-            updater=Fake(update=lambda _key: None),  # type: ignore[arg-type]  # it is deleted
             observer=observer,
             applier=Fake(apply=self.apply),  # type: ignore[arg-type]
             writer=nothing,
