@@ -48,38 +48,27 @@ def test_only_the_way_to_a_change_is_copied():
 
 def test_the_patch_names_each_field_once_and_alone():
     before = hyperjob(queue="", maxRetry=0, tasks=[{"name": "c", "replicas": 1}])
-    assert list(additions(before, completed(before))) == [
-        {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/queue", "value": "default"},
-        {"op": "replace", "path": "/spec/replicatedJobs/0/templateSpec/maxRetry", "value": 3},
-        {
-            "op": "add",
-            "path": "/spec/replicatedJobs/0/templateSpec/tasks/0/minAvailable",
-            "value": 1,
-        },
-        {"op": "add", "path": "/spec/replicatedJobs/0/templateSpec/tasks/0/maxRetry", "value": 3},
-        {
-            "op": "add",
-            "path": "/spec/replicatedJobs/0/templateSpec/schedulerName",
-            "value": "volcano",
-        },
-        {"op": "add", "path": "/spec/replicatedJobs/0/templateSpec/minAvailable", "value": 1},
-        {"op": "add", "path": "/spec/replicatedJobs/0/replicas", "value": 1},
-        {"op": "add", "path": "/spec/replicatedJobs/0/clusterPolicy", "value": "Preferred"},
+    job = "/spec/replicatedJobs/0"
+    template = f"{job}/templateSpec"
+    found = additions(before, completed(before))
+    assert [(each["op"], each["path"], each["value"]) for each in found] == [
+        ("replace", f"{template}/queue", "default"),
+        ("replace", f"{template}/maxRetry", 3),
+        ("add", f"{template}/tasks/0/minAvailable", 1),
+        ("add", f"{template}/tasks/0/maxRetry", 3),
+        ("add", f"{template}/schedulerName", "volcano"),
+        ("add", f"{template}/minAvailable", 1),
+        ("add", f"{job}/replicas", 1),
+        ("add", f"{job}/clusterPolicy", "Preferred"),
     ]
 
 
 GPU = "nvidia.com/gpu"
 LIMITS: dict[str, tuple[dict[str, Any], object]] = {
     "a device without a limit": ({"requests": {GPU: 2}}, {GPU: 2}),
-    "a device beside other limits": (
-        {"requests": {GPU: 2}, "limits": {"cpu": 1}},
-        {"cpu": 1, GPU: 2},
-    ),
+    "a device with others": ({"requests": {GPU: 2}, "limits": {"cpu": 1}}, {"cpu": 1, GPU: 2}),
     "a device with a limit": ({"requests": {GPU: 2}, "limits": {GPU: 4}}, {GPU: 4}),
-    "a device with an empty limit": (
-        {"requests": {GPU: 2}, "limits": {GPU: None}},
-        {GPU: 2},
-    ),
+    "a device with an empty limit": ({"requests": {GPU: 2}, "limits": {GPU: None}}, {GPU: 2}),
     "a native resource": ({"requests": {"cpu": 1, "memory": "1Gi"}}, None),
     "a limit alone": ({"limits": {GPU: 2}}, {GPU: 2}),
     "fractions become text": ({"requests": {"cpu": 0.5}, "limits": {"cpu": 1.5}}, {"cpu": "1.5"}),
@@ -113,29 +102,18 @@ def test_plugins_of_volcano_get_those_that_they_need(given: object, wanted: obje
     assert found["plugins"] == wanted
 
 
+def partitions(**policy: Any) -> dict[str, Any]:
+    return {"replicas": 9, "partitionPolicy": policy}
+
+
 PARTS: dict[str, tuple[dict[str, Any], int | None]] = {
     "its replicas": ({"replicas": 4}, 4),
     "none": ({}, 0),
-    "its partitions": (
-        {"replicas": 9, "partitionPolicy": {"minPartitions": 2, "partitionSize": 3}},
-        6,
-    ),
-    "one partition": (
-        {"replicas": 9, "partitionPolicy": {"minPartitions": 1, "partitionSize": 3}},
-        3,
-    ),
-    "no partition that must run": (
-        {"replicas": 9, "partitionPolicy": {"minPartitions": 0, "partitionSize": 3}},
-        9,
-    ),
-    "partitions without a size": (
-        {"replicas": 9, "partitionPolicy": {"minPartitions": 2}},
-        9,
-    ),
-    "partitions of a wrong type": (
-        {"replicas": 9, "partitionPolicy": {"minPartitions": "2", "partitionSize": 3}},
-        9,
-    ),
+    "its partitions": (partitions(minPartitions=2, partitionSize=3), 6),
+    "one partition": (partitions(minPartitions=1, partitionSize=3), 3),
+    "no partition that must run": (partitions(minPartitions=0, partitionSize=3), 9),
+    "partitions without a size": (partitions(minPartitions=2), 9),
+    "partitions of a wrong type": (partitions(minPartitions="2", partitionSize=3), 9),
     "its own": ({"replicas": 9, "minAvailable": 5}, 5),
     "the greatest number": ({"replicas": 2**31 - 1}, 2**31 - 1),
     "too many replicas": ({"replicas": 2**31}, None),

@@ -43,12 +43,7 @@ class Files:
         self.key.write_bytes(pair.key)
 
     def source(self):
-        return FileSource(
-            self.certificate,
-            self.key,
-            poll_seconds=0.01,
-            clock=lambda: self.now,
-        )
+        return FileSource(self.certificate, self.key, poll_seconds=0.01, clock=lambda: self.now)
 
     def loaded(self):
         source = self.source()
@@ -209,6 +204,12 @@ class Clients:
         self.ca = issue_ca(common_name="clients", lifetime=DAY, now=NOW)
         self.file.write_bytes(self.ca.certificate)
 
+    def served_by(self, files):
+        """Return the source of a server that asks its clients for a certificate."""
+        source = FileSource(files.certificate, files.key, client_ca_file=self.file)
+        source.load()
+        return source
+
     def context(self, files, ca=None):
         context = ssl.create_default_context(cadata=files.ca.certificate.decode())
         if ca is not None:
@@ -243,8 +244,7 @@ async def is_answered(source, context):
 async def test_with_an_authority_of_clients_only_theirs_are_answered(files):
     clients = Clients(files.certificate.parent)
     other = issue_ca(common_name="others", lifetime=DAY, now=NOW)
-    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
-    source.load()
+    source = clients.served_by(files)
     assert await is_answered(source, clients.context(files, clients.ca))
     assert not await is_answered(source, clients.context(files))
     assert not await is_answered(source, clients.context(files, other))
@@ -253,8 +253,7 @@ async def test_with_an_authority_of_clients_only_theirs_are_answered(files):
 async def test_a_serving_certificate_is_no_client_certificate(files):
     clients = Clients(files.certificate.parent)
     clients.file.write_bytes(files.ca.certificate)
-    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
-    source.load()
+    source = clients.served_by(files)
     context = clients.context(files)
     stolen = clients.directory / "stolen.pem"
     stolen.write_bytes(files.key.read_bytes() + files.certificate.read_bytes())
@@ -264,8 +263,7 @@ async def test_a_serving_certificate_is_no_client_certificate(files):
 
 async def test_a_new_authority_of_clients_is_followed_and_a_bad_one_is_not(files):
     clients = Clients(files.certificate.parent)
-    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
-    source.load()
+    source = clients.served_by(files)
     old = clients.context(files, clients.ca)
     later = issue_ca(common_name="later", lifetime=DAY, now=NOW)
     clients.file.write_bytes(later.certificate)

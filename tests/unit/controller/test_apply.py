@@ -225,9 +225,7 @@ async def test_a_no_is_told_from_a_later(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-async def test_a_name_that_is_looked_up_is_made_only_where_nothing_is_found(
-    is_there: bool,
-) -> None:
+async def test_a_name_that_is_looked_up_is_made_only_where_nothing_is_found(is_there: bool) -> None:
     server = Server()
     server.there |= {"jobs/x"} if is_there else set()
     result, notes = await carry_out(server, Look(name="x"), create("x", policy=False))
@@ -272,20 +270,12 @@ async def test_a_move_comes_before_the_creation_it_is_for() -> None:
 
 async def test_the_gate_lifts_the_policys_suspension_first() -> None:
     server = Server()
-    gates = [
-        OpenGate(
-            name=name,
-            binding=f"{name}-job",
-            binding_uid=binding,
-            policy_uid=policy,
-            release_scheduling=name == "y",
-        )
-        for name, binding, policy in (
-            ("x", "rb-x", "pp-x"),
-            ("y", "rb-y", None),
-            ("z", None, "pp-z"),
-        )
-    ]
+
+    def gate_of(name: str, binding: str | None, policy: str | None) -> OpenGate:
+        uids = {"binding_uid": binding, "policy_uid": policy}
+        return OpenGate(name=name, binding=f"{name}-job", release_scheduling=name == "y", **uids)
+
+    gates = [gate_of("x", "rb-x", "pp-x"), gate_of("y", "rb-y", None), gate_of("z", None, "pp-z")]
     await carry_out(server, *gates)
     gate = {"annotations": {"training.volcano.sh/gate": "open"}}
     by_name: dict[str, list[Any]] = {"x": [], "y": [], "z": []}
@@ -306,10 +296,7 @@ PATCHES: dict[str, tuple[Action, str, str, Object]] = {
         ReleaseQuota(name="x", binding="x-job", binding_uid="rb"),
         "resourcebindings",
         "x-job",
-        {
-            "metadata": {"uid": "rb"},
-            "spec": {"replicaRequirements": {"resourceRequest": None}},
-        },
+        {"metadata": {"uid": "rb"}, "spec": {"replicaRequirements": {"resourceRequest": None}}},
     ),
     "a forgotten binding may be scheduled": (
         ReleaseScheduling(name="x", binding="x-job", binding_uid="rb"),

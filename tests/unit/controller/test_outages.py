@@ -59,14 +59,18 @@ class Failing(Plane):
         return await super().request(method, path, **more)
 
 
+def world_of(jobs: list[Submission], plane: Callable[[], Plane] | None) -> World:
+    tuning = Tuning(failure_causes=False)
+    return World(scenario_of(jobs, nodes=20), plane=plane, tuning=tuning, workers=8)
+
+
 def fleet(plane: Callable[[], Plane] | None = None, *, arrival: float = BEGIN) -> World:
     """Return 35 HyperJobs of 28 GPUs for 320 GPUs: 11 fit beside each other."""
     jobs = [
         submission(f"j{number:02}", arrival=arrival + number, duration=1200.0, replicas=2, gpus=14)
         for number in range(35)
     ]
-    tuning = Tuning(failure_causes=False)
-    return World(scenario_of(jobs, nodes=20), plane=plane, tuning=tuning, workers=8)
+    return world_of(jobs, plane)
 
 
 def starts(world: World) -> dict[str, float]:
@@ -134,13 +138,7 @@ def crowd(*, arrival: float) -> list[Submission]:
 
 
 def test_a_full_quota_of_one_namespace_gives_its_room_to_another() -> None:
-    tuning = Tuning(failure_causes=False)
-    world = World(
-        scenario_of(crowd(arrival=BEGIN), nodes=20),
-        plane=lambda: Failing(QUOTA, namespace="full"),
-        tuning=tuning,
-        workers=8,
-    )
+    world = world_of(crowd(arrival=BEGIN), lambda: Failing(QUOTA, namespace="full"))
     world.play(hours=2)
     found = starts(world)
     free = [start for key, start in found.items() if key.startswith("free/")]
@@ -153,14 +151,9 @@ def test_a_full_quota_of_one_namespace_gives_its_room_to_another() -> None:
 
 
 def test_a_restart_during_an_outage_gives_room_back_and_running_hyperjobs_keep_theirs() -> None:
-    tuning, jobs = Tuning(failure_causes=False), crowd(arrival=10.0)
+    jobs = crowd(arrival=10.0)
     jobs[0].hyperjob["spec"]["failurePolicy"] = {"maxRestarts": 3}
-    world = World(
-        scenario_of(jobs, nodes=20),
-        plane=lambda: Failing(QUOTA, namespace="full"),
-        tuning=tuning,
-        workers=8,
-    )
+    world = world_of(jobs, lambda: Failing(QUOTA, namespace="full"))
 
     async def fail() -> None:
         await asyncio.sleep(BEGIN + 5.0)

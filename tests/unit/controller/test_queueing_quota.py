@@ -74,22 +74,18 @@ def test_of_other_workloads_that_wait_nothing_is_kept() -> None:
     assert not list(charges.waiting())
 
 
+TWO = {"replicaRequirements": {"resourceRequest": {GPU: "2"}}}
+HELD = {"suspension": {"scheduling": True, "dispatching": True}}
+
+
 @pytest.mark.parametrize(
     ("spec", "amount", "waits"),
     [
         ({}, 0, False),
-        ({"replicas": 4, "replicaRequirements": {"resourceRequest": {GPU: "2"}}}, 8, False),
+        ({"replicas": 4, **TWO}, 8, False),
         ({"replicas": 4, "replicaRequirements": {}}, 0, False),
-        ({"replicaRequirements": {"resourceRequest": {GPU: "2"}}}, 0, False),
-        (
-            {
-                "replicas": 1,
-                "replicaRequirements": {"resourceRequest": {GPU: "2"}},
-                "suspension": {"scheduling": True, "dispatching": True},
-            },
-            2,
-            True,
-        ),
+        (TWO, 0, False),
+        ({"replicas": 1, **TWO, **HELD}, 2, True),
     ],
 )
 def test_a_binding_asks_for_replicas_times_its_request(
@@ -105,9 +101,7 @@ def test_a_binding_asks_for_replicas_times_its_request(
 def test_unknown_queues_and_priority_classes_are_passed_over_without_a_word() -> None:
     charges = filled(charge("a", 1), charge("b", 1, queue="gone"), charge("c", 1))
     found = forecast_dispatch(
-        charges,
-        [bounded(queue("q"), gpus(8))],
-        lambda key: None if key == "ns/c" else 0,
+        charges, [bounded(queue("q"), gpus(8))], lambda key: None if key == "ns/c" else 0
     )
     assert found == {"ns/a": True}
 
@@ -140,15 +134,8 @@ def test_it_foretells_what_the_dispatcher_does(
     if capability is not None:
         raw["q"]["spec"]["capability"] = {GPU: str(capability)}
     candidates = [
-        Candidate(
-            each.sub_job,
-            each.queue,
-            urgency,
-            each.created,
-            Counter(each.request),
-            each.waits,
-        )
-        for each, urgency in made
+        Candidate(one.sub_job, one.queue, urgency, one.created, Counter(one.request), one.waits)
+        for one, urgency in made
     ]
     urgencies = {each.sub_job: urgency for each, urgency in made}
     found = forecast_dispatch(

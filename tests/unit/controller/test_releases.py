@@ -70,15 +70,6 @@ def test_what_becomes_overdue_between_two_looks_is_looked_at_at_once() -> None:
     assert followed.releases.next_change(now=late) is None
 
 
-def test_a_dispatcher_that_releases_nothing_forgets_nothing() -> None:
-    followed = Followed()
-    followed.bound("a", waits=True)
-    followed.look(0)
-    followed.look(31)
-    assert followed.is_unanswered("a", 31)
-    assert not followed.is_forgotten("a", 31)
-
-
 def test_what_is_left_out_while_others_are_released_is_forgotten() -> None:
     followed = Followed()
     followed.bound("a", waits=True)
@@ -120,16 +111,20 @@ def test_what_is_due_for_a_moment_only_is_not_forgotten() -> None:
     assert not followed.is_forgotten("a", 40), "one cycle releases one after the other"
 
 
-def test_what_there_was_no_quota_for_is_not_forgotten() -> None:
+def test_what_had_no_quota_while_others_were_released_is_not_forgotten() -> None:
     followed = Followed()
-    followed.bound("a", waits=True, gpus=32)
-    followed.bound("on", waits=False, gpus=8)
+    followed.bound("a", waits=True, gpus=24)
+    followed.bound("on", waits=False, gpus=16)
     followed.look(0)
     followed.bound("b", waits=True)
     followed.look(10)
     followed.bound("b", waits=False)
     followed.look(40)
-    assert not followed.is_forgotten("a", 40)
+    followed.tell(followed.caches.bindings, binding("on"), deleted=True)
+    followed.look(41)
+    followed.look(72)
+    assert followed.is_unanswered("a", 72)
+    assert not followed.is_forgotten("a", 72), "it had no quota when b was released"
 
 
 def test_a_forgotten_binding_is_released_and_its_gate_stays() -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -149,20 +150,11 @@ async def says_nothing(request: web.Request) -> web.StreamResponse:
     raise AssertionError("never")
 
 
-async def fails(request: web.Request) -> web.StreamResponse:
-    return web.Response(status=503)
+def responds(**how: Any) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return web.Response(**how)
 
-
-async def redirects(request: web.Request) -> web.StreamResponse:
-    raise web.HTTPFound("http://localhost:1/")
-
-
-async def babbles(request: web.Request) -> web.StreamResponse:
-    return web.Response(text="shares: none")
-
-
-async def floods(request: web.Request) -> web.StreamResponse:
-    return web.Response(body=b" " * (1024 * 1024 + 1))
+    return handle
 
 
 async def hangs_up(request: web.Request) -> web.StreamResponse:
@@ -174,10 +166,13 @@ async def hangs_up(request: web.Request) -> web.StreamResponse:
     ("handler", "text"),
     [
         (says_nothing, "it did not answer in time"),
-        (fails, "it answered 503 Service Unavailable"),
-        (redirects, "it answered 302 Found"),
-        (babbles, "not JSON"),
-        (floods, "its answer is larger than 1048576 bytes"),
+        (responds(status=503), "it answered 503 Service Unavailable"),
+        (
+            responds(status=302, headers={"Location": "http://localhost:1/"}),
+            "it answered 302 Found",
+        ),
+        (responds(text="shares: none"), "not JSON"),
+        (responds(body=b" " * (1024 * 1024 + 1)), "its answer is larger than 1048576 bytes"),
         (hangs_up, "it cannot be reached"),
     ],
 )

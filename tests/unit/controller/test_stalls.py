@@ -159,30 +159,40 @@ SILENT = Pod("b", "hj-trainer-3-worker-0", "hj-trainer-3", "worker")
 OTHER = Pod("b", "hj-lighthouse-0-main-0", "hj-lighthouse-0", "main")
 
 
-def test_the_pods_for_which_the_others_wait_are_those_elsewhere_and_those_without_a_stack() -> None:
-    waiting = [stack(REDUCE, rank) for rank in range(3)]
-    stopped = survey_of(waiting, [*(each.pod for each in waiting), SILENT, OTHER])
-    assert stopped.suspects() == (SILENT,)
-    assert comparison(stopped).endswith("no stack from rank 3 (pod b/hj-trainer-3-worker-0)")
-    two_each = [replace(each, pod=waiting[(each.rank or 0) // 2].pod) for each in waiting]
-    assert survey_of(two_each).suspects() == (waiting[1].pod,), "it has one stack of two"
-    assert survey_of(two_each[:2]).suspects() == (), "two of four ranks may be in any pod"
-    loading = survey_of([*waiting, stack(LOADER, 3, where="b")], [OTHER])
-    assert [pod.name for pod in loading.suspects()] == ["hj-trainer-3-worker-0"]
-    forwards = [["broadcast", "/x/site-packages/torch/distributed.py", 9]]
-    several = [*waiting[:2], stack(forwards, 2), stack(LOADER, 3)]
-    assert [pod.name for pod in survey_of(several).suspects()] == ["hj-trainer-3-worker-0"]
-    another = survey_of([*waiting, stack(forwards, 3)])
-    assert [pod.name for pod in another.suspects()] == ["hj-trainer-3-worker-0"]
-    one_each = survey_of([stack(LOADER, 0, of=2), stack(REDUCE, 1, of=2)])
-    assert [pod.name for pod in one_each.suspects()] == ["hj-trainer-0-worker-0"]
-    assert survey_of([stack(LOADER, 0, of=2), stack(LOADER, 1, of=2)]).suspects() == ()
-    assert (
-        survey_of(
-            [stack(LOADER, 0, of=2), stack(LOADER[:0] or [["x", "y.py", 1]], 1, of=2)]
-        ).suspects()
-        == ()
-    )
+WAITING = [stack(REDUCE, rank) for rank in range(3)]
+TWO_EACH = [replace(each, pod=WAITING[(each.rank or 0) // 2].pod) for each in WAITING]
+FORWARDS = [["broadcast", "/x/site-packages/torch/distributed.py", 9]]
+# the stacks, the pods without one -> the ranks in whose pods the others' process is looked for
+SUSPECTS: dict[str, tuple[list[Stack], list[Pod], list[int]]] = {
+    "one without a stack": (WAITING, [*(each.pod for each in WAITING), SILENT, OTHER], [3]),
+    "a pod with one stack of two": (TWO_EACH, [], [1]),
+    "two of four ranks may be in any pod": (TWO_EACH[:2], [], []),
+    "one that loads": ([*WAITING, stack(LOADER, 3, where="b")], [OTHER], [3]),
+    "one that loads beside two operations": (
+        [*WAITING[:2], stack(FORWARDS, 2), stack(LOADER, 3)],
+        [],
+        [3],
+    ),
+    "another operation": ([*WAITING, stack(FORWARDS, 3)], [], [3]),
+    "one of two that loads": ([stack(LOADER, 0, of=2), stack(REDUCE, 1, of=2)], [], [0]),
+    "all of them load": ([stack(LOADER, rank, of=2) for rank in (0, 1)], [], []),
+    "each is elsewhere": (
+        [stack(LOADER, 0, of=2), stack([["x", "y.py", 1]], 1, of=2)],
+        [],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("stacks", "silent", "ranks"), SUSPECTS.values(), ids=SUSPECTS)
+def test_the_pods_for_which_the_others_wait_are_those_elsewhere_and_those_without_a_stack(
+    stacks: list[Stack], silent: list[Pod], ranks: list[int]
+) -> None:
+    found = survey_of(stacks, silent)
+    assert [each.name for each in found.suspects()] == [f"hj-trainer-{n}-worker-0" for n in ranks]
+    if SILENT in silent:
+        text = comparison(found)
+        assert text.endswith("no stack from rank 3 (pod b/hj-trainer-3-worker-0)")
 
 
 # The plan.
@@ -253,8 +263,7 @@ def test_the_record_stays_until_a_program_makes_a_step() -> None:
     read_nothing = replace(running(status=before), trainings={})
     assert status_of(read_nothing)["stall"] == before["stall"]
     moved = replace(
-        running(status=before),
-        trainings={f"hj-trainer-{each}": training(41) for each in (0, 1)},
+        running(status=before), trainings={f"hj-trainer-{each}": training(41) for each in (0, 1)}
     )
     after = status_of(moved)
     assert after["stall"] is None
@@ -293,10 +302,7 @@ def test_the_cause_of_a_restart_is_the_pod_for_which_the_others_wait() -> None:
     gone = Pod("b", "hj-trainer-1-worker-0", "hj-trainer-1", "worker")
     seen = running(0, 1, wish="Restart", minutes=9, silent=gone, failurePolicy={"maxRestarts": 2})
     healthy, suspect = (each["history"][-1] for each in status_of(seen)["jobs"])
-    assert (healthy["reason"], suspect["reason"]) == (
-        Reason.RESTARTED_WITH_ALL,
-        Reason.NO_PROGRESS,
-    )
+    assert (healthy["reason"], suspect["reason"]) == (Reason.RESTARTED_WITH_ALL, Reason.NO_PROGRESS)
     assert "the others wait for pod b/hj-trainer-1-worker-0: no step since" in suspect["message"]
 
 

@@ -9,10 +9,10 @@ from hyperjob_core.kube.client import PatchType
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call
 from hyperjob_core.kube.patches import merged
-from hyperjob_core.kube.resources import CRDS, Resource, key_of
+from hyperjob_core.kube.resources import CRDS, Resource
 from hyperjob_core.kube.transport import Response
 from hyperjob_install.objects import Item
-from tests.support.apiserver import ApiServer
+from tests.support.apiserver import ApiServer, refusal
 
 Object = dict[str, Any]
 ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
@@ -41,7 +41,7 @@ class InstallServer(ApiServer):
 
     def answer(self, call: Call) -> Any:
         if call.resource in self.unserved:
-            raise _missing(call)
+            raise refusal(404, "NotFound", f"no kind {call.resource.kind}")
         if call.subresource == "token":
             self.tokens.append(call.content())
             raise_if(self.fails("create", call.resource, call.name))
@@ -74,13 +74,3 @@ class InstallServer(ApiServer):
 def raise_if(error: KubeError | None) -> None:
     if error is not None:
         raise error
-
-
-def _missing(call: Call) -> KubeError:
-    from tests.support.apiserver import refusal
-
-    return refusal(404, "NotFound", f"no kind {call.resource.kind}")
-
-
-def names(items: Iterable[Object]) -> list[str]:
-    return [key_of(item) for item in items]

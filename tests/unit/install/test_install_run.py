@@ -2,6 +2,7 @@
 
 import ssl
 from base64 import b64decode, b64encode
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,6 +53,7 @@ from hyperjob_install.settings import (
 )
 from hyperjob_rules.configuration import ServiceReference
 from tests.support.apiserver import refusal
+from tests.unit.install.observations import interpreter
 from tests.unit.install.servers import InstallServer
 
 Object = dict[str, Any]
@@ -90,47 +92,35 @@ def foreign(item: Item, data: str = "2") -> Object:
     return {"metadata": {"name": item.name, "namespace": item.namespace}, "data": {"x": data}}
 
 
-KEPT = "exists, and hyperjob install did not create it"
-PLANNED = {
-    "a new object": (config_map(), None, [("a", Action.CREATED, (), "")]),
-    "an equal object": (config_map(), config_map(), [("a", Action.UNCHANGED, (), "")]),
-    "another value": (
-        config_map(data="2"),
-        config_map(),
-        [("a", Action.CONFIGURED, ("data.x",), "")],
-    ),
-    "an absent object that is absent": (config_map(absent=True), None, []),
-    "an absent object that is ours": (
-        config_map(absent=True),
-        config_map(),
-        [("a", Action.DELETED, (), "")],
-    ),
-    "an absent object of others": (config_map(absent=True), foreign(config_map()), []),
-    "an object of others where only a missing one is created": (
-        config_map(only_where_missing=True),
-        foreign(config_map()),
-        [("a", Action.KEPT, (), KEPT)],
-    ),
-    "our object where only a missing one is created": (
-        config_map(data="2", only_where_missing=True),
-        config_map(),
-        [("a", Action.CONFIGURED, ("data.x",), "")],
-    ),
-    "a missing object where only a missing one is created": (
-        config_map(only_where_missing=True),
-        None,
-        [("a", Action.CREATED, (), "")],
-    ),
+def change(action: Action, *fields: str, note: str = "") -> list[tuple[Any, ...]]:
+    return [("a", action, fields, note)]
+
+
+CREATED, CHANGED = change(Action.CREATED), change(Action.CONFIGURED, "data.x")
+KEPT = change(Action.KEPT, note="exists, and hyperjob install did not create it")
+ONCE, ABSENT = {"only_where_missing": True}, {"absent": True}
+OURS, THEIRS = config_map().object, foreign(config_map())
+# what is wanted, what is there -> what is planned
+PLANNED: dict[str, tuple[Item, Object | None, list[tuple[Any, ...]]]] = {
+    "a new object": (config_map(), None, CREATED),
+    "an equal object": (config_map(), OURS, change(Action.UNCHANGED)),
+    "another value": (config_map(data="2"), OURS, CHANGED),
+    "an absent object that is absent": (config_map(**ABSENT), None, []),
+    "an absent object that is ours": (config_map(**ABSENT), OURS, change(Action.DELETED)),
+    "an absent object of others": (config_map(**ABSENT), THEIRS, []),
+    "an object of others where only a missing one is created": (config_map(**ONCE), THEIRS, KEPT),
+    "our object where only a missing one is created": (config_map(data="2", **ONCE), OURS, CHANGED),
+    "a missing object where only a missing one is created": (config_map(**ONCE), None, CREATED),
 }
 
 
 @pytest.mark.parametrize(("item", "live", "expected"), PLANNED.values(), ids=PLANNED.keys())
 async def test_the_plan_of_one_object(
-    item: Item, live: Item | Object | None, expected: Any
+    item: Item, live: Object | None, expected: list[tuple[Any, ...]]
 ) -> None:
     server = InstallServer()
     if live is not None:
-        server.put(CONFIG_MAPS, live.object if isinstance(live, Item) else live)
+        server.put(CONFIG_MAPS, deepcopy(live))
     assert await planned(server, item) == expected
     assert server.calls == [], "a plan writes nothing"
 
@@ -171,8 +161,7 @@ async def test_an_object_of_a_kind_that_is_not_served_is_left_out_where_it_may_b
     assert await planned(server, config_map(only_where_served=True)) == []
     assert (await plan(server.kube, [config_map()])).problems
     server = InstallServer()
-    found = await planned(server, config_map(only_where_served=True))
-    assert found == [("a", Action.CREATED, (), "")]
+    assert await planned(server, config_map(only_where_served=True)) == CREATED
 
 
 async def test_a_conflict_of_field_managers_is_a_problem_with_the_option() -> None:
@@ -196,24 +185,14 @@ async def test_a_crd_that_would_lose_fields_is_a_problem_unless_it_is_allowed() 
     assert change[1] is Action.CONFIGURED
 
 
-def customization(name: str, operation: str = "retention") -> Object:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"},
-            "customizations": {operation: {"luaScript": "x"}},
-        },
-    }
-
-
 INTERPRETERS = [each for each in manifest(HOOK) if each.part is Component.INTERPRETERS]
+HOOKS = [each for each in manifest(HOOK) if each.part is Component.WEBHOOKS]
 
 
 async def test_volcano_globals_customization_is_replaced_where_it_is_allowed() -> None:
     server = InstallServer()
-    server.put(RESOURCE_INTERPRETERS, customization("vcjob-configuration"))
-    items = [config_map(), *INTERPRETERS, config_map("z", part=Component.WEBHOOKS)]
-    items = items[:-1]
+    server.put(RESOURCE_INTERPRETERS, interpreter("vcjob-configuration", "Job", "retention"))
+    items = [config_map(), *INTERPRETERS]
     (problem,) = (await plan(server.kube, items)).problems
     assert "--allow interpreters" in problem.remedy
     found = await planned(server, *items, replace_others=True)
@@ -229,7 +208,7 @@ async def test_volcano_globals_customization_is_replaced_where_it_is_allowed() -
 
 async def test_a_customization_of_others_is_never_deleted() -> None:
     server = InstallServer()
-    server.put(RESOURCE_INTERPRETERS, customization("mine"))
+    server.put(RESOURCE_INTERPRETERS, interpreter("mine", "Job", "retention"))
     (problem,) = (await plan(server.kube, INTERPRETERS, replace_others=True)).problems
     assert "kubectl delete resourceinterpretercustomization mine" in problem.remedy
     assert (await plan(server.kube, [config_map()])).problems == ()
@@ -238,7 +217,7 @@ async def test_a_customization_of_others_is_never_deleted() -> None:
 async def test_interpreters_beside_a_clash_are_compared_without_a_dry_run() -> None:
     server = InstallServer()
     server.install(INTERPRETERS)
-    server.put(RESOURCE_INTERPRETERS, customization("vcjob-configuration"))
+    server.put(RESOURCE_INTERPRETERS, interpreter("vcjob-configuration", "Job", "retention"))
     found = await planned(server, *INTERPRETERS, replace_others=True)
     assert [each[1] for each in found] == [Action.DELETED, *([Action.CONFIGURED] * 2)]
     assert [each[2] for each in found[1:]] == [(), ()]
@@ -264,7 +243,7 @@ async def test_a_refused_read_is_a_problem_of_its_object(
     refused: tuple[str, Resource], items: list[Item], title: str
 ) -> None:
     server = InstallServer()
-    server.put(RESOURCE_INTERPRETERS, customization("mine"))
+    server.put(RESOURCE_INTERPRETERS, interpreter("mine", "Job", "retention"))
     denied = refusal(403, "Forbidden", "denied")
     server.fails = lambda verb, resource, _: denied if (verb, resource) == refused else None
     found = {each.title: each for each in (await plan(server.kube, items)).problems}
@@ -274,14 +253,13 @@ async def test_a_refused_read_is_a_problem_of_its_object(
 
 async def test_webhooks_keep_the_authority_that_another_command_has_written() -> None:
     server = InstallServer()
-    hooks = [each for each in manifest(HOOK) if each.part is Component.WEBHOOKS]
-    server.install(hooks)
-    for item in hooks:
+    server.install(HOOKS)
+    for item in HOOKS:
         live = server.get(item.resource, item.name)
         assert live is not None
         for hook in live["webhooks"]:
             hook["clientConfig"]["caBundle"] = "old"
-    found = await plan(server.kube, hooks)
+    found = await plan(server.kube, HOOKS)
     assert [each.action for each in found.changes] == [Action.UNCHANGED] * 2
     for step in found.changes:
         assert {each["clientConfig"]["caBundle"] for each in step.item.object["webhooks"]} == {
@@ -360,7 +338,7 @@ async def test_an_interpreter_is_tried_again_after_the_deletion_of_the_one_it_re
 ) -> None:
     monkeypatch.setattr("hyperjob_install.execute._AGAIN_SECONDS", 0.0)
     server = InstallServer()
-    server.put(RESOURCE_INTERPRETERS, customization("vcjob-configuration"))
+    server.put(RESOURCE_INTERPRETERS, interpreter("vcjob-configuration", "Job", "retention"))
     found = await plan(server.kube, INTERPRETERS, replace_others=True)
     refusals = [refusal(400, "BadRequest")] * 3
     server.fails = lambda verb, *_: refusals.pop() if verb == "apply" and refusals else None
@@ -457,11 +435,9 @@ async def test_the_reason_names_the_option_for_the_authority() -> None:
 
 async def test_webhooks_are_checked_once_and_only_where_they_change() -> None:
     server = Hooked(None)
-    items = [each for each in manifest(HOOK) if each.part is Component.WEBHOOKS]
-    found = await plan(server.kube, items)
-    await run(server, found)
+    await run(server, await plan(server.kube, HOOKS))
     assert server.asked == 1
-    await run(server, await plan(server.kube, items))
+    await run(server, await plan(server.kube, HOOKS))
     assert server.asked == 1
 
 
@@ -613,17 +589,9 @@ async def test_a_token_is_requested_and_written_to_its_secret(
 
 async def test_a_secret_keeps_its_other_items_and_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     karmada, host = InstallServer(), InstallServer()
-    host.put(
-        SECRETS,
-        {
-            "metadata": {
-                "name": "s",
-                "namespace": "host",
-                "labels": {"a": "b", "app.kubernetes.io/managed-by": "hyperjob-install"},
-            },
-            "data": {"other": "eA==", "token": "b2xk"},
-        },
-    )
+    labels = {"a": "b", "app.kubernetes.io/managed-by": "hyperjob-install"}
+    metadata = {"name": "s", "namespace": "host", "labels": labels}
+    host.put(SECRETS, {"metadata": metadata, "data": {"other": "eA==", "token": "b2xk"}})
     await renewed(karmada, host, monkeypatch)
     secret = host.get(SECRETS, "host/s")
     assert secret is not None

@@ -44,10 +44,7 @@ def delete(**how: Any) -> Any:
 
 
 SENT = {
-    "get": (
-        lambda k: k.get(HYPERJOBS, "llm", namespace="default"),
-        ("GET", JOB, {}, None, None),
-    ),
+    "get": (lambda k: k.get(HYPERJOBS, "llm", namespace="default"), ("GET", JOB, {}, None, None)),
     "get of something cluster-wide": (
         lambda k: k.get(CLUSTERS, "member1"),
         ("GET", "/apis/cluster.karmada.io/v1alpha1/clusters/member1", {}, None, None),
@@ -88,13 +85,7 @@ SENT = {
     ),
     "json patch": (
         patch([REMOVE], PatchType.JSON, subresource="status", field_manager="me"),
-        (
-            "PATCH",
-            f"{JOB}/status",
-            {"fieldManager": "me"},
-            "application/json-patch+json",
-            [REMOVE],
-        ),
+        ("PATCH", f"{JOB}/status", {"fieldManager": "me"}, "application/json-patch+json", [REMOVE]),
     ),
     "delete of one very object": (
         delete(uid="u1", propagation="Foreground"),
@@ -396,31 +387,29 @@ GONE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("script", "kind"),
-    [
-        (lambda s: s.stream(GONE), errors.Gone),
-        (lambda s: s.failure(410, "Expired"), errors.Gone),
-        (lambda s: s.failure(404, "NotFound"), errors.NotFound),
-        (lambda s: s.stream(b"{not json"), errors.Unavailable),
-        (lambda s: s.stream({"type": "ADDED", "object": {"metadata": {}}}), errors.Unavailable),
-        (lambda s: s.stream({"type": "NEW", "object": {}}), errors.Unavailable),
-        (lambda s: s.stream({"type": "ERROR", "object": None}), errors.Unavailable),
-        (lambda s: s.stream(event("ADDED", "a", "6"), then="reset"), errors.Unavailable),
-        (lambda s: s.reset(), errors.Unavailable),
-    ],
-    ids=[
-        "an expired version as an event",
-        "an expired version as an answer",
-        "no such resource",
-        "garbage",
-        "an object without a name",
-        "an unknown type",
-        "an error without a status",
-        "a connection that breaks off",
-        "a connection that breaks at once",
-    ],
-)
+FAILING = {
+    "an expired version as an event": (lambda s: s.stream(GONE), errors.Gone),
+    "an expired version as an answer": (lambda s: s.failure(410, "Expired"), errors.Gone),
+    "no such resource": (lambda s: s.failure(404, "NotFound"), errors.NotFound),
+    "garbage": (lambda s: s.stream(b"{not json"), errors.Unavailable),
+    "an object without a name": (
+        lambda s: s.stream({"type": "ADDED", "object": {"metadata": {}}}),
+        errors.Unavailable,
+    ),
+    "an unknown type": (lambda s: s.stream({"type": "NEW", "object": {}}), errors.Unavailable),
+    "an error without a status": (
+        lambda s: s.stream({"type": "ERROR", "object": None}),
+        errors.Unavailable,
+    ),
+    "a connection that breaks off": (
+        lambda s: s.stream(event("ADDED", "a", "6"), then="reset"),
+        errors.Unavailable,
+    ),
+    "a connection that breaks at once": (lambda s: s.reset(), errors.Unavailable),
+}
+
+
+@pytest.mark.parametrize(("script", "kind"), FAILING.values(), ids=FAILING)
 async def test_a_watch_that_fails_says_how(script, kind, server, kube):
     server.on("/api/v1/nodes", script(server))
     with pytest.raises(kind):

@@ -1,6 +1,5 @@
 """Settings of a process: its flags, and how a mistake is told."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -64,35 +63,17 @@ def test_a_mistake_is_told_by_the_name_of_its_flag(
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("parse", "kind", "settings"),
-    [
-        (
-            hyperjob_controller.options.parse,
-            hyperjob_controller.options.Options,
-            hyperjob_controller.options.SETTINGS,
-        ),
-        (
-            hyperjob_webhook.options.parse,
-            hyperjob_webhook.options.Options,
-            hyperjob_webhook.options.SETTINGS,
-        ),
-    ],
-    ids=["controller", "webhook"],
-)
+@pytest.mark.parametrize("module", [hyperjob_controller.options, hyperjob_webhook.options])
 def test_help_shows_every_setting_with_its_default(
-    parse: Callable[..., Any],
-    kind: type,
-    settings: dict[str, Setting],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    module: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings, options = module.SETTINGS, fields(module.Options)
     monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit):
-        parse(["--help"])
+        module.parse(["--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert set(settings) == {field.name for field in fields(kind)}
-    for field in fields(kind):
+    assert set(settings) == {field.name for field in options}
+    for field in options:
         setting = settings[field.name]
         rest = shown.partition(" ".join(setting.help.split()))[2]
         assert rest, field.name

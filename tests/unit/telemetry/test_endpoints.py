@@ -6,6 +6,8 @@ from aiohttp import web
 
 from hyperjob_core.telemetry.endpoints import Checks, ListenError, serve
 
+ANY = "127.0.0.1:0"
+
 
 @pytest.fixture
 def healthz():
@@ -20,13 +22,9 @@ def readyz():
 @pytest.fixture
 async def get(healthz, readyz):
     """Read a path; gives status and text."""
+    checks = {"healthz": healthz, "readyz": readyz}
     async with (
-        serve(
-            healthz=healthz,
-            readyz=readyz,
-            health_address="127.0.0.1:0",
-            metrics_address="127.0.0.1:0",
-        ) as addresses,
+        serve(health_address=ANY, metrics_address=ANY, **checks) as addresses,
         aiohttp.ClientSession() as session,
     ):
 
@@ -69,20 +67,15 @@ async def test_a_check_that_raises_has_failed(get, readyz):
 async def test_metrics_are_served_in_the_form_that_is_asked_for(get):
     line = "# TYPE hyperjob_build_info gauge"
     assert line in (await get("/metrics"))[1]
-    _, openmetrics = await get(
-        "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
-    )
+    accepted = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    _, openmetrics = await get("/metrics", headers=accepted)
     assert openmetrics.endswith("# EOF\n")
 
 
 async def test_two_addresses_are_two_listeners(healthz, readyz):
+    checks = {"healthz": healthz, "readyz": readyz}
     async with (
-        serve(
-            healthz=healthz,
-            readyz=readyz,
-            health_address="127.0.0.1:0",
-            metrics_address="localhost:0",
-        ) as addresses,
+        serve(health_address=ANY, metrics_address="localhost:0", **checks) as addresses,
         aiohttp.ClientSession() as session,
     ):
         assert addresses.health != addresses.metrics
@@ -100,15 +93,11 @@ async def test_the_debug_pages_are_off_unless_they_get_an_address(healthz, ready
     async def page(request):
         return web.Response(text=f"about {request.match_info['name']}")
 
-    options = {
-        "healthz": healthz,
-        "readyz": readyz,
-        "metrics_address": "0",
-        "debug": {"/debug/{name}": page},
-    }
+    checks = {"healthz": healthz, "readyz": readyz}
+    options = {"metrics_address": "0", "debug": {"/debug/{name}": page}, **checks}
     async with (
-        serve(health_address="127.0.0.1:0", debug_address="localhost:0", **options) as apart,
-        serve(health_address="127.0.0.1:0", **options) as without,
+        serve(health_address=ANY, debug_address="localhost:0", **options) as apart,
+        serve(health_address=ANY, **options) as without,
         aiohttp.ClientSession() as session,
     ):
         assert without.debug is None
@@ -121,7 +110,7 @@ async def test_the_debug_pages_are_off_unless_they_get_an_address(healthz, ready
 async def test_a_taken_address_is_an_error_that_names_the_flag(healthz, readyz, flag):
     others = {"health_address": "0", "metrics_address": "0"}
     options = {"healthz": healthz, "readyz": readyz}
-    async with serve(health_address="127.0.0.1:0", metrics_address="0", **options) as addresses:
+    async with serve(health_address=ANY, metrics_address="0", **options) as addresses:
         with pytest.raises(ListenError) as refused:
             async with serve(**others | {flag: addresses.health}, **options):
                 pass

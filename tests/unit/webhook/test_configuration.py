@@ -10,6 +10,7 @@ from hyperjob_rules.configuration import ServiceReference, configurations
 
 URL = "https://hyperjob-webhook.hyperjob-system.svc:443"
 CA = b"-----BEGIN CERTIFICATE-----\n"
+VALIDATING = "vhyperjob.training.volcano.sh"
 
 
 def webhooks(**arguments):
@@ -44,9 +45,7 @@ def test_only_create_and_update_of_the_objects_themselves_are_sent():
 
 
 def test_a_service_is_referred_to_by_path_and_port():
-    hook = webhooks(url=None, service=ServiceReference("ns", "hooks", 8443))[
-        "vhyperjob.training.volcano.sh"
-    ]
+    hook = webhooks(url=None, service=ServiceReference("ns", "hooks", 8443))[VALIDATING]
     assert hook["clientConfig"]["service"] == {
         "namespace": "ns",
         "name": "hooks",
@@ -56,18 +55,11 @@ def test_a_service_is_referred_to_by_path_and_port():
 
 
 def test_an_empty_bundle_is_left_for_others_to_fill_in():
-    assert (
-        "caBundle" not in webhooks(ca_bundle=b"")["vhyperjob.training.volcano.sh"]["clientConfig"]
-    )
+    assert "caBundle" not in webhooks(ca_bundle=b"")[VALIDATING]["clientConfig"]
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"url": None},
-        {"service": ServiceReference("a", "b")},
-        {"url": "http://plain"},
-    ],
+    "wrong", [{"url": None}, {"service": ServiceReference("a", "b")}, {"url": "http://plain"}]
 )
 def test_an_address_that_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError):
@@ -75,6 +67,7 @@ def test_an_address_that_cannot_be_is_refused(wrong):
 
 
 GATED = {"affinityName": "hyperjob-gang", "clusterNames": ["m"]}
+HELD = {"affinityName": "hyperjob-held", "clusterNames": ["m"]}
 OTHER = {"affinityName": "mine"}
 NAMELESS = {"clusterNames": ["m"]}
 
@@ -85,13 +78,11 @@ def placed(*affinities, kind="Job", version="batch.volcano.sh/v1alpha1"):
     return {"metadata": {}, "spec": {"resource": resource, "placement": placement}}
 
 
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 BINDINGS = {
     "ours": (placed(GATED), True),
     "ours among others": (placed(NAMELESS, OTHER, GATED), True),
-    "ours that is being deleted": (
-        placed(GATED) | {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
-        False,
-    ),
+    "ours that is being deleted": (placed(GATED) | {"metadata": DELETED}, False),
     "what goes with a vcjob": (placed(GATED, kind="ServiceExport"), False),
     "a Job of Kubernetes": (placed(GATED, version="batch/v1"), False),
     "a Job of no version": (
@@ -101,10 +92,7 @@ BINDINGS = {
     "no resource": ({"spec": {"placement": {"clusterAffinities": [GATED]}}}, False),
     "another name": (placed(OTHER), False),
     "no name": (placed(NAMELESS), False),
-    "a gang that our own queue admission holds": (
-        placed({"affinityName": "hyperjob-held", "clusterNames": ["m"]}),
-        True,
-    ),
+    "a gang that our own queue admission holds": (placed(HELD), True),
     "an ungated HyperJob": (placed({"affinityName": "hyperjob"}), False),
     "no affinity": (placed(), False),
     "null affinities": ({"spec": {"placement": {"clusterAffinities": None}}}, False),
@@ -115,7 +103,6 @@ BINDINGS = {
     "a null spec": ({"spec": None}, False),
     "no spec": ({"metadata": {}}, False),
 }
-DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 HYPERJOBS = {
     "alive": ({"metadata": {"name": "x"}}, True),
     "with a null deletion": ({"metadata": {"deletionTimestamp": None}}, True),
@@ -150,7 +137,7 @@ def conditions(hook):
         for (hook, cases) in (
             ("mresourcebinding.training.volcano.sh", BINDINGS),
             ("mhyperjob.training.volcano.sh", HYPERJOBS),
-            ("vhyperjob.training.volcano.sh", HYPERJOBS | CHANGED),
+            (VALIDATING, HYPERJOBS | CHANGED),
         )
         for name, (obj, expected) in cases.items()
     ],
