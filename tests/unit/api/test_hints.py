@@ -2,13 +2,7 @@
 
 import pytest
 
-from hyperjob_core.text import (
-    MAX_COMPARED,
-    MAX_HINTS,
-    Hints,
-    did_you_mean,
-    is_typo,
-)
+from hyperjob_core.text import MAX_COMPARED, MAX_HINTS, Hints, did_you_mean, is_typo
 
 
 @pytest.mark.parametrize(

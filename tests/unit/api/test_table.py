@@ -10,13 +10,7 @@ from jsonschema import Draft202012Validator
 
 from hyperjob_core.api import table
 from hyperjob_core.api.phases import JobPhase
-from hyperjob_core.api.status import (
-    ContainerFailure,
-    GangStatus,
-    HyperJobStatus,
-    JobStatus,
-    Run,
-)
+from hyperjob_core.api.status import ContainerFailure, GangStatus, HyperJobStatus, JobStatus, Run
 from hyperjob_core.api.training import StallStatus, SubJobTraining
 from tests.support.structural import assert_status, crds, schema_of, strict
 

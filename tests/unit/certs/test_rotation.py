@@ -138,11 +138,7 @@ STEPS = {
             "the certificate expired at 2027-01-31T00:00:00+00:00"
         ),
     ),
-    "a serving certificate before its renewal": (
-        fresh(),
-        NOW + 20 * DAY - SECOND,
-        "",
-    ),
+    "a serving certificate before its renewal": (fresh(), NOW + 20 * DAY - SECOND, ""),
     "a serving certificate with a third of its life": (
         fresh(),
         NOW + 20 * DAY,

@@ -197,10 +197,7 @@ def test_a_split_is_shared_out_over_clusters_that_have_its_queue_open() -> None:
 
 
 def test_a_waiting_sub_job_says_which_cluster_has_closed_which_queue() -> None:
-    found = place(
-        [request("x", excluded=frozenset({"a"}), closed=ON_A)],
-        (A, cluster("b", 0)),
-    )
+    found = place([request("x", excluded=frozenset({"a"}), closed=ON_A)], (A, cluster("b", 0)))
     text = found.unplaced["x"].text
     assert "a has closed queue research" in text
     assert "b lacks 1 nvidia.com/gpu" in text
@@ -220,11 +217,7 @@ def test_a_person_must_open_a_queue_that_no_cluster_of_a_hyperjob_has_open(
     closed = ClosedQueue("default", frozenset({"a"}))
     (part,) = waits.parts
     bound_ = replace(
-        part.request,
-        preferred=preferred,
-        required=True,
-        excluded=frozenset({"a"}),
-        closed=closed,
+        part.request, preferred=preferred, required=True, excluded=frozenset({"a"}), closed=closed
     )
     made.submit(replace(waits, parts=(replace(part, request=bound_),)))
     assert made.decide() == []

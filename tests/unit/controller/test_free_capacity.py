@@ -13,16 +13,7 @@ from hyperjob_engine.model.members import MemberView
 from hyperjob_engine.model.observed import Limits, QueueVerdict
 from tests.support.feeds import Feed
 from tests.unit.controller.test_pass import member
-from tests.unit.engine.builders import (
-    GPU,
-    NOW,
-    Object,
-    hyperjob,
-    job,
-    observed,
-    policy,
-    request,
-)
+from tests.unit.engine.builders import GPU, NOW, Object, hyperjob, job, observed, policy, request
 from tests.unit.engine.views import held, node, view
 
 KEY = "default/hj-trainer-0"

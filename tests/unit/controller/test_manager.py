@@ -7,13 +7,7 @@ import pytest
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options
-from hyperjob_core.kube.resources import (
-    CLUSTERS,
-    HYPERJOBS,
-    LEASES,
-    MUTATING_WEBHOOKS,
-    QUEUES,
-)
+from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, LEASES, MUTATING_WEBHOOKS, QUEUES
 from tests.support.apiserver import ApiServer, refusal
 from tests.unit.controller.test_pass import member, named, reason, running, until
 from tests.unit.engine.builders import group

@@ -52,10 +52,7 @@ def member(name: str, gpus: int) -> Object:
             "apiEnablements": [
                 {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
             ],
-            "resourceSummary": {
-                "allocatable": {GPU: str(gpus), "pods": "1000"},
-                "allocated": {},
-            },
+            "resourceSummary": {"allocatable": {GPU: str(gpus), "pods": "1000"}, "allocated": {}},
         },
     }
 
@@ -71,8 +68,7 @@ async def running(
     server: ApiServer, admission: QueueAdmission | None = QueueAdmission.NONE, **options: Any
 ) -> AsyncIterator[Manager]:
     manager = Manager(
-        server.kube,
-        Options(queue_admission=admission, **{"leader_elect": False, **options}),
+        server.kube, Options(queue_admission=admission, **{"leader_elect": False, **options})
     )
     task = asyncio.create_task(manager.run())
     try:

@@ -228,10 +228,7 @@ async def test_the_lease_has_the_names_and_times_of_the_options(
 
     monkeypatch.setattr(leadership, "LeaderElector", elector)
     monkeypatch.setattr(os, "_exit", left.append)
-    options = Options(
-        queue_admission=QueueAdmission.BUILTIN,
-        leader_elect_lease_duration=60,
-    )
+    options = Options(queue_admission=QueueAdmission.BUILTIN, leader_elect_lease_duration=60)
     manager = Manager(ApiServer().kube, options)
     manager.leadership._elector()
     assert made["names"] == ("karmada-system", "hyperjob-controller", manager.identity)

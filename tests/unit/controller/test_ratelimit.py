@@ -38,12 +38,7 @@ class Passes:
 
 @pytest.mark.parametrize(
     ("takes", "rest"),
-    [
-        (0.0, SETTLE_SECONDS),
-        (0.01, SETTLE_SECONDS),
-        (0.1, 0.1 * REST),
-        (5.0, LONGEST_REST),
-    ],
+    [(0.0, SETTLE_SECONDS), (0.01, SETTLE_SECONDS), (0.1, 0.1 * REST), (5.0, LONGEST_REST)],
 )
 async def test_a_hyperjob_rests_as_its_last_pass_was_dear(takes: float, rest: float) -> None:
     passes = Passes()

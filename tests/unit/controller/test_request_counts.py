@@ -130,8 +130,7 @@ def empty() -> Karmada:
 
 
 @pytest.mark.parametrize(
-    ("admission", "limits"),
-    [(QueueAdmission.BUILTIN, GATED), (QueueAdmission.NONE, UNGATED)],
+    ("admission", "limits"), [(QueueAdmission.BUILTIN, GATED), (QueueAdmission.NONE, UNGATED)]
 )
 async def test_a_sub_job_costs_no_more_requests_than_its_limit(
     admission: QueueAdmission, limits: dict[str, float]

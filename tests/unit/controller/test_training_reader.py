@@ -32,15 +32,7 @@ from hyperjob_engine.model.planned import Plan
 from tests.support.apiserver import refusal
 from tests.support.counts import Counts
 from tests.support.walls import Cpu
-from tests.unit.engine.builders import (
-    binding,
-    hyperjob,
-    job,
-    labels,
-    observed,
-    pod,
-    template,
-)
+from tests.unit.engine.builders import binding, hyperjob, job, labels, observed, pod, template
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 A, B = ("ns/a", "a-0"), ("ns/b", "b-0")

@@ -94,10 +94,7 @@ LOOKS: dict[str, tuple[dict[str, Any], float]] = {
     ),
     "the second look, five seconds after the first": ({"looked": at(40), "doubted": at(40)}, 6),
     "a look at a program that does something": ({"looked": at(32), "doubted": at(23)}, 91),
-    "a late look at a program that does something": (
-        {"looked": at(200), "doubted": at(150)},
-        6,
-    ),
+    "a late look at a program that does something": ({"looked": at(200), "doubted": at(150)}, 6),
     "a step was seen while the clock of the node was behind": (
         {"looked": at(5), "fresh": at(4)},
         20,

@@ -137,9 +137,7 @@ def endless_loop() -> object:
 
 
 @pytest.mark.parametrize("endless", [endless_expression, endless_loop])
-def test_a_turn_without_end_ends_by_the_timer_of_the_process(
-    endless: Callable[[], object],
-) -> None:
+def test_a_turn_without_end_ends_by_the_timer_of_the_process(endless: Callable[[], object]) -> None:
     watchdog = Watchdog()
     with watchdog.ticking():
         slow_in(watchdog, "member east", endless, most=0.3)
@@ -200,13 +198,7 @@ STEPS: tuple[tuple[Any, str, Place], ...] = (
 
 
 def slowed(
-    monkeypatch: pytest.MonkeyPatch,
-    owner: Any,
-    name: str,
-    *,
-    cpu: Cpu,
-    seconds: float,
-    key: str,
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, cpu: Cpu, seconds: float, key: str
 ) -> None:
     """Let a function take CPU time whenever it is called for a HyperJob."""
     real = getattr(owner, name)

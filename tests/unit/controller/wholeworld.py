@@ -89,9 +89,7 @@ class World:
     async def _play(self, while_it_runs: Callable[[], Any] | None, hours: float) -> None:
         self.plane = self._plane()
         options = Options(
-            queue_admission=QueueAdmission.BUILTIN,
-            leader_elect=False,
-            workers=self._workers,
+            queue_admission=QueueAdmission.BUILTIN, leader_elect=False, workers=self._workers
         )
         async with Kube(self.plane) as kube:
             self.manager = Manager(

@@ -13,11 +13,7 @@ from hyperjob_core.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob_core.api.schema import hyperjob_crd
 from hyperjob_install.interpreters import interpreters
 from hyperjob_install.manifest import queue_policy
-from hyperjob_install.preflight.observed import (
-    ControllerRights,
-    DryRun,
-    ObservedPlane,
-)
+from hyperjob_install.preflight.observed import ControllerRights, DryRun, ObservedPlane
 from hyperjob_install.settings import TRAINJOBS, Settings
 from hyperjob_rules.configuration import configurations
 from tests.support.structural import crds

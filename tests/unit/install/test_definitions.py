@@ -27,11 +27,7 @@ def schema(plural: str) -> Object:
 
 
 def vcjob(**spec: Any) -> Object:
-    return {
-        **VCJOBS.head,
-        "metadata": {"name": "x", "namespace": "ml"},
-        "spec": spec,
-    }
+    return {**VCJOBS.head, "metadata": {"name": "x", "namespace": "ml"}, "spec": spec}
 
 
 FUTURE = {

@@ -162,10 +162,7 @@ def test_a_job_without_pods_asks_for_nothing(job: Any) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, 40),
-            st.integers(0, 16),
-            st.integers(0, 128_000),
-            st.integers(0, 2**41),
+            st.integers(0, 40), st.integers(0, 16), st.integers(0, 128_000), st.integers(0, 2**41)
         ),
         min_size=1,
         max_size=4,

@@ -54,7 +54,7 @@ def test_a_web_page_has_rights_where_there_is_one() -> None:
     more = [each for each in items(service_accounts=True, parts={UI}) if each.title not in known]
     assert {item.name for item in more} == {"hyperjob-ui"}
     assert {item.resource.kind for item in more} == {
-        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     }
     by_name = items(parts={UI}, user_prefix="hj:")
     assert {

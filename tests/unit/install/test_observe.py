@@ -7,32 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob_core.api.names import (
-    CONTROLLER_VERSION,
-    LEASE_NAME,
-    LEASE_NAMESPACE,
-    WEBHOOK_VERSION,
-)
+from hyperjob_core.api.names import CONTROLLER_VERSION, LEASE_NAME, LEASE_NAMESPACE, WEBHOOK_VERSION
 from hyperjob_core.kube.accessreviews import User
 from hyperjob_core.kube.errors import KubeError
 from hyperjob_core.kube.memory import Call
-from hyperjob_core.kube.resources import (
-    CLUSTERS,
-    CRDS,
-    HYPERJOBS,
-    LEASES,
-    QUEUES,
-)
+from hyperjob_core.kube.resources import CLUSTERS, CRDS, HYPERJOBS, LEASES, QUEUES
 from hyperjob_core.kube.transport import Response
 from hyperjob_install.manifest import manifest
 from hyperjob_install.preflight import CHECKS, preflight
-from hyperjob_install.preflight.observed import (
-    ObservedPlane,
-    observe,
-    read_rights,
-    sees,
-    user_of,
-)
+from hyperjob_install.preflight.observed import ObservedPlane, observe, read_rights, sees, user_of
 from hyperjob_install.settings import TRAINJOBS, Settings
 from tests.support.apiserver import refusal
 from tests.unit.install.servers import InstallServer

@@ -10,21 +10,10 @@ from hyperjob_core.api.choices import MemberAccess
 from hyperjob_core.api.field import make_status
 from hyperjob_core.kube.errors import Forbidden, InternalError, Invalid
 from hyperjob_install.preflight import CHECKS, Status, examine
-from hyperjob_install.preflight.observed import (
-    ControllerRights,
-    DryRun,
-    ObservedPlane,
-)
+from hyperjob_install.preflight.observed import ControllerRights, DryRun, ObservedPlane
 from hyperjob_install.settings import Settings
 from hyperjob_install.tenancy import POLICIES
-from tests.unit.install.changes import (
-    add,
-    changed,
-    drop,
-    karmada,
-    not_established,
-    without,
-)
+from tests.unit.install.changes import add, changed, drop, karmada, not_established, without
 from tests.unit.install.observations import (
     cluster,
     healthy,
@@ -338,9 +327,7 @@ CASES: dict[str, dict[str, Case]] = {
             validating=[],
         ),
         "the webhook is away": failed(
-            "does not reach",
-            "start hyperjob-webhook",
-            trial=unreached('"x": connection refused'),
+            "does not reach", "start hyperjob-webhook", trial=unreached('"x": connection refused')
         ),
         "a webhook of this release": ok(f"https://hj.svc:443, release {__version__}"),
         "a webhook of another release": warning(
@@ -365,9 +352,7 @@ CASES: dict[str, dict[str, Case]] = {
             trial=unreached("x: x509: unknown"),
         ),
         "the webhook refuses": warning(
-            "spec: too good",
-            "correct the cause",
-            trial=DryRun(refused(422, "spec: too good")),
+            "spec: too good", "correct the cause", trial=DryRun(refused(422, "spec: too good"))
         ),
     },
     "vcjobs": {
@@ -381,7 +366,7 @@ CASES: dict[str, dict[str, Case]] = {
             ),
             validating=[
                 named("volcano-admission-service-jobs-validate")
-                | {"webhooks": [{"name": "validatejob.volcano.sh"}]},
+                | {"webhooks": [{"name": "validatejob.volcano.sh"}]}
             ],
         ),
         "a vcjob that a quota refuses": warning(

@@ -163,10 +163,7 @@ async def test_it_resumes_where_it_was_after(broken, server, kube):
 @pytest.mark.parametrize(
     ("expired", "first"),
     [
-        (
-            lambda s: s.stream(event("MODIFIED", node("a", "6")), EXPIRED),
-            [("MODIFIED", "a", "6")],
-        ),
+        (lambda s: s.stream(event("MODIFIED", node("a", "6")), EXPIRED), [("MODIFIED", "a", "6")]),
         (lambda s: s.failure(410, "Expired"), []),
     ],
     ids=["as an event", "as an answer"],
@@ -340,10 +337,7 @@ async def test_a_handler_that_failed_gets_the_object_after_a_back_off_and_no_cha
         await asyncio.sleep(1)
         server.remove(NODES, "a")
         await asyncio.sleep(60)
-        assert [each[1:] for each in told[6:]] == [
-            ("MODIFIED", "a", "37"),
-            ("DELETED", "-", "37"),
-        ]
+        assert [each[1:] for each in told[6:]] == [("MODIFIED", "a", "37"), ("DELETED", "-", "37")]
         task.cancel()
 
 

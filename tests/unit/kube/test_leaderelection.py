@@ -10,11 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob_core.kube import errors
-from hyperjob_core.kube.leaderelection import (
-    LeaderElector,
-    LeadershipLostError,
-    new_lease,
-)
+from hyperjob_core.kube.leaderelection import LeaderElector, LeadershipLostError, new_lease
 from tests.support.virtually import virtually
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -398,11 +394,7 @@ def test_durations_that_could_make_two_leaders_are_refused(options):
 
 faults = st.lists(
     st.tuples(
-        st.sampled_from("abc"),
-        st.floats(0, 300),
-        st.floats(0, 60),
-        st.floats(0, 3),
-        st.booleans(),
+        st.sampled_from("abc"), st.floats(0, 300), st.floats(0, 60), st.floats(0, 3), st.booleans()
     ),
     max_size=12,
 )

@@ -127,8 +127,7 @@ async def test_the_log_says_why_a_pass_is_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("again", "result"),
-    [(timedelta(), "requeue"), (timedelta(milliseconds=1), "requeue_after")],
+    ("again", "result"), [(timedelta(), "requeue"), (timedelta(milliseconds=1), "requeue_after")]
 )
 async def test_a_key_is_looked_at_again_when_it_says_so(again: timedelta, result: str) -> None:
     done = asyncio.Event()

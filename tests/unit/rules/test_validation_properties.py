@@ -112,8 +112,7 @@ def an_object(draw: st.DrawFn, node: dict[str, Any], *, junk: bool) -> dict[str,
 
 
 anything = settings(
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

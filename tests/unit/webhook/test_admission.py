@@ -19,13 +19,7 @@ from hyperjob_rules.configuration import (
 )
 from hyperjob_webhook import admission
 from hyperjob_webhook.admission import admit
-from hyperjob_webhook.review import (
-    MAX_BODY_BYTES,
-    MAX_ODD_VALUES,
-    MAX_VALUES,
-    BadReview,
-    decode,
-)
+from hyperjob_webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
 
 DATA = Path(__file__).parent / "data"
 RECORDED = [
@@ -295,11 +289,7 @@ BAD_BODIES = {
     "an escaped duplicate key": (b'{"a":1,"\\u0061":2}', 400, "duplicate field 'a'"),
     "too many bytes": (b" " * (MAX_BODY_BYTES + 1), 413, "larger than"),
     "too many values": (b"[" + b"1," * MAX_VALUES + b"1]", 413, "more than"),
-    "too many nested values": (
-        b"[" + b"[[1]]," * (MAX_VALUES // 3 + 1) + b"1]",
-        413,
-        "more than",
-    ),
+    "too many nested values": (b"[" + b"[[1]]," * (MAX_VALUES // 3 + 1) + b"1]", 413, "more than"),
     "too many values in odd spelling": (
         b'{"\\u0061": [' + b"1," * MAX_ODD_VALUES + b"1]}",
         413,
@@ -365,8 +355,7 @@ def broken(*_arguments, **_named):
 
 
 @pytest.mark.parametrize(
-    ("path", "function"),
-    [(MUTATE_HYPERJOB, "stored"), (VALIDATE_HYPERJOB, "validate_create")],
+    ("path", "function"), [(MUTATE_HYPERJOB, "stored"), (VALIDATE_HYPERJOB, "validate_create")]
 )
 def test_our_own_bug_is_a_500_and_never_a_denial(path, function, monkeypatch):
     monkeypatch.setattr(admission, function, broken)

@@ -64,10 +64,7 @@ WRONG = {
         "expected a number of seconds, got '1s'",
     ),
     "a port out of range": ([*FILES, "--secure-port", "65536"], "between 0 and 65535"),
-    "a bad address": (
-        [*FILES, "--health-probe-bind-address", "8081"],
-        "'8081' is not an address",
-    ),
+    "a bad address": ([*FILES, "--health-probe-bind-address", "8081"], "'8081' is not an address"),
     "an endless time": ([*FILES, "--shutdown-delay", "inf"], "a number of seconds"),
     "a time limit too long": ([*FILES, "--shutdown-delay", "3601"], "--shutdown-delay must be"),
     "an old TLS": ([*FILES, "--tls-min-version", "VersionTLS11"], "VersionTLS12, VersionTLS13"),

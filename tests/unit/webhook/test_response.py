@@ -134,10 +134,7 @@ HEADS = {
         {"method": "X" * 21},
         (405, f"method {'X' * 20} is not allowed: reviews are posted"),
     ),
-    "no type": (
-        {"content_type": ""},
-        (415, "content type must be application/json, got nothing"),
-    ),
+    "no type": ({"content_type": ""}, (415, "content type must be application/json, got nothing")),
     "a type without end": (
         {"content_type": "x" * 101},
         (415, f"content type must be application/json, got {'x' * 100}"),
