@@ -118,17 +118,15 @@ def runs(number: int, name: str, where: str, *own: str) -> Object:
         "alternatives": [{"replicatedJob": "trainer", "name": name}],
         "state": {"phase": "Running"},
         "jobs": [
-            {
-                "name": each,
-                "replicatedJob": "trainer",
-                "index": index,
-                "phase": "Running",
-                "cluster": of[own[index]] if own else where,
-                "admitted": True,
-                "lastTransitionTime": rfc3339(NOW - timedelta(hours=1)),
+            job_status(
+                index,
+                phase="Running",
+                cluster=of[own[index]] if own else where,
+                admitted=True,
+                lastTransitionTime=rfc3339(NOW - timedelta(hours=1)),
                 **({"alternative": own[index]} if own else {}),
-            }
-            for index, each in enumerate(NAMES[:number])
+            )
+            for index in range(number)
         ],
     }
 

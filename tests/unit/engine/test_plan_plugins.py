@@ -318,51 +318,39 @@ def environments(made: Object) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def test_each_sub_job_is_a_replica_group() -> None:
+def test_each_sub_job_is_a_replica_group_and_a_world_of_torchrun() -> None:
     made = environments(torchft())
     for index in range(3):
-        for env in made[f"hj-trainer-{index}"]:
+        name = f"hj-trainer-{index}"
+        for env in made[name]:
+            assert (env["PET_NNODES"], env["PET_NPROC_PER_NODE"]) == ("2", "1")
+            assert env["PET_RDZV_ENDPOINT"] == f"{name}-worker-0.{name}:29400"
             assert env["REPLICA_GROUP_ID"] == str(index)
             assert env["NUM_REPLICA_GROUPS"] == "3"
             assert env["HYPERJOB_QUORUM"] == "2"
             assert env["TORCHFT_QUORUM_RETRIES"] == "100"
 
 
-def test_torchrun_makes_a_world_of_each_sub_job() -> None:
-    made = environments(torchft())
-    for index in range(3):
-        name = f"hj-trainer-{index}"
-        for env in made[name]:
-            assert env["PET_NNODES"] == "2"
-            assert env["PET_NPROC_PER_NODE"] == "1"
-            assert env["PET_RDZV_ENDPOINT"] == f"{name}-worker-0.{name}:29400"
-
-
-def test_the_lighthouse_has_one_name_wherever_it_runs() -> None:
-    made = environments(torchft())
-    addresses = {
-        env["TORCHFT_LIGHTHOUSE"]
-        for name, pods in made.items()
-        for env in pods
-        if "trainer" in name
-    }
-    assert addresses == {"http://hj-lighthouse-0.default.svc.clusterset.local:29510"}
-
-
 @pytest.mark.parametrize(
     ("pattern", "host"),
     [
+        ("", "hj-lighthouse-0.default.svc.clusterset.local"),
         ("{pod}.{cluster}.{service}.mesh", "hj-lighthouse-0.mesh"),
         ("{service}.{namespace}.example", "hj-lighthouse-0.default.example"),
         ("{pod}.example", "hj-lighthouse-0-lighthouse-0.example"),
         ("{pod}-x.{service}.example", "hj-lighthouse-0-lighthouse-0-x.hj-lighthouse-0.example"),
     ],
 )
-def test_the_name_of_the_lighthouse_follows_the_pattern(pattern: str, host: str) -> None:
+def test_the_lighthouse_has_one_name_for_all_sub_jobs_which_follows_the_pattern(
+    pattern: str, host: str
+) -> None:
     made = torchft()
-    made["spec"]["plugins"]["svc"] = [f"--name-pattern={pattern}"]
-    env = environments(made)["hj-trainer-0"][0]
-    assert env["TORCHFT_LIGHTHOUSE"] == f"http://{host}:29510"
+    if pattern:
+        made["spec"]["plugins"]["svc"] = [f"--name-pattern={pattern}"]
+    trainers = [pods for name, pods in environments(made).items() if "trainer" in name]
+    assert {env["TORCHFT_LIGHTHOUSE"] for pods in trainers for env in pods} == {
+        f"http://{host}:29510"
+    }
 
 
 def test_the_pods_of_the_lighthouse_are_told_the_quorum_only() -> None:

@@ -134,14 +134,26 @@ def running(**options: Any) -> tuple[Object, list[Object]]:
     return raw, [*child(0, "Running"), *child(1, "Running")]
 
 
-def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_queue() -> None:
+@pytest.mark.parametrize(
+    ("preempted", "why"),
+    [
+        ("", "makes way for team-b/base-model, whose queue takes back what it lent"),
+        (
+            "has a higher priority",
+            "is preempted by team-b/base-model, which has a higher priority",
+        ),
+    ],
+)
+def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_queue(
+    preempted: str, why: str
+) -> None:
     raw, objects = running()
-    made = decided(TAKEN_BACK, *objects, raw=raw)
+    made = decided(replace(TAKEN_BACK, preempted=preempted), *objects, raw=raw)
     assert made.actions == (), "the record comes first"
     found = made.status
     assert found["state"]["phase"] == "Restarting"
-    why = "makes way for team-b/base-model, whose queue takes back what it lent"
     assert why in found["state"]["message"]
+    assert any(why in event.note for event in made.events)
     assert found["restarts"] == 2, "it costs none of its restarts"
     assert [(each["attempt"], each.get("admitted")) for each in found["jobs"]] == [(1, None)] * 2
     assert [(event.type, event.reason) for event in made.events] == [("Normal", "Restarting")]
@@ -219,18 +231,6 @@ def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> N
     assert [(type(each), each.name) for each in made.actions] == [(Resize, "hj-trainer-1")]
     smaller = decided(QueueVerdict(admitted=BOTH), *BOTH_RUN, raw=hyperjob(group(gpus=4)))
     assert {each.name for each in smaller.actions} == BOTH, "to have less needs no admission"
-
-
-def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> None:
-    verdict = QueueVerdict(
-        admitted=BOTH, reclaimed_for="ns/urgent", preempted="has a higher priority"
-    )
-    made = decided(verdict, *BOTH_RUN)
-    told = made.status
-    assert told["state"]["phase"] == "Restarting"
-    assert "is preempted by ns/urgent, which has a higher priority" in told["state"]["message"]
-    assert told["restarts"] == 0
-    assert any("is preempted by ns/urgent" in event.note for event in made.events)
 
 
 def test_a_binding_that_volcano_global_should_have_released_says_where_to_look() -> None:

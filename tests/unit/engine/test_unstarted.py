@@ -50,6 +50,9 @@ def member(index: int, phase: str = "Pending", pods: Mapping[str, int] = WAITS) 
     return made
 
 
+NO_PODS = [*member(0, pods={}), *member(1, pods={})]
+
+
 def record(index: int) -> Object:
     return job_status(index, phase="Pending", cluster="a", admitted=True)
 
@@ -198,8 +201,9 @@ def test_a_cluster_that_refuses_the_pods_is_named_with_its_words() -> None:
 
 
 def test_pods_that_are_refused_for_some_seconds_give_their_share_back_and_try_elsewhere() -> None:
-    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
+    late = refused(look(*NO_PODS, at=timedelta(seconds=11)))
     status = plan(late).status
+    assert timestamp(status["gang"]["retryTime"]) - late.now <= timedelta(seconds=5)
     first = status["jobs"][0]
     assert (first["phase"], first["excludedClusters"]) == ("Unplaced", ["a"])
     assert first["message"].endswith(QUOTA)
@@ -250,13 +254,13 @@ def test_no_sub_job_of_a_gang_tries_a_cluster_again_that_has_refused_another(cas
 
 
 def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_time() -> None:
-    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
+    late = refused(look(*NO_PODS, at=timedelta(seconds=11)))
     status = status_of(plan(late))
     until = timestamp(status["jobs"][0]["excludedUntil"])
     assert until == late.now + timedelta(minutes=1)
     status.pop("gang")
     later_ = [entry | {"attempt": 3, "cluster": "a"} for entry in status["jobs"]]
-    objects_ = [*member(0, pods={}), *member(1, pods={})]
+    objects_ = [*NO_PODS]
     for raw in objects_:
         raw["metadata"].setdefault("labels", {})[LABEL_ATTEMPT] = "3"
     third = refused(look(*objects_, at=timedelta(seconds=11), status={"jobs": later_}))
@@ -276,7 +280,7 @@ def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_t
 def test_a_cluster_that_was_left_for_good_stays_excluded_after_the_time_of_another() -> None:
     """A user moved it away from b: it must not return there when the time of a is over."""
     told = {"jobs": [record(0) | {"excludedClusters": ["b"]}, record(1)]}
-    objects_ = [*member(0, pods={}), *member(1, pods={})]
+    objects_ = [*NO_PODS]
     eleven, clusters = timedelta(seconds=11), (A, B, C)
     late = refused(look(*objects_, at=eleven, clusters=clusters, status=told))
     status = status_of(plan(late))
@@ -293,8 +297,7 @@ def test_a_cluster_that_was_left_for_good_stays_excluded_after_the_time_of_anoth
 
 
 def test_without_the_events_the_lack_of_pods_names_the_two_causes_and_the_next_command() -> None:
-    both = [*member(0, pods={}), *member(1, pods={})]
-    early, late = (look(*both, at=timedelta(seconds=at)) for at in (5, 11))
+    early, late = (look(*NO_PODS, at=timedelta(seconds=at)) for at in (5, 11))
     assert plan(early).requeue_after == timedelta(seconds=5)
     assert status_of(plan(early))["jobs"][0]["message"] == "0 of 8 pods run"
     assert status_of(plan(late))["jobs"][0]["message"] == (
@@ -303,15 +306,8 @@ def test_without_the_events_the_lack_of_pods_names_the_two_causes_and_the_next_c
     )
 
 
-def test_another_cluster_gets_refused_pods_within_seconds() -> None:
-    late = refused(look(*member(0, pods={}), *member(1, pods={}), at=timedelta(seconds=11)))
-    retry = timestamp(status_of(plan(late))["gang"]["retryTime"])
-    assert retry - late.now <= timedelta(seconds=5)
-
-
 def test_while_no_cluster_takes_the_pods_the_message_says_why() -> None:
-    both = [*member(0, pods={}), *member(1, pods={})]
-    decided = plan(refused(look(*both, at=timedelta(seconds=11))))
+    decided = plan(refused(look(*NO_PODS, at=timedelta(seconds=11))))
     gone = refused(look(at=timedelta(seconds=12), status=status_of(decided)))
     state = status_of(plan(gone))["state"]
     assert state["reason"] == "GangBackOff"
