@@ -204,43 +204,33 @@ def stopped() -> Seen:
     return made
 
 
-def test_a_share_is_free_when_the_member_shows_no_pod_any_more() -> None:
+PODS = {"ns/first-0": 8}
+SHOWN: dict[str, list[tuple[float, dict[str, int] | None, bool]]] = {
+    "the member shows no pod any more": [(0, PODS, False), (1, {}, True)],
+    "pods have ended that outlived their grace period": [
+        (0, PODS, False),
+        (11, PODS, False),
+        (11, {}, True),
+    ],
+    "the grace period of pods is over that no member has shown": [(0, {}, False), (10, {}, True)],
+    "it is over, and their member is not known any more": [
+        (0, PODS, False),
+        (11, PODS, False),
+        (11.1, None, True),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_a_share_is_free_once(case: str) -> None:
+    """Each look has its minutes, the pods that members show then, and whether the share is free."""
     made = stopped()
-    made.pods = {"ns/first-0": 8}
-    assert made.decide() == []
-    made.now += MINUTE
-    made.pods = {}
-    assert made.decide() == ["ns/second"], "nine minutes before the end of the grace period"
-
-
-def test_pods_that_outlive_their_grace_period_keep_their_share() -> None:
-    made = stopped()
-    made.pods = {"ns/first-0": 1}
-    made.decide()
-    made.now += 11 * MINUTE
-    assert made.decide() == []
-    assert next_change(made.state, now=made.now) == timedelta(seconds=5)
-    made.pods = {}
-    assert made.decide() == ["ns/second"]
-
-
-def test_pods_that_no_member_has_shown_count_for_their_grace_period() -> None:
-    made = stopped()
-    made.pods = {}
-    assert made.decide() == [], "the reader may not have seen the pods yet"
-    made.now += 10 * MINUTE
-    assert made.decide() == ["ns/second"]
-
-
-def test_a_member_that_is_not_known_any_more_frees_the_share_after_the_grace_period() -> None:
-    made = stopped()
-    made.pods = {"ns/first-0": 8}
-    made.decide()
-    made.now += 11 * MINUTE
-    made.decide()
-    made.pods = None
-    made.now += timedelta(seconds=5)
-    assert made.decide() == ["ns/second"]
+    began = made.now
+    for minutes, pods, is_free in SHOWN[case]:
+        made.now, made.pods = began + minutes * MINUTE, pods
+        assert made.decide() == (["ns/second"] if is_free else [])
+        if minutes > 10 and not is_free:
+            assert next_change(made.state, now=made.now) == timedelta(seconds=5)
 
 
 def test_a_recreated_sub_job_is_not_taken_for_the_pods_that_it_replaces() -> None:
