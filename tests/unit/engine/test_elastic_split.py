@@ -300,14 +300,6 @@ def test_no_more_nodes_make_way_than_the_other_needs(pods: int, size: str) -> No
     assert making_way(made.state) == {KEY: (("trainer", size),) if size else ()}
 
 
-def test_a_split_stops_as_a_whole_if_what_it_can_spare_is_not_enough() -> None:
-    made = loop(split(32, 64), a=40, b=24)
-    made.turns()
-    wait(made, 40, 8, priority=1000)
-    made.turn()
-    assert making_way(made.state) == {KEY: ()}
-
-
 def test_a_stopped_split_waits_with_no_size_until_its_old_objects_are_gone() -> None:
     made = loop(split(16, 16, 48), a=8, b=8)
     made.turns()
