@@ -248,5 +248,6 @@ def cut_warnings(warnings: Sequence[str]) -> list[str]:
 
 def _one_line(text: str) -> str:
     """Return a warning without control characters, cut to the limit of one warning."""
-    clean = "".join(char if char.isprintable() else " " for char in text).strip()
-    return shortened(clean, WARNING_LIMIT)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return shortened(text.strip(), WARNING_LIMIT)

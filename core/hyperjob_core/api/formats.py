@@ -39,6 +39,8 @@ _RELAXED_ENV_RULE: Final = (
 
 def dns1123_label(value: str) -> list[str]:
     """Check the name of most namespaced parts: at most 63 of a-z, 0-9 and -."""
+    if len(value) <= 63 and _IS_LABEL(value):
+        return []
     errors = _at_most(value, 63)
     if not _IS_LABEL(value):
         if _IS_SUBDOMAIN(value):
@@ -54,6 +56,8 @@ def dns1123_label(value: str) -> list[str]:
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Check the name of an object: labels joined by dots, at most 253."""
+    if len(value) <= 253 and _IS_SUBDOMAIN(value):
+        return []
     errors = _at_most(value, 253)
     if not _IS_SUBDOMAIN(value):
         rule = (
@@ -78,6 +82,9 @@ def dns1035_label(value: str) -> list[str]:
 
 def qualified_name(value: str) -> list[str]:
     """Check a label key, resource name or annotation key: `[prefix/]name`."""
+    prefix, slash, name = value.rpartition("/")
+    if len(name) <= 63 and _IS_QUALIFIED(name) and (not slash or not dns1123_subdomain(prefix)):
+        return []
     errors: list[str] = []
     prefix, slash, name = value.partition("/")
     if not slash:
@@ -104,6 +111,8 @@ def qualified_name(value: str) -> list[str]:
 
 def label_value(value: str) -> list[str]:
     """Check the value of a label: empty, or at most 63 with alphanumeric ends."""
+    if len(value) <= 63 and _IS_VALUE(value):
+        return []
     errors = _at_most(value, 63)
     if not _IS_VALUE(value):
         rule = (

@@ -30,7 +30,7 @@ def count_tasks(spec: object) -> int:
     jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
     if not isinstance(jobs, list):
         return 0
-    return max(len(jobs), sum(len(_template_tasks(job)) for job in jobs if isinstance(job, dict)))
+    return max(len(jobs), sum([len(_template_tasks(job)) for job in jobs if isinstance(job, dict)]))
 
 
 def _template_tasks(job: Object) -> list[object]:

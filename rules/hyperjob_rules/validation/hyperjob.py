@@ -198,9 +198,10 @@ def validate_hyperjob(hyperjob: Object, report: Report, *, most_grace: int) -> N
 
 
 def _validate_metadata(metadata: Object, report: Report) -> None:
-    validate_labels(metadata.get("labels") or {}, METADATA.child("labels"), report)
-    annotations = metadata.get("annotations") or {}
-    validate_annotations(annotations, METADATA.child("annotations"), report)
+    if labels := metadata.get("labels"):
+        validate_labels(labels, METADATA.child("labels"), report)
+    if annotations := metadata.get("annotations"):
+        validate_annotations(annotations, METADATA.child("annotations"), report)
 
 
 def _validate_numbers(spec: Object, sizes: Sequence[JobSize], path: Path, report: Report) -> None:

@@ -78,28 +78,19 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 def warn_as_of_pod(template: Object, path: Path, report: Report) -> None:
     """Warn of a pod template as Kubernetes warns of a Pod."""
     spec, at = template.get("spec") or {}, path.child("spec")
-    _warn_of_annotations(template, path, report)
-    for key in spec.get("nodeSelector") or {}:
+    if annotations := (template.get("metadata") or {}).get("annotations"):
+        _warn_of_annotations(annotations, spec, path.child("metadata", "annotations"), report)
+    for key in spec.get("nodeSelector") or ():
         if key in _LABELS:
             since, label = _LABELS[key]
             report.warn(NODE_SELECTOR, at.child("nodeSelector").key(key), since=since, label=label)
-    for place, key in (*_affinity(spec, at), *_spread(spec, at)):
-        if key in _LABELS:
-            since, label = _LABELS[key]
-            report.warn(NODE_LABEL, place, key=key, since=since, label=label)
-    for place, selecting in _selecting(spec, at):
-        if selecting.get("labelSelector") is None:
-            report.warn(NO_SELECTOR, place.child("labelSelector"))
+    if not spec.keys().isdisjoint(("affinity", "topologySpreadConstraints")):
+        _warn_of_places(spec, at, report)
     for index, volume in enumerate(spec.get("volumes") or ()):
-        for kind in _VOLUMES.keys() & {each for each, value in volume.items() if value is not None}:
-            since, until = _VOLUMES[kind]
-            where = at.child("volumes").index(index).child(kind)
-            report.warn(VOLUME, where, since=since, until=until)
-        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}
-        where = at.child("volumes").index(index).child("ephemeral", "volumeClaimTemplate", "spec")
-        _warn_of_fractions((claim.get("spec") or {}).get("resources") or {}, where, report)
+        _warn_of_volume(volume, at.child("volumes").index(index), report)
     _warn_of_names(spec, at, report)
-    _warn_of_fractions({"overhead": spec.get("overhead")}, at, report)
+    if overhead := spec.get("overhead"):
+        _warn_of_fractions({"overhead": overhead}, at, report)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         report.warn(GRACE, at.child("terminationGracePeriodSeconds"))
     names: dict[str, Path] = {}
@@ -121,9 +112,8 @@ def _containers(spec: Object, path: Path) -> Iterator[tuple[Object, Path]]:
             yield container, path.child(kind).index(index)
 
 
-def _warn_of_annotations(template: Object, path: Path, report: Report) -> None:
+def _warn_of_annotations(annotations: Object, spec: Object, path: Path, report: Report) -> None:
     """Warn of the annotations that fields replaced, unless the field is set beside them."""
-    spec = template.get("spec") or {}
     of_pod = spec.get("securityContext") or {}
     known = dict(_ANNOTATIONS)
     if not of_pod.get("seccompProfile"):
@@ -133,11 +123,31 @@ def _warn_of_annotations(template: Object, path: Path, report: Report) -> None:
         for before, (state, field) in _PROFILES.items():
             if not own.get(field) and not (field == "appArmorProfile" and of_pod.get(field)):
                 known[f"{before}{container.get('name')}"] = state, field
-    for key in (template.get("metadata") or {}).get("annotations") or {}:
+    for key in annotations:
         if key in known:
             state, field = known[key]
-            at = path.child("metadata", "annotations").key(key)
-            report.warn(ANNOTATION, at, state=state, field=field)
+            report.warn(ANNOTATION, path.key(key), state=state, field=field)
+
+
+def _warn_of_places(spec: Object, path: Path, report: Report) -> None:
+    """Warn of labels of nodes that Kubernetes replaced, and of what selects pods by no label."""
+    for place, key in (*_affinity(spec, path), *_spread(spec, path)):
+        if key in _LABELS:
+            since, label = _LABELS[key]
+            report.warn(NODE_LABEL, place, key=key, since=since, label=label)
+    for place, selecting in _selecting(spec, path):
+        if selecting.get("labelSelector") is None:
+            report.warn(NO_SELECTOR, place.child("labelSelector"))
+
+
+def _warn_of_volume(volume: Object, path: Path, report: Report) -> None:
+    for kind in _VOLUMES.keys() & volume.keys():
+        if volume[kind] is not None:
+            since, until = _VOLUMES[kind]
+            report.warn(VOLUME, path.child(kind), since=since, until=until)
+    if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+        at = path.child("ephemeral", "volumeClaimTemplate", "spec")
+        _warn_of_fractions((claim.get("spec") or {}).get("resources") or {}, at, report)
 
 
 def _warn_of_names(spec: Object, path: Path, report: Report) -> None:
@@ -157,7 +167,7 @@ def _warn_of_fractions(resources: Object, path: Path, report: Report) -> None:
     """Warn of the amounts of bytes that are no whole numbers, in the lists of these resources."""
     for kind in ("limits", "requests", "overhead"):
         amounts = resources.get(kind) or {}
-        for name in _BYTES:
+        for name in _BYTES if amounts else ():
             if name in amounts and not try_parse_amount(amounts[name]).is_integer:
                 at = path.child(kind) if kind == "overhead" else path.child("resources", kind)
                 report.warn(FRACTION, at.key(name), value=amounts[name])
@@ -203,14 +213,16 @@ def _spread(spec: Object, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _warn_of_container(container: Object, path: Path, report: Report) -> None:
-    _warn_of_fractions(container.get("resources") or {}, path, report)
+    if resources := container.get("resources"):
+        _warn_of_fractions(resources, path, report)
     seen = set()
     for index, variable in enumerate(container.get("env") or ()):
         name = variable.get("name")
         if name and name in seen:
             report.warn(HIDDEN, path.child("env").index(index), name=name)
         seen.add(name)
-    _warn_of_ports(container.get("ports") or (), path.child("ports"), report)
+    if ports := container.get("ports"):
+        _warn_of_ports(ports, path.child("ports"), report)
 
 
 def _warn_of_ports(ports: Sequence[Object], path: Path, report: Report) -> None:

@@ -17,6 +17,8 @@ from hyperjob_core.api.quantity import NANO
 from hyperjob_rules.validation.forms import check, pod_spec_of, tasks_of, try_parse_amount
 from hyperjob_rules.validation.rules import Report
 
+_OPEN: Final = frozenset({*BOUNDS, "splitPolicy", "alternatives"})
+
 MANY_CLUSTERS: Final = 100
 """The sub-jobs that an automatic split without maxDomains counts as: one for each cluster."""
 
@@ -76,6 +78,8 @@ def sub_jobs(job: Object) -> int | None:
 
 def is_elastic(job: Object) -> bool:
     """Return whether a replicatedJob leaves its size open."""
+    if job.keys().isdisjoint(_OPEN):
+        return False
     policy = job.get("splitPolicy") or {}
     given = [*map(job.get, BOUNDS), *map(policy.get, SPLIT_BOUNDS)]
     shapes = job.get("alternatives") or ()

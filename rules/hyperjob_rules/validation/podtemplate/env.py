@@ -69,12 +69,10 @@ def field_ref(known: Sequence[str]) -> Check:
 
     def validate(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
         field = reference.get("fieldPath")
-        if not field:
+        if not field or field in values:
             return
         match = _SUBSCRIPTED.fullmatch(field)
         if match is None:
-            if field in values:
-                return
             if field in CONVERTIBLE:
                 report.unsupported(
                     "V8.ObjectFieldSelector.fieldPath.enum", path.child("fieldPath"), field, values
@@ -152,7 +150,7 @@ def _one_source(variable: Object, _h: object, path: Path, _p: Pod, report: Repor
     source = variable.get("valueFrom")
     if source is None:
         return
-    given = sum(source.get(name) is not None for name in SOURCES)
+    given = len([name for name, each in source.items() if each is not None and name in SOURCES])
     if not given:
         report.add("V8.EnvVarSource.one-of.required", path.child("valueFrom"))
     elif variable.get("value"):

@@ -8,7 +8,7 @@ labels, and paths inside volumes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, Self
 
 from hyperjob_core.api.field import ErrorType, Path, Step
@@ -105,17 +105,16 @@ class Type:
 
 
 def _walk(rows: tuple[FieldRow, ...], across: tuple[Check, ...]) -> Check:
-    """Compile rows to the walk of an object; `together` are called after all rows."""
-    position = {row.name: number for number, row in enumerate(rows)}
-    needed = frozenset(number for number, row in enumerate(rows) if row.absent is not None)
+    """Compile rows to the walk of an object; `across` are called after all rows."""
+
+    @lru_cache(maxsize=256)
+    def chosen(given: tuple[str, ...]) -> tuple[FieldRow, ...]:
+        """Return the rows that look at an object with these fields: few objects differ in them."""
+        return tuple([row for row in rows if row.absent is not None or row.name in given])
 
     def walk(obj: Object, holder: Object, path: Path, pod: Pod, report: Report) -> None:
         get = obj.get
-        chosen = rows
-        if len(obj) * 5 < len(rows):  # few of many fields are set: the others have no check
-            numbers = needed.union([position[name] for name in obj if name in position])
-            chosen = tuple([rows[number] for number in sorted(numbers)])
-        for name, check, absent, zero in chosen:
+        for name, check, absent, zero in chosen(tuple(obj)):
             value = get(name)
             if value:
                 check(value, obj, path, pod, report)
