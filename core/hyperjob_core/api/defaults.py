@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from hyperjob_core.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, count_tasks
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
-from hyperjob_core.api.quantity import may_be_overcommitted
+from hyperjob_core.api.quantity import COMPUTE, may_be_overcommitted
 
 _QUEUE: Final = "default"
 _SCHEDULER: Final = "volcano"
@@ -42,6 +42,34 @@ def stored(raw: Object) -> Object:
 def completed(raw: Object) -> Object:
     """Return the HyperJob with complete templates, from which its sub-jobs are made."""
     return _edit_templates(raw, complete_template, _complete_job)
+
+
+def has_gaps(spec: Object) -> bool:
+    """Return whether `completed` adds to a spec of valid shape what its rules look at.
+
+    That are partitions of tasks, plugins, limits, and a gang above all numbers. For each rule an
+    absent field counts as its default otherwise, and such a spec need not be copied.
+    """
+    pods = 0
+    for job in spec.get("replicatedJobs") or ():
+        template = job.get("templateSpec") or {}
+        if _implied_plugins(template.get("plugins")):
+            return True
+        for task in template.get("tasks") or ():
+            pods += task.get("replicas") or 0
+            pod = (task.get("template") or {}).get("spec") or {}
+            if task.get("partitionPolicy") or _lacks_limits(pod):
+                return True
+    return pods > _MAX_COUNT
+
+
+def _lacks_limits(pod: Object) -> bool:
+    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
+        resources = container.get("resources") or {}
+        requests, limits = resources.get("requests"), resources.get("limits") or {}
+        if requests and not requests.keys() - limits.keys() <= COMPUTE:
+            return True
+    return False
 
 
 def complete_template(spec: Object) -> Object:

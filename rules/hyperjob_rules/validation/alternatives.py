@@ -143,7 +143,7 @@ def _validate_place(
         for one in tried:
             old = str(_JOBS.index(index))
             moves[old] = _Move(job, one.alternative, old, str(one.path))
-    found = Report()
+    found = Report(report.flawless)
     with suppress(EnoughError):
         spec = {**mapping(hyperjob.get("spec")), "replicatedJobs": trial}
         judge(completed({**hyperjob, "spec": spec}), found)

@@ -5,8 +5,7 @@ The size comes first: the time of all other rules depends on it.
 
 from collections.abc import Sequence
 
-import orjson
-
+from hyperjob_core.api.defaults import complete_template
 from hyperjob_core.api.field import METADATA, SPEC, Path
 from hyperjob_core.api.limits import (
     MAX_ALL_BYTES,
@@ -18,7 +17,7 @@ from hyperjob_core.api.limits import (
 )
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.quantity import MAX, NANO
-from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount
+from hyperjob_rules.validation.forms import pod_spec_of, tasks_of, try_parse_amount, written
 from hyperjob_rules.validation.rules import Report, bounded
 from hyperjob_rules.validation.split import MANY_CLUSTERS, JobSize
 
@@ -39,7 +38,7 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
         report.add("X6.too-many-tasks", SPEC.child("replicatedJobs"), tasks)
     elif at_most is None or at_most > MAX_SPEC_BYTES:
         for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
-            if bytes_of(part) > MAX_SPEC_BYTES:
+            if len(written(part)) > MAX_SPEC_BYTES:
                 report.add("X6.too-large", path)
     metadata = raw.get("metadata")
     for field in ("labels", "annotations"):
@@ -47,14 +46,6 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
         if isinstance(keys, dict) and len(keys) > MAX_METADATA_KEYS:
             report.add("X6.too-many-keys", METADATA.child(field), len(keys))
     return not report.refusals
-
-
-def bytes_of(part: object) -> int:
-    """Return the size of a part of an object as JSON; 0 if there is none, or no JSON for it."""
-    try:
-        return len(orjson.dumps(part)) if part else 0
-    except TypeError:
-        return 0  # nested too deep, or invalid text: the shape errors are enough
 
 
 bounded("X19.copies", most=MAX_ALL_BYTES)
@@ -112,7 +103,9 @@ def _validate_copies(
         return
     total, largest = 0, (0, 0, 0, 0)
     for index, (job, count) in enumerate(zip(jobs, counts, strict=True)):
-        each = sum(map(bytes_of, (job.get("templateSpec"), job.get("templateMetadata"))))
+        template = job.get("templateSpec")
+        whole = template and complete_template(template)
+        each = len(written(whole)) + len(written(job.get("templateMetadata")))
         total += count * each
         largest = max(largest, (count * each, index, count, each))
     if total > MAX_ALL_BYTES:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import ValidationError
 
-from hyperjob_core.api.defaults import completed
+from hyperjob_core.api.defaults import completed, has_gaps
 from hyperjob_core.api.field import ROOT
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.shapeerrors import empty_value, is_harmless, is_unusable
@@ -34,7 +34,7 @@ class TypedObject:
     """An object with the right types, and the paths whose types were wrong before."""
 
     checked: Object
-    """With complete templates."""
+    """With the defaults that rules look at."""
     written: Object = field(default_factory=dict)
     """As its author wrote it."""
     broken: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
 
 def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> Report:
     """Return the same for a HyperJob after the check of its shape, whose report continues."""
-    found = Report()
+    found = Report(report.flawless)
 
     def judge(hyperjob: Object, to: Report) -> None:
         validate_hyperjob(hyperjob, to, most_grace=context.max_grace_seconds)
@@ -104,9 +104,14 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject:
     """Validate a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
+    shape = hyperjob_shape()
+    with suppress(ValidationError):  # it may be about what `completed` adds
+        shape.validate_python(raw)
+        if not has_gaps(raw.get("spec") or {}):
+            return TypedObject(raw, written=raw)
     whole = completed(raw)
     try:
-        hyperjob_shape().validate_python(whole)
+        shape.validate_python(whole)
     except ValidationError as error:
         return replace(_broken(whole, error, report, strict=strict), written=raw)
     return TypedObject(whole, written=raw)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
+import orjson
+
 from hyperjob_core.api import formats
 from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
@@ -90,3 +92,11 @@ def least_of(task: Object) -> int:
 def pod_spec_of(task: Object) -> Object:
     """Return the spec of a task's pods; empty without a template."""
     return (task.get("template") or {}).get("spec") or {}
+
+
+def written(part: object) -> bytes:
+    """Return a part of an object as JSON; empty if there is none, or no JSON for it."""
+    try:
+        return orjson.dumps(part) if part else b""
+    except orjson.JSONEncodeError:
+        return b""  # nested too deep, or invalid text: the shape errors are enough

@@ -12,7 +12,7 @@ from hyperjob_core.api.field import Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import task_name
 from hyperjob_core.api.quantity import NANO
-from hyperjob_rules.validation.forms import check, parse_amount, task_names
+from hyperjob_rules.validation.forms import check, parse_amount, task_names, written
 from hyperjob_rules.validation.plugins import validate_plugins
 from hyperjob_rules.validation.podtemplate.spec import validate_pod_template
 from hyperjob_rules.validation.podwarnings import (
@@ -72,8 +72,6 @@ Edges = Mapping[str, tuple[str, ...]]
 
 def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None:
     """Validate the dependencies between tasks."""
-    if not any(task.get("dependsOn") for task in tasks):
-        return
     names = {name: index for index, name in enumerate(task_names(tasks))}
     edges: dict[str, tuple[str, ...]] = {}
     for index, task in enumerate(tasks):
@@ -141,7 +139,6 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
         if task.get("name"):
             check(formats.dns1123_label, name, at, report, "name")
         _validate_task(task, at, report)
-    validate_task_order(tasks, path, report)
 
 
 def _validate_task(task: Object, path: Path, report: Report) -> None:
@@ -160,8 +157,7 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
     if not template:
         report.add("V8.PodTemplateSpec.required", path.child("template"))
         return
-    validate_pod_template(template, path.child("template"), report)
-    warn_as_of_pod(template, path.child("template"), report)
+    _validate_pods(template, path.child("template"), report)
     warn_of_task(task, path, report)
     priority = (template.get("spec") or {}).get("priorityClassName")
     if priority:
@@ -170,6 +166,17 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
     policy = task.get("topologyPolicy")
     if policy and policy != "none":
         _validate_numa(template.get("spec") or {}, policy, path.child("template", "spec"), report)
+
+
+def _validate_pods(template: Object, path: Path, report: Report) -> None:
+    """Validate a pod template, unless an equal one had no error and no warning: most are alike."""
+    text, known = written(template), report.count
+    if text in report.flawless:
+        return
+    validate_pod_template(template, path, report)
+    warn_as_of_pod(template, path, report)
+    if text and report.count == known:
+        report.flawless.add(text)
 
 
 def _validate_numa(spec: Object, policy: str, path: Path, report: Report) -> None:
@@ -203,7 +210,9 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
         report.add("V1.no-tasks", path.child("tasks"))
     else:
         validate_tasks(tasks, path.child("tasks"), report)
-        warn_of_order(spec, path, report)
+        if any(task.get("dependsOn") for task in tasks):
+            validate_task_order(tasks, path.child("tasks"), report)
+            warn_of_order(spec, path, report)
     _validate_numbers(spec, tasks, path, report)
     if spec.get("policies"):
         validate_policies(spec["policies"], path.child("policies"), report)
@@ -221,7 +230,7 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
 
 def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Report) -> None:
     """Check minAvailable and minSuccess of a vcjob against the pods of all its tasks."""
-    total = sum(task.get("replicas") or 0 for task in tasks)
+    total = sum([task.get("replicas") or 0 for task in tasks])
     available, success = spec.get("minAvailable") or 0, spec.get("minSuccess")
     # If the gang of a task is too large, the error at the task is enough.
     told = any((task.get("minAvailable") or 0) > (task.get("replicas") or 0) for task in tasks)

@@ -163,16 +163,21 @@ class RuleWarning:
 class Report:
     """The errors and warnings about one object; `checked` is the object with the right types."""
 
-    __slots__ = ("checked", "hints", "refusals", "remarks")
+    __slots__ = ("checked", "count", "flawless", "hints", "refusals", "remarks")
 
-    def __init__(self) -> None:
+    def __init__(self, flawless: set[bytes] | None = None) -> None:
         self.checked: Object | None = None
+        self.count = 0
+        """The number of errors and warnings found until now, with those that are too many."""
+        self.flawless: set[bytes] = set() if flawless is None else flawless
+        """The pod templates without errors and warnings, as JSON: each is validated once."""
         self.refusals: list[Violation] = []
         self.remarks: list[RuleWarning] = []
         self.hints = Hints()
 
     def refuse(self, rule: Rule, error: FieldError) -> None:
         """Add an error; raises EnoughError if it is the last one possible."""
+        self.count += 1
         self.refusals.append(Violation(rule, error))
         if self.is_full:
             raise EnoughError
@@ -181,11 +186,6 @@ class Report:
     def is_full(self) -> bool:
         """Whether the validation stopped before its end because of too many errors."""
         return len(self.refusals) >= MAX_REFUSALS
-
-    @property
-    def count(self) -> int:
-        """The number of errors and warnings found until now."""
-        return len(self.refusals) + len(self.remarks)
 
     def add(self, name: str, path: Path, value: object = "", /, **words: object) -> None:
         """Add the error of the rule of an id at the field at `path`."""
@@ -204,6 +204,7 @@ class Report:
 
     def warn(self, name: str, path: Path, /, **words: object) -> None:
         """Add a warning of the rule of an id about the field at `path`."""
+        self.count += 1
         if len(self.remarks) < MAX_REMARKS:
             rule = rule_of(name)
             self.remarks.append(RuleWarning(rule, rule.warning(path, **words)))

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-import orjson
-
 from hyperjob_core.api.choices import DeadlineMode, OnNoProgress, SuccessOperator
+from hyperjob_core.api.defaults import completed
 from hyperjob_core.api.field import SPEC, Path
 from hyperjob_core.api.meta import Object
 from hyperjob_core.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -20,7 +19,8 @@ from hyperjob_core.api.stops import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob_core.api.wire import at
 from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import NOTHING_KNOWN, Context
-from hyperjob_rules.validation.create import check_structure, inspect, inspect_checked
+from hyperjob_rules.validation.create import TypedObject, check_structure, inspect, inspect_checked
+from hyperjob_rules.validation.forms import written
 from hyperjob_rules.validation.hyperjob import validate_requests
 from hyperjob_rules.validation.rules import Decision, Report
 from hyperjob_rules.validation.split import is_elastic
@@ -53,10 +53,8 @@ def _is_written_alike(old: object, new: object) -> bool:
 
     Most parts of a changed object are equal, and a comparison value by value takes longer.
     """
-    try:
-        return orjson.dumps(old) == orjson.dumps(new)
-    except orjson.JSONEncodeError:
-        return False
+    text = written(old)
+    return bool(text) and text == written(new)
 
 
 def is_empty(value: object) -> bool:
@@ -133,11 +131,14 @@ def inspect_update(
         # A HyperJob that was too large has no sub-jobs, and any change of it is allowed.
         report.take(inspect(new, context=context, strict=False))
         return report
-    told_before, told_after = Report(), Report()
+    told_before = Report()
+    told_after = Report(told_before.flawless)
     shape_before = check_structure(old, told_before, strict=False)
     shape_after = check_structure(new, told_after, strict=False)
     before, after = shape_before.checked, shape_after.checked
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
+    if not _is_written_alike(_jobs(old_spec), _jobs(new_spec)):
+        old_spec, new_spec = _whole(shape_before), _whole(shape_after)
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
         return report
@@ -177,6 +178,12 @@ def _jobs(spec: Object) -> list[Object]:
 
 def _names(spec: Object) -> list[str]:
     return [job.get("name") or "" for job in _jobs(spec)]
+
+
+def _whole(shape: TypedObject) -> Object:
+    """Return a spec with all defaults, of pods too: to write one is no change."""
+    whole = completed(shape.written) if shape.checked is shape.written else shape.checked
+    return whole.get("spec") or {}
 
 
 def _in_order_of(new: Object, old: Object) -> Object:

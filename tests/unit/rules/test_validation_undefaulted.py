@@ -10,7 +10,7 @@ from hyperjob_rules.validation.bounds import validate_size
 from hyperjob_rules.validation.context import needs
 from hyperjob_rules.validation.create import Repair, validate_create
 from hyperjob_rules.validation.hyperjob import validate_requests
-from hyperjob_rules.validation.rules import Report
+from hyperjob_rules.validation.rules import MAX_REMARKS, Report
 from hyperjob_rules.validation.split import sub_jobs
 from hyperjob_rules.validation.update import validate_update
 
@@ -33,6 +33,19 @@ def test_the_usual_grace_counts_where_a_checkpoint_names_none() -> None:
         decision = validate_create(hyperjob(made, checkpoint={"directory": "/data"}))
         told = [text for text in decision.warnings if "terminationGracePeriodSeconds" in text]
         assert bool(told) is is_told, decision.warnings
+
+
+def test_each_of_many_equal_pods_is_told_and_none_again_after_a_change_elsewhere() -> None:
+    old = hyperjob({**pod(), "terminationGracePeriodSeconds": -1, "restartPolicy": "Never"})
+    (job,) = old["spec"]["replicatedJobs"]
+    (task,) = job["templateSpec"]["tasks"]
+    tasks = [{**task, "name": f"t{number}"} for number in range(200)]
+    old["spec"]["replicatedJobs"] = [
+        {"name": name, "templateSpec": {"tasks": tasks}} for name in ("a", "b", "c")
+    ]
+    told = validate_create(old)
+    assert (told.errors, len(told.warnings)) == ((), MAX_REMARKS)
+    assert validate_update({**old, "spec": {**old["spec"], "maxDomains": 3}}, old).warnings == ()
 
 
 def test_an_error_after_a_number_that_is_whole_is_told() -> None:
