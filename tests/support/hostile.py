@@ -28,21 +28,8 @@ MOST_BYTES: Final = 1 << 20
 """About what etcd stores of one object."""
 _GPU: Final = "nvidia.com/gpu"
 _AMOUNTS: Final = (
-    *(
-        "0",
-        "1",
-        "8",
-        "100m",
-        "1n",
-        "-1",
-        "1e-400",
-        "1E3",
-        "9.3E",
-        "1e18",
-        "1e299",
-        "1e400",
-        "-1e400",
-    ),
+    *("0", "1", "8", "100m", "1n", "-1", "1e-400", "1E3", "9.3E", "1e18", "1e299", "1e400"),
+    "-1e400",
     *("1e999999999", "9" * 400, "0" * 5000 + "1", "1." + "0" * 5000, "NaN", "", "1Gi1Gi", " 1"),
     *(2**63, -(2**63), 1e308, None, [], {}),
 )
@@ -52,15 +39,8 @@ _TEXTS: Final = (
 )
 _PATTERNS: Final = (
     *("(a+)+$", "(a|a)*$", "(.*)*!", ".?" * 40 + "!", ".*.*N!", ".*" * 20 + "!", "a{1,999}{1,999}"),
-    *(
-        "(?=(a+))\\1$",
-        "[" * 100,
-        "(" * 99,
-        "x" * 256,
-        "^(([a-z])+.)+[A-Z]([a-z])+$",
-        "\\d+\\d+!",
-        "|",
-    ),
+    *("(?=(a+))\\1$", "[" * 100, "(" * 99, "x" * 256, "^(([a-z])+.)+[A-Z]([a-z])+$", "\\d+\\d+!"),
+    "|",
 )
 _TIMES: Final = (
     *("2026-01-02T03:04:05Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "", "x", None),
@@ -88,48 +68,44 @@ def _node(name: str) -> Object:
     }
 
 
+_TERM: Final = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["H100"]}]}
+_CONTAINER: Final = {"name": "main", "resources": {"requests": {_GPU: "1", "cpu": "2"}}}
+_STATUS: Final = {
+    "name": "main",
+    "state": {
+        "terminated": {
+            "exitCode": 1,
+            "reason": "Error",
+            "message": "m",
+            "startedAt": "2026-01-02T03:04:05Z",
+            "finishedAt": "2026-01-02T03:04:06Z",
+        }
+    },
+}
+_APART: Final = {"labelSelector": {"matchLabels": {"a": "b"}}}
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
 def _pod(name: str) -> Object:
-    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["H100"]}]}
-    container = {"name": "main", "resources": {"requests": {_GPU: "1", "cpu": "2"}}}
     return {
         "spec": {
             "nodeName": "n-0" if name.endswith("0") else "",
-            "containers": [container],
+            "containers": [_CONTAINER],
             "initContainers": [],
             "overhead": {},
             "nodeSelector": {"gpu": "H100"},
             "tolerations": [{"key": "t", "operator": "Exists"}],
             "affinity": {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
-                },
+                "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [_TERM]}},
                 "podAntiAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "topologyKey": "kubernetes.io/hostname",
-                            "labelSelector": {"matchLabels": {"a": "b"}},
-                        }
-                    ]
+                    _REQUIRED: [{"topologyKey": "kubernetes.io/hostname", **_APART}]
                 },
             },
             "topologySpreadConstraints": [],
         },
         "status": {
             "phase": "Failed" if name.endswith("7") else "Running",
-            "containerStatuses": [
-                {
-                    "name": "main",
-                    "state": {
-                        "terminated": {
-                            "exitCode": 1,
-                            "reason": "Error",
-                            "message": "m",
-                            "startedAt": "2026-01-02T03:04:05Z",
-                            "finishedAt": "2026-01-02T03:04:06Z",
-                        }
-                    },
-                }
-            ],
+            "containerStatuses": [_STATUS],
         },
     }
 
@@ -224,172 +200,125 @@ def _conditions(size: int) -> list[Object]:
 
 
 Grow = Callable[[Object, int], object]
+
+
+def _put(path: str, make: Callable[[int], object]) -> Grow:
+    """Return what gives the place at a path so many items; a number is an index of a list."""
+    *steps, last = (_GPU if step == "GPU" else step for step in path.split("."))
+
+    def grow(obj: Object, size: int) -> None:
+        place: Any = obj
+        for step in steps:
+            place = place[int(step) if step.isdigit() else step]
+        place[last] = make(size)
+
+    return grow
+
+
+def _each(make: Callable[[int], object]) -> Callable[[int], object]:
+    return lambda size: [make(number) for number in range(size)]
+
+
+def _members(**selector: Callable[[int], object]) -> Callable[[int], object]:
+    ((kind, make),) = selector.items()
+    return _each(lambda n: {"type": "Node", "selector": {kind: make(n)}})
+
+
+_TERMS = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+_TAINTS = _each(lambda n: {"key": f"t{n}", "effect": "x"})
+_ENDED = "status.containerStatuses.0.state.terminated"
+
 GROWING: Final[Mapping[str, tuple[Resource, Grow]]] = {
-    "labels of a node": (NODES, lambda o, n: o["metadata"].update(labels=_labels(n))),
-    "resources of a node": (NODES, lambda o, n: o["status"].update(allocatable=_amounts(n))),
-    "taints of a node": (
-        NODES,
-        lambda o, n: o["spec"].update(taints=[{"key": f"t{i}", "effect": "x"} for i in range(n)]),
-    ),
-    "conditions of a node": (NODES, lambda o, n: o["status"].update(conditions=_conditions(n))),
-    "digits of an amount": (
-        NODES,
-        lambda o, n: o["status"]["allocatable"].update({_GPU: "9" * (50 * n)}),
-    ),
+    "labels of a node": (NODES, _put("metadata.labels", _labels)),
+    "resources of a node": (NODES, _put("status.allocatable", _amounts)),
+    "taints of a node": (NODES, _put("spec.taints", _TAINTS)),
+    "conditions of a node": (NODES, _put("status.conditions", _conditions)),
+    "digits of an amount": (NODES, _put("status.allocatable.GPU", lambda n: "9" * (50 * n))),
     "zeros of an amount": (
         NODES,
-        lambda o, n: o["status"]["allocatable"].update({_GPU: "0." + "0" * (50 * n) + "1"}),
+        _put("status.allocatable.GPU", lambda n: "0." + "0" * (50 * n) + "1"),
     ),
-    "labels of a pod": (PODS, lambda o, n: o["metadata"].update(labels=_labels(n))),
-    "annotations of a pod": (PODS, lambda o, n: o["metadata"].update(annotations=_labels(n))),
-    "owners of a pod": (
-        PODS,
-        lambda o, n: o["metadata"].update(ownerReferences=[{"uid": f"{i}"} for i in range(n)]),
-    ),
-    "containers of a pod": (
-        PODS,
-        lambda o, n: o["spec"].update(containers=o["spec"]["containers"] * n),
-    ),
-    "init containers of a pod": (
-        PODS,
-        lambda o, n: o["spec"].update(initContainers=o["spec"]["containers"] * n),
-    ),
+    "labels of a pod": (PODS, _put("metadata.labels", _labels)),
+    "annotations of a pod": (PODS, _put("metadata.annotations", _labels)),
+    "owners of a pod": (PODS, _put("metadata.ownerReferences", _each(lambda n: {"uid": f"{n}"}))),
+    "containers of a pod": (PODS, _put("spec.containers", _each(lambda _: _CONTAINER))),
+    "init containers of a pod": (PODS, _put("spec.initContainers", _each(lambda _: _CONTAINER))),
     "sidecars of a pod": (
         PODS,
-        lambda o, n: o["spec"].update(
-            initContainers=[{**o["spec"]["containers"][0], "restartPolicy": "Always"}] * n
-        ),
+        _put("spec.initContainers", _each(lambda _: {**_CONTAINER, "restartPolicy": "Always"})),
     ),
-    "resources of a pod": (
-        PODS,
-        lambda o, n: o["spec"]["containers"][0]["resources"].update(requests=_amounts(n)),
-    ),
-    "tolerations of a pod": (
-        PODS,
-        lambda o, n: o["spec"].update(tolerations=[{"key": f"k{i}"} for i in range(n)]),
-    ),
-    "node selector of a pod": (PODS, lambda o, n: o["spec"].update(nodeSelector=_labels(n))),
-    "terms of a pod": (PODS, lambda o, n: _terms(o).extend(_terms(o) * n)),
+    "resources of a pod": (PODS, _put("spec.containers.0.resources.requests", _amounts)),
+    "tolerations of a pod": (PODS, _put("spec.tolerations", _each(lambda n: {"key": f"k{n}"}))),
+    "node selector of a pod": (PODS, _put("spec.nodeSelector", _labels)),
+    "terms of a pod": (PODS, _put(_TERMS, _each(lambda _: _TERM))),
     "expressions of a pod": (
         PODS,
-        lambda o, n: _terms(o)[0].update(
-            matchExpressions=[{"key": f"k{i}", "operator": "Exists"} for i in range(n)]
+        _put(
+            f"{_TERMS}.0.matchExpressions", _each(lambda n: {"key": f"k{n}", "operator": "Exists"})
         ),
     ),
     "values of a pod's expression": (
         PODS,
-        lambda o, n: _terms(o)[0]["matchExpressions"][0].update(values=[f"v{i}" for i in range(n)]),
+        _put(f"{_TERMS}.0.matchExpressions.0.values", _each(lambda n: f"v{n}")),
     ),
     "statuses of a pod": (
         PODS,
-        lambda o, n: o["status"].update(
-            phase="Failed", containerStatuses=o["status"]["containerStatuses"] * n
-        ),
+        _put("status", lambda n: {"phase": "Failed", "containerStatuses": [_STATUS] * n}),
     ),
-    "message of a pod": (
-        PODS,
-        lambda o, n: _terminated(o).update(message="\n  File x: " * n),
-    ),
+    "message of a pod": (PODS, _put(f"{_ENDED}.message", lambda n: "\n  File x: " * n)),
     "apart terms of a pod": (
         PODS,
-        lambda o, n: o["spec"]["affinity"].update(
-            podAntiAffinity={
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"topologyKey": f"k{i}", "labelSelector": {"matchLabels": {"a": "b"}}}
-                    for i in range(n)
-                ]
-            }
+        _put(
+            f"spec.affinity.podAntiAffinity.{_REQUIRED}",
+            _each(lambda n: {"topologyKey": f"k{n}", **_APART}),
         ),
     ),
     "members of a HyperNode": (
         HYPERNODES,
-        lambda o, n: o["spec"].update(
-            members=[
-                {"type": "Node", "selector": {"exactMatch": {"name": f"n-{i}"}}} for i in range(n)
-            ]
-        ),
+        _put("spec.members", _members(exactMatch=lambda n: {"name": f"n-{n}"})),
     ),
     "patterns of a HyperNode": (
         HYPERNODES,
-        lambda o, n: o["spec"].update(
-            members=[
-                {"type": "Node", "selector": {"regexMatch": {"pattern": f"^n-{i}$"}}}
-                for i in range(n)
-            ]
-        ),
+        _put("spec.members", _members(regexMatch=lambda n: {"pattern": f"^n-{n}$"})),
     ),
     "label members of a HyperNode": (
         HYPERNODES,
-        lambda o, n: o["spec"].update(
-            members=[
-                {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"r": f"{i}"}}}}
-                for i in range(n)
-            ]
-        ),
+        _put("spec.members", _members(labelMatch=lambda n: {"matchLabels": {"r": f"{n}"}})),
     ),
-    "resources of a Queue": (QUEUES, lambda o, n: o["spec"].update(capability=_amounts(n))),
-    "labels of a Queue": (QUEUES, lambda o, n: o["metadata"].update(labels=_labels(n))),
-    "resources of a Cluster": (
-        CLUSTERS,
-        lambda o, n: o["status"]["resourceSummary"].update(allocatable=_amounts(n)),
-    ),
+    "resources of a Queue": (QUEUES, _put("spec.capability", _amounts)),
+    "labels of a Queue": (QUEUES, _put("metadata.labels", _labels)),
+    "resources of a Cluster": (CLUSTERS, _put("status.resourceSummary.allocatable", _amounts)),
     "use of a Cluster": (
         CLUSTERS,
-        lambda o, n: o["status"]["resourceSummary"].update(
-            allocatable=_amounts(n), allocated=_amounts(n), allocating=_amounts(n)
+        _put(
+            "status.resourceSummary",
+            lambda n: {each: _amounts(n) for each in ("allocatable", "allocated", "allocating")},
         ),
     ),
     "kinds of a Cluster": (
         CLUSTERS,
-        lambda o, n: o["status"].update(
-            apiEnablements=[
-                {"groupVersion": f"g{i}/v1", "resources": [{"kind": "Job"}]} for i in range(n)
-            ]
+        _put(
+            "status.apiEnablements",
+            _each(lambda n: {"groupVersion": f"g{n}/v1", "resources": [{"kind": "Job"}]}),
         ),
     ),
-    "conditions of a Cluster": (
-        CLUSTERS,
-        lambda o, n: o["status"].update(conditions=_conditions(n)),
-    ),
-    "taints of a Cluster": (
-        CLUSTERS,
-        lambda o, n: o["spec"].update(taints=[{"key": f"t{i}", "effect": "x"} for i in range(n)]),
-    ),
+    "conditions of a Cluster": (CLUSTERS, _put("status.conditions", _conditions)),
+    "taints of a Cluster": (CLUSTERS, _put("spec.taints", _TAINTS)),
     "clusters of a binding": (
         RESOURCE_BINDINGS,
-        lambda o, n: o["spec"].update(
-            clusters=[{"name": f"c{i}", "replicas": 1} for i in range(n)]
-        ),
+        _put("spec.clusters", _each(lambda n: {"name": f"c{n}", "replicas": 1})),
     ),
     "statuses of a binding": (
         RESOURCE_BINDINGS,
-        lambda o, n: o["status"].update(
-            aggregatedStatus=[{"clusterName": f"c{i}", "status": {}} for i in range(n)]
-        ),
+        _put("status.aggregatedStatus", _each(lambda n: {"clusterName": f"c{n}", "status": {}})),
     ),
     "request of a binding": (
         RESOURCE_BINDINGS,
-        lambda o, n: o["spec"].update(replicaRequirements={"resourceRequest": _amounts(n)}),
+        _put("spec.replicaRequirements.resourceRequest", _amounts),
     ),
-    "conditions of a binding": (
-        RESOURCE_BINDINGS,
-        lambda o, n: o["status"].update(conditions=_conditions(n)),
-    ),
+    "conditions of a binding": (RESOURCE_BINDINGS, _put("status.conditions", _conditions)),
 }
 """How a part of an ordinary object grows to a number of items."""
-
-
-def _terms(pod: Object) -> list[Object]:
-    affinity = pod["spec"]["affinity"]["nodeAffinity"]
-    found: list[Object] = affinity["requiredDuringSchedulingIgnoredDuringExecution"][
-        "nodeSelectorTerms"
-    ]
-    return found
-
-
-def _terminated(pod: Object) -> Object:
-    found: Object = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-    return found
 
 
 def grown(name: str, size: int) -> Object:

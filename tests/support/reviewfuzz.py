@@ -27,16 +27,7 @@ ODD: tuple[Any, ...] = (
     *([], {}, [[]], [{}], {"": ""}, [None], {"a": None}, ["a", "a"], {"name": "x"}, [1, "1", True]),
 )
 KEYS = (
-    "",
-    "name",
-    "spec",
-    "metadata",
-    "x" * 300,
-    "a.b/c~d",
-    "__class__",
-    "💥",
-    "replicas",
-    "tasks",
+    *("", "name", "spec", "metadata", "x" * 300, "a.b/c~d", "__class__", "💥", "replicas", "tasks"),
 )
 
 
