@@ -92,26 +92,28 @@ DIFFERENCES: Final = {
 }
 
 
-@pytest.fixture
-def post(control_plane: ControlPlane) -> Post:
-    """Return a function that posts an object as a dry run, and returns the answer."""
+def dry_run(
+    control_plane: ControlPlane, plural: str, body: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Post an object as a dry run; return the answer, and the warnings beside it."""
     config = yaml.safe_load(control_plane.kubeconfig.read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     context = ssl.create_default_context(cafile=cluster["certificate-authority"])
     context.load_cert_chain(user["client-certificate"], user["client-key"])
+    url = f"{cluster['server']}/api/v1/namespaces/default/{plural}?dryRun=All"
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            return json.load(answer), answer.headers.get_all("Warning") or []
+    except urllib.error.HTTPError as error:
+        return json.load(error), []
 
-    def send(plural: str, body: dict[str, Any]) -> dict[str, Any]:
-        url = f"{cluster['server']}/api/v1/namespaces/default/{plural}?dryRun=All"
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-        try:
-            with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-                found: dict[str, Any] = json.load(answer)
-        except urllib.error.HTTPError as error:
-            found = json.load(error)
-        return found
 
-    return send
+@pytest.fixture
+def post(control_plane: ControlPlane) -> Post:
+    """Return a function that posts an object as a dry run, and returns the answer."""
+    return lambda plural, body: dry_run(control_plane, plural, body)[0]
 
 
 def test_a_real_api_server_says_of_the_pods_what_the_corpus_says(post: Post) -> None:

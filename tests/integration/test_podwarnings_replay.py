@@ -6,15 +6,11 @@ Runs where KUBEBUILDER_ASSETS names a kube-apiserver.
 import json
 import os
 import re
-import ssl
-import urllib.error
-import urllib.request
 from typing import Any, Final
 
 import pytest
-import yaml
 
-from tests.integration.test_podtemplate_replay import TEMPLATE, template_of
+from tests.integration.test_podtemplate_replay import TEMPLATE, dry_run, template_of
 from tests.support.controlplane import ControlPlane
 from tests.unit.rules.test_validation_corpus import CASES, Case
 
@@ -29,18 +25,9 @@ QUOTED: Final = re.compile(r'299 - ("(?:[^"\\]|\\.)*")')
 
 def warned(control_plane: ControlPlane, template: dict[str, Any]) -> set[str] | None:
     """Return the warnings of the API server about a template; None where it refuses it."""
-    config = yaml.safe_load(control_plane.kubeconfig.read_text(encoding="utf-8"))
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    context = ssl.create_default_context(cafile=cluster["certificate-authority"])
-    context.load_cert_chain(user["client-certificate"], user["client-key"])
-    url = f"{cluster['server']}/api/v1/namespaces/default/podtemplates?dryRun=All"
     body = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "a"}}
-    sent = json.dumps({**body, "template": template}).encode()
-    request = urllib.request.Request(url, sent, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-            found = answer.headers.get_all("Warning") or []
-    except urllib.error.HTTPError:
+    answer, found = dry_run(control_plane, "podtemplates", {**body, "template": template})
+    if answer["kind"] == "Status":
         return None
     texts = [json.loads(quoted) for one in found for quoted in QUOTED.findall(one)]
     return {text.replace("template.", "") for text in texts if "unknown field" not in text}

@@ -23,14 +23,12 @@ from hyperjob_core.kube.logs import Log
 from hyperjob_core.kube.paging import LONGEST_TOKEN, LONGEST_VERSION, Bounds
 from hyperjob_core.kube.resources import NODES, PODS
 from hyperjob_core.kube.transport import LONGEST_BODY
-from tests.support.peer import CHUNKED, OK, Answer, chunk, misbehaving, whole
+from tests.support.peer import CHUNKED, OK, Answer, chunk, talking, whole
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 BUFFERS = 32 * MIB
 """More than what the sockets on both sides and the reader hold."""
-SECONDS = 60.0
-"""A test that takes longer has met no bound."""
 
 
 def rows() -> list[list[str]]:
@@ -79,11 +77,8 @@ async def asked(
     time_limit: float = 30.0,
 ) -> tuple[KubeError, int]:
     """Return the error of a call to a peer, and how many bytes the peer could send."""
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, folder) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig, bounds=bounds, time_limit=time_limit) as kube,
-    ):
+    options = {"bounds": bounds, "time_limit": time_limit}
+    async with talking(answer, folder, **options) as (peer, kube):
         with pytest.raises(KubeError) as raised:
             await call(kube)
         return raised.value, peer.sent
@@ -149,10 +144,7 @@ async def test_a_body_without_end_is_read_to_its_bound(
 
 async def test_a_body_of_exactly_the_bound_is_taken(tmp_path: Path) -> None:
     body = b'{"a": 1}' + b" " * (LONGEST_BODY - 8)
-    async with (
-        misbehaving(once(whole(body)), tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(once(whole(body)), tmp_path) as (_, kube):
         assert await get(kube) == {"a": 1}
     error, _ = await asked(once(whole(body + b" ")), tmp_path, get)
     assert isinstance(error, TooLarge)
@@ -250,11 +242,7 @@ async def test_a_page_that_is_too_large_is_read_in_smaller_ones(tmp_path: Path) 
         token = str(end) if end < len(objects) else ""
         yield page(*objects[start:end], token=token, spec="x" * MIB)
 
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(answer, tmp_path) as (peer, kube):
         listed = await kube.list(NODES, transform=lambda obj: obj["metadata"])
     assert [each["name"] for each in listed.items] == objects
     limits = [re.findall(r"limit=(\d+)", each)[0] for each in peer.requests]
@@ -384,11 +372,7 @@ async def test_hypernodes_beyond_their_bounds_are_not_known(
         else:
             yield page(*(f"node-{n}" for n in range(500 if "/nodes" in request else 0)))
 
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(answer, tmp_path) as (_, kube):
         views, errors = await views_of(kube, ["east"])
     assert not errors
     assert len(views["east"].nodes) == 500
@@ -403,11 +387,7 @@ LOG = "/api/v1/namespaces/n/pods/p/log"
 @pytest.mark.parametrize("part", [b"x" * 65_536, b"a line\n" * 9_000])
 async def test_a_log_without_end_is_read_to_its_bound(part: bytes, tmp_path: Path) -> None:
     longest, most = 20_000, 4 * MIB
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(endless(chunk(part), OK + CHUNKED), tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(endless(chunk(part), OK + CHUNKED), tmp_path) as (peer, kube):
         log = Log(kube, LOG, container="c", longest=longest)
         async with aclosing(log.read({}, most=most)) as batches:
             lines = [line.raw async for batch in batches for line in batch]
@@ -417,10 +397,7 @@ async def test_a_log_without_end_is_read_to_its_bound(part: bytes, tmp_path: Pat
 
 
 async def test_a_log_that_trickles_ends_at_the_time_limit_of_its_reader(tmp_path: Path) -> None:
-    async with (
-        misbehaving(slowly, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(slowly, tmp_path) as (_, kube):
 
         async def read() -> None:
             log = Log(kube, LOG, container="c")

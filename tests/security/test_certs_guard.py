@@ -1,9 +1,7 @@
 """What `hyperjob-certs` may do to webhook configurations, decided by a real kube-apiserver."""
 
 import json
-import os
 from base64 import b64decode, b64encode
-from pathlib import Path
 
 import pytest
 
@@ -11,17 +9,11 @@ from hyperjob_install.manifest import certs_guard
 from hyperjob_install.rbac import rbac
 from hyperjob_install.settings import Settings
 from hyperjob_rules.configuration import configurations
-from tests.support.envtest import kube_apiserver
+from tests.support.envtest import ASSETS, NEEDS_KUBE_APISERVER, kube_apiserver
 from tests.support.processes import wait_for
 from tests.support.stack import issue_certificates, kubectl
 
-ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
-
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
-]
+pytestmark = NEEDS_KUBE_APISERVER
 
 ACCOUNTS = "hyperjob-accounts"
 CERTS_USER = f"system:serviceaccount:{ACCOUNTS}:hyperjob-certs"
@@ -38,7 +30,7 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory):
-    with kube_apiserver(Path(ASSETS), tmp_path_factory.mktemp("k")) as admin:
+    with kube_apiserver(ASSETS, tmp_path_factory.mktemp("k")) as admin:
         rights = rbac(Settings(service_accounts=True), namespace=ACCOUNTS)
         for item in [*rights, *certs_guard(CERTS_USER)]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))

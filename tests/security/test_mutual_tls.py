@@ -1,28 +1,21 @@
 """Mutual TLS as docs/install.md describes it, with a real kube-apiserver."""
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 from hyperjob_rules.configuration import configurations
-from tests.support.envtest import kube_apiserver
+from tests.support.envtest import ASSETS, NEEDS_KUBE_APISERVER, kube_apiserver
 from tests.support.stack import installed, issue_certificates, kubectl
 from tests.support.webhookprocess import webhook_process
 
 ROOT = Path(__file__).parents[2]
-ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
-]
+pytestmark = NEEDS_KUBE_APISERVER
 
 
 def documented(kind):
@@ -57,7 +50,7 @@ def test_only_an_api_server_with_the_certificate_is_answered(tmp_path):
             ("with", [f"--admission-control-config-file={admission}"], True),
             ("without", [], False),
         ):
-            with kube_apiserver(Path(ASSETS), tmp_path / name, *more) as admin:
+            with kube_apiserver(ASSETS, tmp_path / name, *more) as admin:
                 with installed(admin, [ROOT / "crds/training.volcano.sh_hyperjobs.yaml"]):
                     done = create(admin, webhook.port, certificates.authority.read_bytes())
                 said = "must be less than or equal to" if answered else "failed to call webhook"

@@ -1,32 +1,23 @@
 """The controller's rights on a kube-apiserver that asks for `hyperjobs/finalizers`."""
 
 import json
-import os
-from pathlib import Path
-
-import pytest
 
 from hyperjob_core.kube.resources import HYPERJOBS, VCJOBS
 from hyperjob_install.definitions import definitions
 from hyperjob_install.rbac import rbac
 from hyperjob_install.settings import Settings
 from tests.support.cliworld import hyperjob
-from tests.support.envtest import kube_apiserver
+from tests.support.envtest import ASSETS, NEEDS_KUBE_APISERVER, kube_apiserver
 from tests.support.processes import wait_for
 from tests.support.stack import kubectl
 
-ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
 PLUGIN = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
-]
+pytestmark = NEEDS_KUBE_APISERVER
 
 
 def test_the_controller_makes_children_that_block_the_deletion_of_their_owner(tmp_path):
-    with kube_apiserver(Path(ASSETS), tmp_path / "k", PLUGIN) as admin:
+    with kube_apiserver(ASSETS, tmp_path / "k", PLUGIN) as admin:
         rights = rbac(Settings(), namespace="karmada-system")
         for item in [*definitions(), *rights]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))

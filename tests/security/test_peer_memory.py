@@ -18,32 +18,34 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, WatchEvent
 from hyperjob_core.kube.paging import Bounds, ObjectList
 from hyperjob_core.kube.reflector import Reflector
-from hyperjob_core.kube.resources import NODES, PODS
+from hyperjob_core.kube.resources import NODES, PODS, Resource
 from hyperjob_core.tasks import cancel
-from tests.security.test_bounds import BUFFERS, MIB, SECONDS, once, page, pages
-from tests.support.peer import CHUNKED, OK, chunk, misbehaving
+from tests.security.test_bounds import BUFFERS, MIB, once, page, pages
+from tests.support.peer import CHUNKED, OK, SECONDS, chunk, misbehaving, talking
+
+
+async def followed(kube: Kube, budget: Budget, *resources: Resource) -> tuple[Member, str]:
+    """Follow a member until that fails; return it, and the words of the error."""
+    member = Member(
+        "east",
+        kube.member("east"),
+        resources=resources,
+        pages=asyncio.Semaphore(),
+        now=utc_now,
+        heard=lambda *_: None,
+        budget=budget,
+    )
+    with pytest.raises(ExceptionGroup) as raised:
+        await member.run()
+    return member, str(raised.value.exceptions[0])
 
 
 async def test_a_member_with_pods_without_end_is_not_known(tmp_path: Path) -> None:
     answer = pages(*(f"p{n}" for n in range(100)), spec={"nodeSelector": {"a": "x" * 1000}})
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
-        member = Member(
-            "east",
-            kube.member("east"),
-            resources=(PODS,),
-            pages=asyncio.Semaphore(),
-            now=utc_now,
-            heard=lambda *_: None,
-            budget=Budget(10 * MIB),
-        )
-        with pytest.raises(ExceptionGroup) as raised:
-            await member.run()
+    async with talking(answer, tmp_path) as (peer, kube):
+        member, error = await followed(kube, Budget(10 * MIB), PODS)
     assert not member.is_known(utc_now())
-    assert f"and {10 * MIB} are the most" in str(raised.value.exceptions[0])
+    assert f"and {10 * MIB} are the most" in error
     assert peer.sent < BUFFERS
 
 
@@ -92,11 +94,9 @@ async def test_what_came_of_an_object_is_not_kept_while_the_next_one_is_awaited(
 
 async def test_what_came_of_a_list_that_failed_is_not_kept(tmp_path: Path) -> None:
     failed = asyncio.Event()
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(once(page("a", "b", token="more", spec=["sent"])), tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig, bounds=Bounds(items=5)) as kube,
-    ):
+    async with talking(
+        once(page("a", "b", token="more", spec=["sent"])), tmp_path, bounds=Bounds(items=5)
+    ) as (_, kube):
         reflector = Reflector(kube, NODES, report=lambda _: failed.set())
         async with aclosing(reflector.steps()) as steps:
             step = asyncio.ensure_future(anext(steps))
@@ -126,11 +126,7 @@ async def test_other_tasks_run_between_the_objects_of_a_page(tmp_path: Path) -> 
         seen.append(turns)
         return raw
 
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(once(page(*map(str, range(500)))), tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(once(page(*map(str, range(500)))), tmp_path) as (_, kube):
         task = asyncio.ensure_future(others())
         await kube.list(NODES, transform=transform)
         await cancel([task])
@@ -151,11 +147,7 @@ async def test_one_page_is_decoded_at_a_time_also_of_members(tmp_path: Path) -> 
 
         return transform
 
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(once(page(*map(str, range(500)))), tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
+    async with talking(once(page(*map(str, range(500)))), tmp_path) as (_, kube):
         members = {name: kube.member(name) for name in ("east", "west", "north")}
         await asyncio.gather(
             *(each.list(NODES, transform=decoded(name)) for name, each in members.items())
@@ -187,20 +179,6 @@ async def test_lines_that_do_not_end_count_as_kept_of_their_member(tmp_path: Pat
         yield OK + CHUNKED + chunk(b" " * 3 * MIB)
         await asyncio.Event().wait()
 
-    async with (
-        asyncio.timeout(SECONDS),
-        misbehaving(answer, tmp_path) as peer,
-        Kube.connect(kubeconfig=peer.kubeconfig) as kube,
-    ):
-        member = Member(
-            "east",
-            kube.member("east"),
-            resources=(PODS, NODES),
-            pages=asyncio.Semaphore(),
-            now=utc_now,
-            heard=lambda *_: None,
-            budget=Budget(5 * MIB),
-        )
-        with pytest.raises(ExceptionGroup) as raised:
-            await member.run()
-    assert f"and {5 * MIB} are the most" in str(raised.value.exceptions[0])
+    async with talking(answer, tmp_path) as (_, kube):
+        _, error = await followed(kube, Budget(5 * MIB), PODS, NODES)
+    assert f"and {5 * MIB} are the most" in error

@@ -1,7 +1,6 @@
 """Who may name which queue, PriorityClass and cluster, decided by a real kube-apiserver."""
 
 import json
-import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -9,26 +8,21 @@ import pytest
 import yaml
 
 from hyperjob_install.tenancy import NAMES, tenancy
-from tests.support.envtest import kube_apiserver
+from tests.support.envtest import ASSETS, NEEDS_KUBE_APISERVER, kube_apiserver
 from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.processes import wait_for
 from tests.support.stack import installed, kubectl
 
 ROOT = Path(__file__).parents[2]
-ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
-]
+pytestmark = NEEDS_KUBE_APISERVER
 
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory):
     """An API server where mallory and bob may edit HyperJobs, and mallory may use what is hers."""
     with ExitStack() as stack:
-        admin = stack.enter_context(kube_apiserver(Path(ASSETS), tmp_path_factory.mktemp("k")))
+        admin = stack.enter_context(kube_apiserver(ASSETS, tmp_path_factory.mktemp("k")))
         stack.enter_context(installed(admin, [ROOT / "crds/training.volcano.sh_hyperjobs.yaml"]))
         for item in tenancy(enabled=True):
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))

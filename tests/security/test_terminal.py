@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import yaml
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_core.telemetry import logs
 from tests.support.cliworld import hyperjob, open_world, status
+from tests.support.terminal import shown_on_terminal
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 
@@ -121,32 +121,10 @@ with escaped():
 """
 
 
-async def terminal(command, **more):
-    return await asyncio.to_thread(_terminal, command, **more)
-
-
-def _terminal(command, *, stdin=b"", kubeconfig=""):
-    """Run a command whose output is a terminal, whatever its exit code."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "KUBECONFIG": str(kubeconfig), "TERM": "xterm-256color"},
-    )
-    os.close(theirs)
-    process.stdin.write(stdin)
-    process.stdin.close()
-    shown = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:  # the end of a terminal is an error
-        pass
-    os.close(ours)
-    process.wait(60)
-    return shown.decode()
+async def terminal(command, *, stdin=b"", kubeconfig=""):
+    """Show what a command writes on a terminal, whatever its exit code."""
+    env = {**os.environ, "KUBECONFIG": str(kubeconfig), "TERM": "xterm-256color"}
+    return (await asyncio.to_thread(shown_on_terminal, command, env, stdin=stdin))[1]
 
 
 LINE = f"loss 0.1 \x1b[31mred\x1b[0m {ALL}".encode()

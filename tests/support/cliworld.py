@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,6 +38,7 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from tests.support import hyperjobs
 from tests.support.stack import HYPERJOB_CRD, KUBECTL
+from tests.support.terminal import shown_on_terminal
 
 Object = dict[str, Any]
 USER = "ann"
@@ -94,32 +94,17 @@ class CliWorld:
 
     async def on_terminal(self, *words: str, **environment: str) -> str:
         """Run a command on a terminal; return its output with escapes."""
-
-        def show() -> str:
-            ours, theirs = pty.openpty()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "hyperjob", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                env={
-                    "PATH": "/usr/bin:/bin",
-                    "HOME": str(self.kubeconfig.parent),
-                    "KUBECONFIG": str(self.kubeconfig),
-                    "TERM": "xterm-256color",
-                    **environment,
-                },
-            )
-            os.close(theirs)
-            shown = b""
-            with contextlib.suppress(OSError):  # reading a closed terminal raises OSError
-                while chunk := os.read(ours, 65536):
-                    shown += chunk
-            os.close(ours)
-            assert process.wait(60) == 0, shown
-            return shown.decode()
-
-        return await asyncio.to_thread(show)
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.kubeconfig.parent),
+            "KUBECONFIG": str(self.kubeconfig),
+            "TERM": "xterm-256color",
+            **environment,
+        }
+        command = [sys.executable, "-m", "hyperjob", *words]
+        code, shown = await asyncio.to_thread(shown_on_terminal, command, env)
+        assert code == 0, shown
+        return shown
 
     async def into(self, output: int, *words: str) -> tuple[int, str]:
         """Run a command with a descriptor as output; return exit code and standard error."""
@@ -365,20 +350,18 @@ async def _fill(world: CliWorld) -> None:
         CLUSTERS,
         {**cluster, "spec": {"syncMode": "Push"}},
         {
-            "conditions": [_condition("Ready", "True")],
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "Test",
+                    "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
             "resourceSummary": {"allocatable": {GPU: "32"}, "allocated": {GPU: "16"}},
         },
     )
-
-
-def _condition(kind: str, truth: str) -> Object:
-    return {
-        "type": kind,
-        "status": truth,
-        "reason": "Test",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
 
 
 async def _allow(kube: Kube) -> None:

@@ -1,17 +1,28 @@
 """A real etcd and kube-apiserver from KUBEBUILDER_ASSETS, as envtest starts them."""
 
 import contextlib
+import os
 import ssl
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.support.kubeconfigs import write_kubeconfig
 from tests.support.processes import free_port, running, wait_for
+
+ASSETS = Path(os.environ.get("KUBEBUILDER_ASSETS", "nowhere"))
+NEEDS_KUBE_APISERVER = [
+    pytest.mark.scenario,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        "KUBEBUILDER_ASSETS" not in os.environ, reason="KUBEBUILDER_ASSETS names no kube-apiserver"
+    ),
+]
 
 
 def _service_account_key(directory: Path) -> tuple[Path, Path]:

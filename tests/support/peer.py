@@ -4,11 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
+from hyperjob_core.kube.client import Kube
 from tests.support.kubeconfigs import write_kubeconfig
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+
+SECONDS = 60.0
+"""A test that takes longer has met no bound."""
 
 Answer = Callable[[str], AsyncIterator[bytes]]
 """Yields the bytes of the response to a request line such as `GET /api/v1/nodes?limit=1`."""
@@ -62,6 +67,17 @@ async def misbehaving(answer: Answer, folder: Path) -> AsyncIterator[Peer]:
             yield peer
         finally:
             await peer.end()
+
+
+@contextlib.asynccontextmanager
+async def talking(answer: Answer, folder: Path, **options: Any) -> AsyncIterator[tuple[Peer, Kube]]:
+    """Run such a server, and a client of it, for SECONDS at most."""
+    async with (
+        asyncio.timeout(SECONDS),
+        misbehaving(answer, folder) as peer,
+        Kube.connect(kubeconfig=peer.kubeconfig, **options) as kube,
+    ):
+        yield peer, kube
 
 
 def chunk(data: bytes) -> bytes:
