@@ -4,12 +4,11 @@ kubectl sends many of these bodies as protobuf.
 """
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
-from tests.support.controlplane import KUBECTL, ControlPlane
+from tests.support.controlplane import ControlPlane
 
 pytestmark = pytest.mark.scenario
 
@@ -121,13 +120,7 @@ def test_a_kind_that_is_not_served_has_no_matches(
     control_plane: ControlPlane, namespace: str, verb: str, version: str, kind: str
 ) -> None:
     text = json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})
-    done = subprocess.run(
-        [KUBECTL, "--kubeconfig", control_plane.kubeconfig, verb, "-n", namespace, "-f", "-"],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = control_plane.kubectl(verb, "-n", namespace, "-f", "-", stdin=text, check=False)
     assert done.returncode == 1
     assert f'no matches for kind "{kind}" in version "{version}"' in done.stderr
     assert done.stderr.startswith("error: resource mapping not found"), done.stderr

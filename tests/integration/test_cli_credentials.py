@@ -33,13 +33,16 @@ def renew(plane: ControlPlane, namespace: str, *more: str, code: int = 0) -> str
     )
 
 
+def create_accounts(plane: ControlPlane, *names: str) -> None:
+    plane.kubectl("create", "namespace", ACCOUNTS, check=False)  # it may be there
+    for name in names:
+        plane.kubectl("create", "serviceaccount", name, "-n", ACCOUNTS)
+
+
 def test_it_keeps_a_kubeconfig_that_names_its_account(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    there = control_plane.kubectl("get", "namespace", ACCOUNTS, check=False)
-    if there.returncode:
-        control_plane.kubectl("create", "namespace", ACCOUNTS)
-    control_plane.kubectl("create", "serviceaccount", "robot", "-n", ACCOUNTS)
+    create_accounts(control_plane, "robot")
     told = renew(control_plane, namespace)
     assert "robot: the token in secret/robot-karmada expires at" in told
     read = control_plane.kubectl("get", "secret", "robot-karmada", "-n", namespace, "-o", "json")
@@ -74,11 +77,7 @@ def test_an_account_that_is_missing_is_named_with_the_next_step(
 def test_the_controllers_secret_records_the_renewal_of_every_token(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    there = control_plane.kubectl("get", "namespace", ACCOUNTS, check=False)
-    if there.returncode:
-        control_plane.kubectl("create", "namespace", ACCOUNTS)
-    for name in ("hyperjob-controller", "hyperjob-certs"):
-        control_plane.kubectl("create", "serviceaccount", name, "-n", ACCOUNTS)
+    create_accounts(control_plane, "hyperjob-controller", "hyperjob-certs")
     flags = (f"--karmada-kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}")
     flags += (f"--host-kubeconfig={control_plane.kubeconfig}",)
     accounts = ("--account=hyperjob-controller=main", "--account=hyperjob-certs=certs")

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.kube.resources import LEASES, NAMESPACES
-from tests.support.cliworld import CliWorld, open_world, words_of
+from tests.support.cliworld import CliWorld, open_world
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 
@@ -22,38 +22,6 @@ pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
     async with AsyncExitStack() as stack:
         yield await open_world(stack, tmp_path_factory.mktemp("cli"))
-
-
-async def test_get_lists_the_namespace_of_the_context(world: CliWorld) -> None:
-    done = await world.run("get")
-    assert done.exit_code == 0, done.output
-    header, *rows = words_of(done.stdout.splitlines())
-    assert header == [
-        "NAME",
-        "STATUS",
-        "JOBS",
-        "RUNNING",
-        "PROGRESS",
-        "CLUSTERS",
-        "RESTARTS",
-        "REASON",
-        "AGE",
-    ]
-    assert [row[:6] for row in rows] == [
-        ["done", "Completed", "0/2", "0", "-", "east"],
-        ["llm", "Running", "2/2", "2", "-", "east"],
-        ["queued", "Queued", "0/2", "0", "-", "-"],
-    ]
-
-
-async def test_logs_come_through_the_proxy(world: CliWorld) -> None:
-    done = await world.run("logs", "llm", "--tail", "2")
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        f"[east/llm-trainer-0-worker-{index}] {text}"
-        for index in (0, 1)
-        for text in ("step 3", "ended with exit code 0")
-    ]
 
 
 async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> None:

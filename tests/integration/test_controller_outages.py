@@ -5,7 +5,6 @@ import contextlib
 import json
 import logging
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.integration.test_controller import hyperjob, phase_is
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
 from tests.support.embedded import crd_files
+from tests.support.processes import ran
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
@@ -116,15 +116,11 @@ def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "hyperjob_controller"),
-                f"--kubeconfig={control_plane.kubeconfig}",
-                f"--metrics-bind-address={address}",
-                "--health-probe-bind-address=0",
-            ],
-            capture_output=True,
-            text=True,
+        done = ran(
+            *(sys.executable, "-m", "hyperjob_controller"),
+            f"--kubeconfig={control_plane.kubeconfig}",
+            f"--metrics-bind-address={address}",
+            "--health-probe-bind-address=0",
             timeout=TIME_LIMIT,
         )
     assert done.returncode == 1

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 import yaml
 
 from tests.support.controlplane import ROOT
-from tests.support.processes import running, wait_for
-from tests.support.stack import KUBECTL
+from tests.support.processes import ran, running, wait_for
+from tests.support.stack import kubectl
 
 HYPERJOB = [sys.executable, "-m", "hyperjob"]
 
@@ -27,11 +26,8 @@ pytestmark = [
 
 @pytest.mark.timeout(240)
 def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*HYPERJOB, "demo", "-o", "json", "--speed", "4", "--directory", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=230,
+    done = ran(
+        *HYPERJOB, "demo", "-o", "json", "--speed", "4", "--directory", tmp_path, timeout=230
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
@@ -50,11 +46,8 @@ def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_pat
 
 @pytest.mark.timeout(240)
 def test_a_training_runs_for_real_and_its_logs_are_shown(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*HYPERJOB, "demo", "--pods", "processes", "--no-keep", "--directory", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=230,
+    done = ran(
+        *HYPERJOB, "demo", "--pods", "processes", "--no-keep", "--directory", tmp_path, timeout=230
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.findall(r"\[(.+)/training-trainer-.*\] rank (\d) found y = 3\.0", done.stdout)
@@ -80,24 +73,13 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part_and_leaves_not
         )
         assert "The web page of these clusters: " in log.read_text()
         (karmada,) = temporary.glob("*/karmada.kubeconfig")
-        preflight = subprocess.run(
-            [*HYPERJOB, "preflight", "--kubeconfig", karmada],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        preflight = ran(*HYPERJOB, "preflight", "--kubeconfig", karmada)
         assert preflight.returncode == 0, preflight.stdout + preflight.stderr
         misspelt = yaml.safe_load((ROOT / "examples/llm-training.yaml").read_text())
         misspelt["metadata"]["name"] = "misspelt"
         misspelt["spec"]["replicatedJobs"][0]["clusterNames"] = ["gpu-wset"]
-        kubeconfig = f"--kubeconfig={karmada}"
-        applied = subprocess.run(
-            [KUBECTL, kubeconfig, "create", "--dry-run=server", "-f", "-"],
-            input=yaml.safe_dump(misspelt),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        create = ("create", "--dry-run=server", "-f", "-")
+        applied = kubectl(karmada, *create, stdin=yaml.safe_dump(misspelt), check=False)
         assert 'did you mean "gpu-west"' in applied.stderr, applied
         told = log.read_text()
         assert "$ kubectl hyperjob why tuning-b -n default" in told
@@ -105,21 +87,14 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part_and_leaves_not
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(30) == 130
     assert list(temporary.iterdir()) == []
-    left = subprocess.run(
-        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    left = ran("ps", "-eo", "args", check=True).stdout.splitlines()
     assert [line for line in left if str(tmp_path) in line] == []
 
 
 def test_a_clusters_file_with_a_wrong_field_is_refused_by_name(tmp_path: Path) -> None:
     clusters = tmp_path / "clusters.yaml"
     clusters.write_text("clusters: [{name: a, nods: []}]\n")
-    done = subprocess.run(
-        [*HYPERJOB, "sandbox", "up", "--clusters", clusters],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = ran(*HYPERJOB, "sandbox", "up", "--clusters", clusters)
     assert done.returncode == 1
     assert "clusters[0].nods" in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from hyperjob_rules.configuration import configurations
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.helm import one, template, unpack
 from tests.support.hyperjobs import hyperjob
+from tests.support.processes import ran
 
 pytestmark = pytest.mark.scenario
 
@@ -160,14 +160,8 @@ def test_the_commands_show_what_the_runbooks_look_for(plane: ControlPlane) -> No
     for printed, shown in SHOWN.items():
         if "create job" in printed and not plane.real:
             continue  # kubectl sends it as protobuf, which the embedded API server does not read
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", re.sub(r"\b(SUB-JOB|NAME|FILE)\b", name, printed)],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        script = re.sub(r"\b(SUB-JOB|NAME|FILE)\b", name, printed)
+        done = ran("bash", "-o", "pipefail", "-c", script, env=env)
         if done.returncode != CODES.get(printed, 0) or shown not in done.stdout:
             found[printed] = (done.returncode, done.stdout + done.stderr)
     assert found == {}, found

@@ -15,7 +15,7 @@ import yaml
 
 from tests.support.hyperjobs import hyperjob as job_of
 from tests.support.hyperjobs import job_template
-from tests.support.processes import wait_for
+from tests.support.processes import ran, wait_for
 from tests.support.stack import kubectl
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(240)]
@@ -66,11 +66,8 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def hyperjob(kubeconfig: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "hyperjob", *words, "--kubeconfig", str(kubeconfig)],
-        capture_output=True,
-        text=True,
-        timeout=120,
+    done = ran(
+        sys.executable, "-m", "hyperjob", *words, "--kubeconfig", str(kubeconfig), timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -181,9 +178,7 @@ def test_a_sandbox_says_that_its_port_is_taken(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "hyperjob", "sandbox", "up", "--port", str(port)]
-        done = subprocess.run(
-            [*command, "--directory", tmp_path], capture_output=True, text=True, timeout=60
-        )
+        done = ran(*command, "--directory", tmp_path)
     assert done.returncode == 1
     assert f"127.0.0.1:{port}" in done.stderr
     assert "Traceback" not in done.stderr

@@ -5,7 +5,6 @@ The script imports `kubernetes` itself, before and after it works with HyperJob.
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from hyperjob.sdk import Client
+from tests.support.processes import ran
 from tests.support.rooms import BELOW
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
@@ -91,13 +91,6 @@ def test_the_example_runs_beside_modules_and_a_client_of_the_user(
     example = EXAMPLE.replace("Client.local(clusters=2)", "Client(kubeconfig=sys.argv[1])")
     parts = ["import sys", WHOLE if before else "", example, WHOLE, USED, OWN]
     (tmp_path / "script.py").write_text("\n".join(parts))
-    done = subprocess.run(
-        [sys.executable, "script.py", str(kubeconfig)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = ran(sys.executable, "script.py", str(kubeconfig), cwd=tmp_path, timeout=200)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"step 9 loss", done.stdout)) == 4, done.stdout

@@ -69,6 +69,14 @@ def sockets() -> set[tuple[str, str]]:
     return {(row[1], row[9]) for row in rows if row[3] == "0A"}
 
 
+def all_end(folder: Path, ports: set[tuple[str, str]]) -> None:
+    wait_for(  # a process that ends closes its sockets after it has left the list
+        lambda: not (processes(folder) or [*folder.iterdir()] or ports & sockets()),
+        what="the end of all processes, folders and ports",
+        timeout=SECONDS,
+    )
+
+
 def started(client: "subprocess.Popen[str]", until: str, folder: Path) -> None:
     """Wait until the client prints a line, or until the installation has created a file."""
     if "/" in until:
@@ -120,11 +128,7 @@ def test_nothing_is_left(until: str, number: signal.Signals | None, tmp_path: Pa
             # Ctrl-C in a terminal reaches the whole group of the foreground.
             os.killpg(client.pid, number)
         _, errors = client.communicate(timeout=30)
-        wait_for(  # a process that ends closes its sockets after it has left the list
-            lambda: not (processes(folder) or [*folder.iterdir()] or ports & sockets()),
-            what="the end of all processes, folders and ports",
-            timeout=SECONDS,
-        )
+        all_end(folder, ports)
         if number is None:
             assert client.returncode == (7 if "exit" in until else 1)
             assert "exit" in until or errors.endswith("ValueError: mine\n")
@@ -160,11 +164,7 @@ def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
         ports = listening(processes(folder))
         os.close(terminal)
         client.wait(SECONDS)
-        wait_for(  # a process that ends closes its sockets after it has left the list
-            lambda: not (processes(folder) or [*folder.iterdir()] or ports & sockets()),
-            what="the end of all processes, folders and ports",
-            timeout=SECONDS,
-        )
+        all_end(folder, ports)
         assert client.returncode == -signal.SIGHUP
     finally:
         client.kill()

@@ -4,25 +4,21 @@ import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CLUSTER_TRAINING_RUNTIMES,
-    CRDS,
     HYPERJOBS,
-    TRAINING_RUNTIMES,
     TRAINJOBS,
-    Resource,
 )
+from tests.integration.test_trainjobs import get, install
 from tests.support.controller import eventually, running_controller
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 from tests.support.roles import controller_account, install_rights
-from tests.support.trainjobs import crds, runtime, trainjob
+from tests.support.trainjobs import runtime, trainjob
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +26,6 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     """Run an API server on which Roles decide."""
     with start_control_plane(tmp_path_factory.mktemp("roles"), rbac=True) as plane:
         yield plane
-
-
-async def found(kube: Kube, resource: Resource, name: str, namespace: str) -> Any:
-    try:
-        return await kube.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None
 
 
 async def test_without_the_rights_one_line_names_them_and_with_them_trainjobs_become_hyperjobs(
@@ -48,18 +37,7 @@ async def test_without_the_rights_one_line_names_them_and_with_them_trainjobs_be
         return [each.getMessage() for each in caplog.records if "may not list" in each.getMessage()]
 
     async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as kube:
-        for crd in crds():
-            await kube.create(CRDS, crd)
-        for resource in (TRAINJOBS, TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
-
-            async def served(each: Resource = resource) -> bool:
-                try:
-                    await kube.list(each)
-                except NotFound:
-                    return False
-                return True
-
-            await eventually(served, what="served TrainJobs")
+        await install(kube)
         await kube.create(CLUSTER_TRAINING_RUNTIMES, runtime())
         await kube.create(TRAINJOBS, trainjob("tj", namespace))
         account = controller_account(control_plane, namespace, tmp_path)
@@ -70,10 +48,10 @@ async def test_without_the_rights_one_line_names_them_and_with_them_trainjobs_be
                 return bool(said())
 
             await eventually(named, what="a line that names the rights")
-            assert await found(kube, HYPERJOBS, "tj", namespace) is None
+            assert await get(kube, HYPERJOBS, namespace) is None
             install_rights(control_plane, namespace, trainjobs=True)
             await eventually(
-                lambda: found(kube, HYPERJOBS, "tj", namespace), what="the HyperJob of the TrainJob"
+                lambda: get(kube, HYPERJOBS, namespace), what="the HyperJob of the TrainJob"
             )
     assert len(said()) == 1
     assert "hyperjob install --with trainjobs" in said()[0]

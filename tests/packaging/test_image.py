@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import hyperjob
+from tests.support.processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("hyperjob", "hyperjob-webhook", "hyperjob-controller", "hyperjob-certs")
@@ -84,13 +85,10 @@ def pin(directory: Path, answer: str) -> subprocess.CompletedProcess[str]:
     docker = directory / "docker"
     docker.write_text(f'#!/bin/sh\necho "$@" > {directory}/asked\necho "{answer}"\n')
     docker.chmod(0o755)
-    return subprocess.run(
-        [ROOT / "requirements/base.sh", directory / "Dockerfile"],
+    return ran(
+        ROOT / "requirements/base.sh",
+        directory / "Dockerfile",
         env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 
@@ -209,24 +207,20 @@ def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> 
                 environment |= {k: v for k, v in variables([step]).items() if k.startswith("P")}
                 environment["PATH"] = os.environ["PATH"]
             if step.word == "RUN":
-                done = subprocess.run(
-                    [led(word, places) for word in step.words],
+                done = ran(
+                    *[led(word, places) for word in step.words],
                     cwd=source,
                     env=environment,
-                    capture_output=True,
-                    text=True,
                     timeout=400,
                 )
                 assert done.returncode == 0, f"{step.words}\n{done.stderr}"
     before = tree(installed)
     for command in COMMANDS:
-        done = subprocess.run(
-            [installed / "bin" / command, "--help"],
+        done = ran(
+            installed / "bin" / command,
+            "--help",
             cwd="/",
             env={**variables(stages()[-1]), "PATH": os.environ["PATH"]},
-            capture_output=True,
-            text=True,
-            timeout=60,
         )
         assert done.returncode == 0, done.stderr
         assert "usage" in done.stdout.lower()
@@ -268,13 +262,7 @@ def test_the_list_of_what_it_holds_is_the_lock_and_the_same_every_time(tmp_path:
     made = []
     for name in ("first", "again"):
         places = [f"SBOM_VENV={tmp_path / 'venv'}", f"DIST={tmp_path / name}"]
-        done = subprocess.run(
-            ["make", "sbom", f"PYTHON={sys.executable}", *places],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = ran("make", "sbom", f"PYTHON={sys.executable}", *places, cwd=ROOT, timeout=300)
         assert done.returncode == 0, done.stderr
         made.append((tmp_path / name / "hyperjob.cdx.json").read_text())
     assert made[0] == made[1]

@@ -16,6 +16,7 @@ import hyperjob
 from hatch_build import absolute
 from release.__main__ import PLACES, PLATFORMS, chart, check, krew, main, notes
 from tests.support.helm import run, unpack
+from tests.support.processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = {
@@ -193,9 +194,7 @@ def test_what_is_signed_is_what_was_pushed(tmp_path: Path) -> None:
 def script(
     command: list[Path | str], environment: dict[str, str], code: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ran(*command, env=environment)
     assert done.returncode == code, done.stderr
     return done
 

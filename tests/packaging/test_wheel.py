@@ -14,6 +14,7 @@ import pytest
 
 import hyperjob
 import hyperjob_sandbox
+from tests.support.processes import ran
 from tests.support.rooms import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,41 +136,14 @@ def test_its_commands_run_in_an_environment_without_the_checkout(
     # Dependencies come from this environment by path, which does not read the checkout's .pth file.
     env = {**os.environ, "PYTHONPATH": sysconfig.get_paths()["purelib"]}
     for command in ("hyperjob", "kubectl-hyperjob", "hyperjob-webhook", "hyperjob-controller"):
-        done = subprocess.run(
-            [venv / "bin" / command, "--help"],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = ran(venv / "bin" / command, "--help", cwd=tmp_path, env=env)
         assert done.returncode == 0, done.stderr
         assert "usage" in done.stdout.lower()
-    completed = subprocess.run(
-        [venv / "bin" / "kubectl_complete-hyperjob", "mig"],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    completed = ran(venv / "bin" / "kubectl_complete-hyperjob", "mig", env=env)
     assert completed.stdout.startswith("migrate\t"), completed.stderr
-    where = subprocess.run(
-        [venv / "bin/python", "-c", "import hyperjob, hyperjob_webhook; print(hyperjob.__file__)"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    code = "import hyperjob, hyperjob_webhook; print(hyperjob.__file__)"
+    where = ran(venv / "bin/python", "-c", code, cwd=tmp_path, env=env, check=True)
     assert where.stdout.startswith(str(venv))
-    asked = subprocess.run(
-        [venv / "bin/hyperjob", "sandbox", "up"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    asked = ran(venv / "bin/hyperjob", "sandbox", "up", cwd=tmp_path, env=env)
     assert asked.returncode == 2
     assert "install the wheel hyperjob_sandbox of this release" in asked.stderr

@@ -16,8 +16,7 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions
 from tests.support.embedded import ROOT, crd_files
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import running, wait_for
-
-KUBECTL = Path(sys.executable).parent / "kubectl"
+from tests.support.stack import KUBECTL, kubectl
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +30,7 @@ class ControlPlane:
         self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl; with `check`, fail with its own error text."""
-        done = subprocess.run(
-            [KUBECTL, f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        if check and done.returncode:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}")
-        return done
+        return kubectl(self.kubeconfig, *arguments, stdin=stdin, check=check, timeout=timeout)
 
     def writes(self) -> Counter[tuple[str, str, str]]:
         """Return the number of write requests so far, by (verb, resource, subresource)."""

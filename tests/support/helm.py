@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from tests.support.embedded import ROOT
+from tests.support.processes import ran
 
 CHART = ROOT / "charts/hyperjob"
 NAMESPACE = "karmada-system"
@@ -45,13 +46,7 @@ def unpack(major: str, directory: Path) -> Path:
 def run(helm: Path, *words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Helm without the user's settings."""
     home = str(helm.parent)
-    done = subprocess.run(
-        [helm, *words],
-        env={"HOME": home, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = ran(helm, *words, env={"HOME": home, "PATH": "/usr/bin:/bin"}, timeout=120)
     if check:
         assert done.returncode == 0, done.stderr + done.stdout
     return done

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 
 def free_port() -> int:
@@ -20,6 +21,13 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def ran(
+    *command: str | Path, timeout: float = 120, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and keep what it writes as text."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
-from tests.support.processes import free_port, wait_for
+from tests.support.processes import free_port, ran, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"
@@ -49,13 +49,7 @@ def kubectl(
     timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Run kubectl; with `check`, fail with its own error text."""
-    done = subprocess.run(
-        [KUBECTL, f"--kubeconfig={kubeconfig}", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    done = ran(KUBECTL, f"--kubeconfig={kubeconfig}", *arguments, input=stdin, timeout=timeout)
     if check and done.returncode:
         words = " ".join(str(word) for word in arguments)
         raise AssertionError(f"kubectl {words}: {done.stderr}{done.stdout}")
@@ -174,7 +168,7 @@ def issue_certificates(directory: Path, *, address: str = LOOPBACK) -> Certifica
         directory,
     ]
     command += ["--name", address, "--name", "localhost"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = ran(*command)
     assert done.returncode == 0, done.stderr
     return Certificates(directory / "ca.crt", directory / "tls.crt", directory / "tls.key")
 

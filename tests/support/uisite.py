@@ -1,6 +1,11 @@
 """A minimal page behind an Access, which shows the visitor's name."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from hyperjob_page.visitor import VISITOR, VisitorAccess
 
@@ -38,3 +43,12 @@ def site(access: VisitorAccess) -> web.Application:
     app[DONE] = []
     app.add_routes([web.get("/who", who), web.post("/do", do), *access.routes()])
     return app
+
+
+@asynccontextmanager
+async def visited(access: VisitorAccess, *, port: int | None = None) -> AsyncIterator[TestClient]:
+    """Serve the page; yield a client that keeps no cookies."""
+    server = TestServer(site(access), host="127.0.0.1", port=port)
+    await server.start_server(access_log=None)
+    async with TestClient(server, cookie_jar=aiohttp.DummyCookieJar()) as client:
+        yield client

@@ -9,7 +9,7 @@ from click.testing import Result
 from hyperjob_core.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob_core.kube.resources import CLUSTERS, COMMANDS, HYPERJOBS, PODS, QUEUES
 from tests.support.apiserver import ApiServer, refusal
-from tests.unit.cli.fleet import Fleet, Object, Run, accepting, runner, running
+from tests.unit.cli.fleet import Fleet, Object, Run, accepting, running
 from tests.unit.cli.objects import cluster, hyperjob, queue, sub_job
 
 
@@ -21,11 +21,6 @@ def fleet() -> Fleet:
     suspended = hyperjob("Suspended", sub_job(), reason="Suspended", spec={"suspend": True})
     server.hyperjob(suspended, "held")
     return server
-
-
-@pytest.fixture
-def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(fleet, monkeypatch)
 
 
 def said(result: Result) -> tuple[int, str, str]:
@@ -356,6 +351,9 @@ def test_get_prints_a_sorted_table_and_the_error_of_a_missing_name(run: Run) -> 
     every = run("get")
     names = [line.split()[0] for line in every.stdout.splitlines()]
     assert names == ["NAME", "done", "held", "llm"]
+    assert every.stdout.split("\n")[0].split() == [
+        *("NAME", "STATUS", "JOBS", "RUNNING", "PROGRESS", "CLUSTERS", "RESTARTS", "REASON", "AGE")
+    ]
     assert run("get", "--no-headers").stdout.splitlines()[0].split()[0] == "done"
     assert run("get", "-A").stdout.splitlines()[1].split()[:2] == ["ml", "done"]
     part = run("get", "none", "llm", "-o", "name")

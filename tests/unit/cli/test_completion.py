@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 
 from hyperjob.cli import main
 from hyperjob.cli.completion import candidates
+from tests.support.processes import ran
 
 BASH = """
 COMP_WORDS=(hyperjob wh); COMP_CWORD=1; COMPREPLY=()
@@ -42,11 +42,10 @@ def test_a_shell_completes_a_command_with_its_whole_description(
         pytest.skip(f"there is no {shell} here")
     made = CliRunner().invoke(main, ["completion", shell]).output
     (tmp_path / "script").write_text(f"{before}\n{made}\n{ask}\n")
-    done = subprocess.run(
-        [program, *flags, str(tmp_path / "script")],
-        capture_output=True,
-        text=True,
-        timeout=60,
+    done = ran(
+        program,
+        *flags,
+        str(tmp_path / "script"),
         env={
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(tmp_path),

@@ -12,7 +12,7 @@ from hyperjob.sdk.aio import AsyncClient
 from hyperjob.sdk.errors import HyperJobError
 from hyperjob_core.kube.resources import PODS
 from hyperjob_page.pages import logs as page
-from tests.unit.cli.fleet import Fleet, Run, runner
+from tests.unit.cli.fleet import Fleet, Run
 from tests.unit.cli.objects import hyperjob, sub_job
 
 ML = "ml"
@@ -33,11 +33,6 @@ def fleet() -> Fleet:
     server.pod("east", "llm-trainer-0", line(1, "a"), line(3, "ERROR c"))
     server.pod("west", "llm-trainer-1", line(2, "b"), line(4, "\x1b[31md\x1b[0m"))
     return server
-
-
-@pytest.fixture
-def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(fleet, monkeypatch)
 
 
 EAST, WEST = "[east/llm-trainer-0-worker-0]", "[west/llm-trainer-1-worker-0]"

@@ -12,7 +12,7 @@ from hyperjob.cli.kubectl.access import HyperJobName, TrainJobName
 from hyperjob_core.kube.client import EventType, WatchEvent
 from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES
 from tests.support.apiserver import refusal
-from tests.unit.cli.fleet import Fleet, Run, runner
+from tests.unit.cli.fleet import Fleet, Run
 from tests.unit.cli.objects import cluster, hyperjob, queue, sub_job
 
 
@@ -28,11 +28,6 @@ def fleet() -> Fleet:
     for name in ("ml", "other"):
         server.put(NAMESPACES, {"metadata": {"name": name}})
     return server
-
-
-@pytest.fixture
-def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(fleet, monkeypatch)
 
 
 def offered(*words: str) -> list[tuple[str, str]]:

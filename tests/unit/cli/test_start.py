@@ -2,11 +2,11 @@
 
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.support.kubeconfigs import write_kubeconfig
+from tests.support.processes import ran
 
 VERBS = ("get", "tree", "why", "logs", "top", "wait", "suspend", "restart", "migrate")
 DEAR = {"aiohttp", "kubernetes", "pydantic", "cryptography"}
@@ -29,13 +29,7 @@ asyncio.run(config.load(sys.argv[1]))
 def imported(program: str, *words: str) -> set[str]:
     """Run a program in a Python of its own; give the names of all modules that it then has."""
     told = "\nprint(*sys.modules, sep='\\n', file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", program + told, *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    done = ran(sys.executable, "-c", program + told, *words, check=True, timeout=120)
     return set(done.stderr.split())
 
 
@@ -43,9 +37,7 @@ def test_run_prints_the_hyperjob_of_the_sdk(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     options = "--gpus 8 --clusters east,west --env A=b=c -o json"
     words = ["run", "train.py", *shlex.split(options), "--", "--lr", "0.1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "hyperjob", *words], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ran(sys.executable, "-m", "hyperjob", *words, cwd=tmp_path)
     made = json.loads(done.stdout)
     (group,) = made["spec"]["replicatedJobs"]
     (task,) = group["templateSpec"]["tasks"]
@@ -54,9 +46,7 @@ def test_run_prints_the_hyperjob_of_the_sdk(tmp_path: Path) -> None:
     assert container["command"][-3:] == ["train.py", "--lr", "0.1"]
     assert {"name": "A", "value": "b=c"} in container["env"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
-    wrong = subprocess.run(
-        [sys.executable, "-m", "hyperjob", "run", "absent.py"], capture_output=True, text=True
-    )
+    wrong = ran(sys.executable, "-m", "hyperjob", "run", "absent.py")
     assert (wrong.returncode, "absent.py: no such file" in wrong.stderr) == (2, True)
 
 

@@ -10,7 +10,7 @@ from hyperjob.client.restored import Difference, Kind
 from hyperjob_core.api.names import LABEL_HYPERJOB
 from hyperjob_core.kube.resources import CLUSTERS, VCJOBS
 from tests.support.apiserver import ApiServer, refusal
-from tests.unit.cli.fleet import Fleet, Object, Run, runner
+from tests.unit.cli.fleet import Fleet, Object, Run
 from tests.unit.cli.objects import cluster
 
 
@@ -20,11 +20,6 @@ def fleet() -> Fleet:
     for name, ready in (("c", True), ("b", True), ("a", False), ("d", True)):
         server.put(CLUSTERS, cluster(name, ready=ready))
     return server
-
-
-@pytest.fixture
-def run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return runner(fleet, monkeypatch)
 
 
 def vcjob(name: str, *, phase: str = "Running", owner: str = "llm") -> Object:

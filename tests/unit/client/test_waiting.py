@@ -23,20 +23,26 @@ def state(phase: str, reason: str) -> Object:
 TOO_LARGE = state("Pending", "ExceedsClusters")
 
 
+async def plane_with(*times: tuple[float, Object]) -> tuple[MemoryServer, Target]:
+    """Return an API server with HyperJob a/one, which has these statuses at these times."""
+    plane = MemoryServer(now=now)
+    kube = Kube(plane)
+    await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
+    for at, status in times:
+        asyncio.get_running_loop().call_later(
+            at, lambda s=status: plane.change(HYPERJOBS, "a/one", {"status": s}, status=True)
+        )
+    return plane, Target(kube, "a", "one")
+
+
 def waits(goal: str, *times: tuple[float, Object], seconds: float = 0) -> float:
     """Wait for a goal while the status changes at these times; return how long it took."""
 
     async def act() -> float:
-        plane = MemoryServer(now=now)
-        kube = Kube(plane)
-        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
+        _, target = await plane_with(*times)
         loop = asyncio.get_running_loop()
-        for at, status in times:
-            loop.call_later(
-                at, lambda s=status: plane.change(HYPERJOBS, "a/one", {"status": s}, status=True)
-            )
         began = loop.time()
-        await reach(Target(kube, "a", "one"), parse_goal(goal), seconds=seconds)
+        await reach(target, parse_goal(goal), seconds=seconds)
         return loop.time() - began
 
     return run(act())
@@ -56,16 +62,11 @@ def test_a_hyperjob_that_may_run_later_is_waited_for(reason: str) -> None:
 
 def test_a_deletion_is_reached_when_another_hyperjob_has_the_name() -> None:
     async def act() -> object:
-        plane = MemoryServer(now=now)
-        kube = Kube(plane)
-        made = {"metadata": {"namespace": "a", "name": "one"}, "spec": {}}
-        await kube.create(HYPERJOBS, made)
-
-        def replace() -> None:  # as a list shows it after a broken watch
-            plane.put(HYPERJOBS, {**made, "metadata": {**made["metadata"], "uid": "new"}})
-
-        asyncio.get_running_loop().call_later(5, replace)
-        return await reach(Target(kube, "a", "one"), parse_goal("delete"), seconds=60)
+        plane, target = await plane_with()
+        new = {"metadata": {"namespace": "a", "name": "one", "uid": "new"}, "spec": {}}
+        # As a list shows it after a broken watch.
+        asyncio.get_running_loop().call_later(5, lambda: plane.put(HYPERJOBS, new))
+        return await reach(target, parse_goal("delete"), seconds=60)
 
     assert run(act()) is None
 
@@ -75,19 +76,12 @@ def test_a_restart_is_over_when_the_sub_jobs_run_again(before: int) -> None:
     job = {"name": "one-trainer-0", "replicatedJob": "trainer", "phase": "Running"}
 
     async def act() -> float:
-        plane = MemoryServer(now=now)
-        kube = Kube(plane)
-        await kube.create(HYPERJOBS, {"metadata": {"namespace": "a", "name": "one"}, "spec": {}})
-        jobs = [job] * before
-        plane.change(HYPERJOBS, "a/one", {"status": {"jobs": jobs}}, status=True)
-        asked = await ask(Target(kube, "a", "one"), restart())
+        plane, target = await plane_with((5, {"jobs": [{**job, "attempt": before}]}))
+        plane.change(HYPERJOBS, "a/one", {"status": {"jobs": [job] * before}}, status=True)
+        asked = await ask(target, restart())
         loop = asyncio.get_running_loop()
-        status = {"jobs": [{**job, "attempt": before}]}
-        loop.call_later(
-            5, lambda: plane.change(HYPERJOBS, "a/one", {"status": status}, status=True)
-        )
         began = loop.time()
-        await running_again(Target(kube, "a", "one"), asked, seconds=60)
+        await running_again(target, asked, seconds=60)
         return loop.time() - began
 
     assert run(act()) == pytest.approx(5)

@@ -5,9 +5,7 @@ import contextlib
 import re
 import secrets
 
-import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from hyperjob_core.api.field import make_status
@@ -15,7 +13,7 @@ from hyperjob_core.kube.accessreviews import SECONDS
 from hyperjob_core.kube.errors import Unauthorized, unreachable
 from hyperjob_page.access.cluster import ClusterAccess
 from tests.support.counts import Counts
-from tests.support.uisite import DONE, site
+from tests.support.uisite import DONE, visited
 
 KEY = bytes(range(32))
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
@@ -96,11 +94,8 @@ async def serving(kube, clock, *, key=KEY, **options):
         now=clock,
         **options,
     )
-    async with access:
-        server = TestServer(site(access), host="127.0.0.1")
-        await server.start_server(access_log=None)
-        async with TestClient(server, cookie_jar=aiohttp.DummyCookieJar()) as client:
-            yield client
+    async with access, visited(access) as client:
+        yield client
 
 
 def bearer(token, **more):

@@ -5,14 +5,13 @@ import contextlib
 import logging
 import re
 
-import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer, unused_port
+from aiohttp.test_utils import unused_port
 
 from hyperjob_core.kube.errors import unreachable
 from hyperjob_page.access.local import LocalAccess, is_loopback
 from hyperjob_page.visitor import EVERYTHING
-from tests.support.uisite import DONE, site
+from tests.support.uisite import DONE, visited
 
 TOKEN = "s3cret-token"
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
@@ -50,9 +49,7 @@ async def serving(kube, **options):
     port = unused_port()
     async with LocalAccess(kube, token=TOKEN, **options) as access:
         access.listens_on("127.0.0.1", port)
-        server = TestServer(site(access), host="127.0.0.1", port=port)
-        await server.start_server(access_log=None)
-        async with TestClient(server, cookie_jar=aiohttp.DummyCookieJar()) as client:
+        async with visited(access, port=port) as client:
             yield client
 
 

@@ -11,6 +11,7 @@ import pytest
 from hyperjob.sdk import SourceError, trainer
 from hyperjob.sdk.folder import names_of, requirements_of
 from hyperjob.sdk.program import Machine
+from tests.support.processes import ran
 from tests.support.wheels import wheel
 
 pytestmark = pytest.mark.long
@@ -26,8 +27,9 @@ def run(
     words = [word.replace("$$", "$") for word in container["command"]]
     temporary = tmp_path / "tmp"
     temporary.mkdir(exist_ok=True)
-    return subprocess.run(
-        [python, *words[1:]],
+    return ran(
+        python,
+        *words[1:],
         env={key: value.replace("$$", "$") for key, value in env.items()}
         | {
             "PATH": f"{Path(python).parent}:{os.environ['PATH']}",
@@ -35,9 +37,7 @@ def run(
             "TMPDIR": str(temporary),
         },
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        timeout=300,  # pip takes long on a busy machine
     )
 
 

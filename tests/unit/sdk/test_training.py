@@ -249,17 +249,22 @@ def test_a_failed_pod_fails_its_sub_job_at_once(framework: str, max_restarts: in
     assert made["spec"]["failurePolicy"] == {"maxRestarts": max_restarts}, "ends all sub-jobs"
 
 
-def test_pods_are_spread_evenly_over_the_clusters() -> None:
-    made = trainer(trains, args={"steps": 1}, clusters=["a", "b"], replicas=6)
+def built(**options: object) -> tuple[dict, dict]:
+    """Return the spec that admission accepts, and its only replicatedJob."""
+    made = trainer(trains, args={"steps": 1}, **options)
+    assert validate_create(made).errors == ()
     (group,) = made["spec"]["replicatedJobs"]
+    return made["spec"], group
+
+
+def test_pods_are_spread_evenly_over_the_clusters() -> None:
+    spec, group = built(clusters=["a", "b"], replicas=6)
     assert (group["replicas"], group["templateSpec"]["tasks"][0]["replicas"]) == (2, 3)
-    assert (group["clusterNames"], made["spec"]["maxDomains"]) == (["a", "b"], 2)
+    assert (group["clusterNames"], spec["maxDomains"]) == (["a", "b"], 2)
 
 
 def test_the_least_number_of_pods_is_that_of_whole_clusters() -> None:
-    made = trainer(trains, args={"steps": 1}, clusters=4, replicas=(4, 8, 12))
-    assert validate_create(made).errors == ()
-    (group,) = made["spec"]["replicatedJobs"]
+    _, group = built(clusters=4, replicas=(4, 8, 12))
     assert (group["minReplicas"], group["replicas"], group["maxReplicas"]) == (2, 4, 6)
     assert group["templateSpec"]["tasks"][0]["replicas"] == 2
 
@@ -275,19 +280,15 @@ def test_the_least_number_of_pods_is_that_of_whole_clusters() -> None:
 def test_the_controller_divides_a_number_of_accelerators(
     given: int | tuple[int, ...], expected: dict
 ) -> None:
-    made = trainer(trains, args={"steps": 1}, clusters=3, accelerators=given, gpus=4)
-    assert validate_create(made).errors == ()
-    (group,) = made["spec"]["replicatedJobs"]
+    spec, group = built(clusters=3, accelerators=given, gpus=4)
     policy = {"mode": "auto", "accelerators": 16, "acceleratorType": "nvidia.com/gpu"}
     assert group["splitPolicy"] == policy | expected
     assert "replicas" not in group
-    assert (made["spec"]["maxDomains"], group["templateSpec"]["tasks"][0]["replicas"]) == (3, 1)
+    assert (spec["maxDomains"], group["templateSpec"]["tasks"][0]["replicas"]) == (3, 1)
 
 
 def test_each_alternative_has_its_own_bounds() -> None:
-    made = trainer(
-        trains,
-        args={"steps": 1},
+    spec, group = built(
         clusters=2,
         replicas=(2, 4),
         gpus=8,
@@ -297,9 +298,7 @@ def test_each_alternative_has_its_own_bounds() -> None:
             {"name": "v100", "replicas": 4},
         ],
     )
-    assert validate_create(made).errors == ()
-    assert made["spec"]["maxDomains"] == 6
-    (group,) = made["spec"]["replicatedJobs"]
+    assert spec["maxDomains"] == 6
     assert (group["replicas"], group["minReplicas"]) == (2, 1)
     first, wide, rigid = (
         {key: each[key] for key in each if key.lower().endswith("replicas")}
@@ -311,25 +310,19 @@ def test_each_alternative_has_its_own_bounds() -> None:
 
 
 def test_alternatives_of_a_split_have_their_numbers_of_accelerators() -> None:
-    made = trainer(
-        trains,
-        args={"steps": 1},
+    _, group = built(
         clusters=2,
         accelerators=(16, 32),
         gpus=8,
         alternatives=[{"name": "h100"}, {"name": "a100", "accelerators": (32, 64)}],
     )
-    assert validate_create(made).errors == ()
-    (group,) = made["spec"]["replicatedJobs"]
     first, second = group["alternatives"]
     assert "splitPolicy" not in first
     assert second["splitPolicy"]["minAccelerators"] == 32
 
 
 def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
-    made = trainer(
-        trains,
-        args={"steps": 1},
+    spec, group = built(
         clusters=["a"],
         replicas=4,
         gpus=8,
@@ -346,9 +339,7 @@ def test_an_alternative_has_the_parameters_that_it_does_not_change() -> None:
             },
         ],
     )
-    assert validate_create(made).errors == ()
-    assert made["spec"]["maxDomains"] == 2, "of the widest"
-    (group,) = made["spec"]["replicatedJobs"]
+    assert spec["maxDomains"] == 2, "of the widest"
     assert (group["replicas"], group["clusterNames"]) == (1, ["a"])
     fast, wide = (applied(group, each) for each in group["alternatives"])
     assert fast["templateSpec"]["runningEstimate"] == "6h"
@@ -467,9 +458,7 @@ def test_a_pod_has_the_variables_of_the_user_in_place_of_its_own() -> None:
 
 @pytest.mark.parametrize(("given", "seconds"), [(90, 90), ("2h30m", 9000), ("1.5s", 1)])
 def test_a_time_limit_is_the_deadline_of_the_hyperjob(given: int | str, seconds: int) -> None:
-    made = trainer(trains, args={"steps": 1}, time_limit=given)
-    assert made["spec"]["activeDeadlineSeconds"] == seconds
-    assert validate_create(made).errors == ()
+    assert built(time_limit=given)[0]["activeDeadlineSeconds"] == seconds
 
 
 @pytest.mark.parametrize("given", [0, -1, "soon", "0s", "5"])
