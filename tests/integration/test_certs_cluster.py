@@ -13,8 +13,9 @@ from hyperjob_certs.__main__ import NothingToInject, inject, main
 from hyperjob_certs.store import Bundle, RotationPolicy, SecretStore, advance, with_authority
 from hyperjob_certs.x509 import facts, is_signed_by
 from hyperjob_core.kube.errors import AlreadyExists, Conflict
-from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from hyperjob_core.kube.resources import SECRETS
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
+from tests.support.webhooks import trusted_by
 
 pytestmark = pytest.mark.scenario
 
@@ -37,17 +38,6 @@ def hooks(control_plane):
 
 def fresh(now=None):
     return advance(Bundle(), policy=POLICY, now=now or datetime.now(UTC))[0]
-
-
-async def bundles(kube):
-    found = set()
-    for resource, name in (
-        (MUTATING_WEBHOOKS, MUTATING_NAME),
-        (VALIDATING_WEBHOOKS, VALIDATING_NAME),
-    ):
-        for hook in (await kube.get(resource, name))["webhooks"]:
-            found.add(base64.b64decode(hook["clientConfig"].get("caBundle", "")))
-    return found
 
 
 async def test_a_bundle_comes_back_from_its_secret(kube, namespace):
@@ -101,12 +91,12 @@ async def test_what_others_keep_in_the_secret_stays(kube, namespace):
 async def test_injecting_twice_writes_once(kube, control_plane, hooks):
     before = control_plane.writes()
     assert await inject(kube, ca_bundle=b"one") == [MUTATING_NAME, VALIDATING_NAME]
-    assert await bundles(kube) == {b"one"}
+    assert await trusted_by(kube) == {b"one"}
     assert await inject(kube, ca_bundle=b"one") == []
     written = control_plane.writes() - before
     assert sum(number for key, number in written.items() if "webhook" in key[1]) == 2
     assert await inject(kube, ca_bundle=b"two") == [MUTATING_NAME, VALIDATING_NAME]
-    assert await bundles(kube) == {b"two"}
+    assert await trusted_by(kube) == {b"two"}
 
 
 async def test_injecting_without_configurations_says_what_to_do(kube):
@@ -173,7 +163,7 @@ async def test_a_staged_authority_is_injected_before_it_signs(
     old = fresh(then)
     staged = with_authority(old, policy=POLICY, now=then)
     await store.save(staged, over=await store.load())
-    assert await bundles(kube) == {b""}
+    assert await trusted_by(kube) == {b""}
     arguments = [
         *("rotate", f"--secret={namespace}/tls", f"--kubeconfig={control_plane.kubeconfig}"),
         *("--name=hooks.example", "--name=127.0.0.1", "--inject"),
@@ -181,7 +171,7 @@ async def test_a_staged_authority_is_injected_before_it_signs(
     assert await asyncio.to_thread(main, arguments) == 0
     now = (await store.load()).bundle
     assert is_signed_by(now.serving.certificate, staged.ca.certificate)
-    (injected,) = await bundles(kube)
+    (injected,) = await trusted_by(kube)
     assert old.ca.certificate in injected
     assert staged.ca.certificate in injected
     lines = capsys.readouterr().out.splitlines()

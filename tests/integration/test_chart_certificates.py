@@ -17,16 +17,15 @@ from hyperjob_core.kube.client import EventType, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
     CRDS,
+    DEPLOYMENTS,
     HYPERJOBS,
-    MUTATING_WEBHOOKS,
     SECRETS,
-    VALIDATING_WEBHOOKS,
     Resource,
 )
-from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
-from tests.support.charted import DEPLOYMENTS, World, deployment, world
+from tests.support.charted import World, deployment, world
 from tests.support.controller import eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, unpack
+from tests.support.webhooks import trusted_by
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
 
@@ -187,26 +186,13 @@ async def admit(here: World, name: str) -> None:
     await here.karmada_kube.delete(HYPERJOBS, name, namespace="default")
 
 
-async def bundles(here: World) -> set[bytes]:
-    """Give the authorities that the Karmada API server trusts for our webhooks."""
-    found = set()
-    for resource, name in (
-        (MUTATING_WEBHOOKS, MUTATING_NAME),
-        (VALIDATING_WEBHOOKS, VALIDATING_NAME),
-    ):
-        live = await here.karmada_kube.get(resource, name)
-        encoded = [hook["clientConfig"].get("caBundle", "") for hook in live["webhooks"]]
-        found |= {base64.b64decode(each) for each in encoded}
-    return found
-
-
 async def test_what_cert_manager_makes_is_served_trusted_and_followed(here: World) -> None:
     async with cert_manager(here) as manager:
         before = here.contents()
         await here.release("install", certificates={"mode": "certManager"})
         name = f"{RELEASE}-webhook"
         first = manager.authorities[f"{name}-ca"]
-        assert await bundles(here) == {first.cert_pem.bytes()}
+        assert await trusted_by(here.karmada_kube) == {first.cert_pem.bytes()}
         certificate = await here.host_kube.get(CERTIFICATES, name, namespace=NAMESPACE)
         async with serving(here) as pod:
             await admit(here, "first")
@@ -219,7 +205,7 @@ async def test_what_cert_manager_makes_is_served_trusted_and_followed(here: Worl
             await manager.issue(certificate)
             await pod.sees_the_secret()
             await here.renew()
-            assert await bundles(here) == {second.cert_pem.bytes()}
+            assert await trusted_by(here.karmada_kube) == {second.cert_pem.bytes()}
             await admit(here, "of-an-authority-that-is-known")
         await here.run_helm("uninstall", RELEASE)
         left = {key[1:] for key in here.contents()["host"] - before["host"]}
@@ -232,7 +218,7 @@ async def test_a_certificate_that_was_given_is_served_and_followed(here: World) 
     first, second = trustme.CA(), trustme.CA()
     await keep(here, "mine", first, ["127.0.0.1"])
     await here.release("install", certificates={"mode": "secret", "secretName": "mine"})
-    assert await bundles(here) == {first.cert_pem.bytes()}
+    assert await trusted_by(here.karmada_kube) == {first.cert_pem.bytes()}
     async with serving(here) as pod:
         await admit(here, "first")
         await keep(here, "mine", second, ["127.0.0.1"])

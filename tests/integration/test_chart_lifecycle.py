@@ -20,10 +20,15 @@ import yaml
 from hyperjob_core.kube.client import Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
 from hyperjob_core.kube.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    DEPLOYMENTS,
     HYPERJOBS,
     MUTATING_WEBHOOKS,
     PODS,
+    ROLES,
     SECRETS,
+    SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
     VCJOBS,
     Resource,
@@ -32,11 +37,12 @@ from hyperjob_install.rbac import UI
 from hyperjob_install.settings import account_user
 from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
 from hyperjob_sandbox.apiserver.transport.authorization import Action
-from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
+from tests.support.charted import Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
 from tests.support.hyperjobs import hyperjob, job_template
 from tests.support.processes import free_port
+from tests.support.roles import visitor
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
 
@@ -115,7 +121,7 @@ async def look(here: World) -> None:
     """Open the web page as its pod serves it: with a visitor's token, and without."""
     kube = here.karmada_kube
     await kube.create(HYPERJOBS, needing("shown"))
-    visitor = await account(kube, "visitor", "hyperjob-view")
+    token = await visitor(kube, "default", "visitor", "hyperjob-view")
     deployed = await here.host_kube.get(DEPLOYMENTS, f"{RELEASE}-ui", namespace=NAMESPACE)
     spec = deployed["spec"]["template"]["spec"]
     port, log = free_port(), here.directory / "ui.log"
@@ -132,7 +138,7 @@ async def look(here: World) -> None:
                 return False
 
             await eventually(ready, what="the web page")
-            headers = {"Host": f"{RELEASE}-ui", "Authorization": f"Bearer {visitor}"}
+            headers = {"Host": f"{RELEASE}-ui", "Authorization": f"Bearer {token}"}
 
             async def shown() -> bool:
                 async with session.get("/hyperjobs", headers=headers) as answer:
@@ -151,20 +157,8 @@ async def look(here: World) -> None:
     await kube.delete(HYPERJOBS, "shown", namespace="default")
     await eventually(lambda: _gone(kube), what="no HyperJob")
     await eventually(lambda: _none(kube), what="no jobs")
-    await kube.delete(BINDINGS, "visitor")
-    await kube.delete(ACCOUNTS, "visitor", namespace="default")
-
-
-async def account(kube: Kube, name: str, role: str) -> str:
-    """Make an account with a ClusterRole, and give a token of it."""
-    await kube.create(ACCOUNTS, {"metadata": {"name": name, "namespace": "default"}})
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
-    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-    await kube.create(BINDINGS, body)
-    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    return str((await kube.raw("POST", path, body=asked)).json()["status"]["token"])
+    await kube.delete(CLUSTER_ROLE_BINDINGS, "visitor")
+    await kube.delete(SERVICE_ACCOUNTS, "visitor", namespace="default")
 
 
 async def spoil_bundles(kube: Kube) -> None:
@@ -294,20 +288,6 @@ async def _gone(kube: Kube) -> bool:
 
 async def _none(kube: Kube) -> bool:
     return await jobs_of(kube) == 0
-
-
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-BINDINGS = Resource(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "clusterrolebindings",
-    "ClusterRoleBinding",
-    namespaced=False,
-)
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-CLUSTER_ROLES = Resource(
-    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
-)
 
 
 async def hook_rules(here: World) -> list[Object]:

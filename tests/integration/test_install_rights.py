@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Options, Tuning
@@ -28,12 +27,13 @@ from hyperjob_core.kube.resources import (
 )
 from hyperjob_core.kube.transport import Params, Response
 from hyperjob_engine.model.observed import QueueAdmission
-from hyperjob_install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
-from hyperjob_install.settings import Settings
+from hyperjob_install.rbac import CONTROLLER, controller_rules, lease_rules
 from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 from tests.support.hyperjobs import hyperjob, job_template
+from tests.support.roles import account as service_account
+from tests.support.roles import install_rights
 
 Object = dict[str, Any]
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -135,9 +135,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 @pytest.fixture
 def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
     """Make the controller's account with its rights; give the kubeconfig that is its own."""
-    items = rbac(Settings(service_accounts=True), namespace=namespace)
-    text = yaml.safe_dump_all([item.object for item in items])
-    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+    install_rights(control_plane, namespace)
     # A controller of one namespace has a Lease of its own: docs/install.md.
     own = (
         "role",
@@ -148,12 +146,7 @@ def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path
     control_plane.kubectl("create", *own, "--verb=get,update", "--resource=leases")
     bound = (f"--serviceaccount={namespace}:{CONTROLLER}", f"--namespace={namespace}")
     control_plane.kubectl("create", "rolebinding", "own-lease", "--role=own-lease", *bound)
-    token = control_plane.kubectl("create", "token", CONTROLLER, f"--namespace={namespace}").stdout
-    document = yaml.safe_load(control_plane.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token.strip()}
-    path = tmp_path / "account"
-    path.write_text(yaml.safe_dump(document))
-    return path
+    return service_account(control_plane, namespace, CONTROLLER, tmp_path)
 
 
 @asynccontextmanager

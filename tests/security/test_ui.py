@@ -23,6 +23,7 @@ from hyperjob_sandbox.apiserver.server import ApiServer
 from tests.support.charted import Audit
 from tests.support.controlplane import cluster_bindings
 from tests.support.embedded import crd_files
+from tests.support.roles import token_of, visitor, with_token
 from tests.support.uiscene import cluster, hyperjob, queue
 from tests.support.uivisitors import served_to_visitors
 
@@ -39,7 +40,7 @@ VISITORS = {
     "ann": ("hyperjob-view", ["team-a"]),
     "eve": ("hyperjob-edit", ["team-a"]),
     "bob": (None, []),
-    "root": ("cluster-admin", None),
+    "root": ("cluster-admin", []),
 }
 
 
@@ -90,42 +91,14 @@ async def put(kube: Kube, obj: Object) -> None:
     await kube.replace(HYPERJOBS, {**made, "status": status}, subresource="status")
 
 
-async def give_rights(kube: Kube) -> None:
-    """Create what `hyperjob install` creates, and people with Roles."""
+async def give_rights(kube: Kube) -> AsyncIterator[tuple[str, str]]:
+    """Create what `hyperjob install` creates, and people with Roles; yield their tokens."""
     for item in rbac(Settings(service_accounts=True, parts=frozenset({PAGE})), namespace=LEASES):
         await kube.apply(item.resource, item.object, field_manager="test")
     for namespace in ("team-a", "team-b"):
         await kube.create(NAMESPACES, {"metadata": {"name": namespace}})
-    authorization = "/apis/rbac.authorization.k8s.io/v1"
     for name, (role, namespaces) in VISITORS.items():
-        await kube.raw(
-            "POST",
-            "/api/v1/namespaces/team-a/serviceaccounts",
-            body={"metadata": {"name": name, "namespace": "team-a"}},
-        )
-        body = {
-            "metadata": {"name": name},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": role,
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "team-a"}],
-        }
-        if namespaces is None:
-            await kube.raw("POST", f"{authorization}/clusterrolebindings", body=body)
-        for namespace in namespaces or ():
-            where = f"{authorization}/namespaces/{namespace}/rolebindings"
-            await kube.raw("POST", where, body=body)
-
-
-async def token(kube: Kube, namespace: str, name: str) -> str:
-    answer = await kube.raw(
-        "POST",
-        f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
-        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
-    )
-    return str(answer.json()["status"]["token"])
+        yield name, await visitor(kube, "team-a", name, role, namespaces=namespaces)
 
 
 @asynccontextmanager
@@ -144,14 +117,10 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
                     break
                 except Exception:  # noqa: BLE001 - not served yet
                     await asyncio.sleep(0.05)
-        await give_rights(kube)
+        tokens = {name: token async for name, token in give_rights(kube)}
         await put(kube, hyperjob("mine", namespace="team-a"))
-        document = yaml.safe_load(path.read_text())
-        document["users"][0]["user"] = {"token": await token(kube, LEASES, UI)}
-        own_path = folder / "ui"
-        own_path.write_text(yaml.safe_dump(document))
+        own_path = with_token(path, await token_of(kube, LEASES, UI), folder / "ui")
         world, address = await stack.enter_async_context(served_to_visitors(own_path))
-        tokens = {name: await token(kube, "team-a", name) for name in VISITORS}
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         site = Site(address, kube, world, audit, tokens, session)

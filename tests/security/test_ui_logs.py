@@ -8,11 +8,11 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-import yaml
 
 from hyperjob_core.kube.client import Kube
-from hyperjob_core.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from hyperjob_core.kube.resources import CLUSTER_ROLES
 from tests.support.cliworld import NAMESPACE, CliWorld, open_world
+from tests.support.roles import visitor, with_token
 from tests.support.uivisitors import served_to_visitors
 from tests.support.uiworld import Ui
 
@@ -42,19 +42,8 @@ RULES: dict[str, list[dict[str, Any]]] = {
 
 async def account(kube: Kube, name: str) -> str:
     """Make a service account with a role of its own, and give a token of it."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
-    body = {"metadata": {"name": name, "namespace": NAMESPACE}}
-    await kube.raw("POST", path, body=body)
     await kube.create(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": RULES[name]})
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
-    await kube.create(
-        CLUSTER_ROLE_BINDINGS,
-        {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]},
-    )
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = await kube.raw("POST", f"{path}/{name}/token", body=asked)
-    return str(answer.json()["status"]["token"])
+    return await visitor(kube, NAMESPACE, name, name)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -69,10 +58,10 @@ async def visitors(
 ) -> AsyncIterator[dict[str, Ui]]:
     """Serve the page with an account of its own, to a visitor with each set of rights."""
     async with AsyncExitStack() as stack:
-        own_path: Path = tmp_path_factory.mktemp("own") / "kubeconfig"
-        document = yaml.safe_load(world.kubeconfig.read_text())
-        document["users"][0]["user"] = {"token": await account(world.kube, OWN)}
-        own_path.write_text(yaml.safe_dump(document))
+        folder: Path = tmp_path_factory.mktemp("own")
+        own_path = with_token(
+            world.kubeconfig, await account(world.kube, OWN), folder / "kubeconfig"
+        )
         shown, address = await stack.enter_async_context(served_to_visitors(own_path))
         await shown.synced()
         found = {}

@@ -14,7 +14,7 @@ import yaml
 
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
+from hyperjob_core.kube.resources import CRDS, DEPLOYMENTS, NAMESPACES, SECRETS, Resource
 from hyperjob_core.tasks import cancel
 from hyperjob_sandbox.apiserver.server import ApiServer
 from hyperjob_sandbox.apiserver.transport.authn import User
@@ -27,7 +27,6 @@ from tests.support.kubelet import Kubelet
 from tests.support.processes import free_port
 
 Object = dict[str, Any]
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 KARMADA_CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
 # The API server writes these objects itself, or deletes them after an hour.

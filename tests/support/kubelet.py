@@ -21,13 +21,12 @@ import yaml
 
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import NotFound
-from hyperjob_core.kube.resources import SECRETS, Resource
+from hyperjob_core.kube.resources import PODS, SECRETS, Resource
 from tests.support.controller import eventually
 from tests.support.rooms import PACKAGES
 
 Object = dict[str, Any]
 JOBS = Resource("batch", "v1", "jobs", "Job")
-PODS = Resource("", "v1", "pods", "Pod")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _SECONDS = 120
 

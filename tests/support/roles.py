@@ -1,10 +1,13 @@
 """Users and processes with only the rights of their Roles, for tests of RBAC."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from hyperjob_core.kube.client import Kube
+from hyperjob_core.kube.resources import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, SERVICE_ACCOUNTS
 from hyperjob_install.rbac import CONTROLLER, rbac
 from hyperjob_install.settings import TRAINJOBS, Settings
 from tests.support.controlplane import ControlPlane
@@ -23,11 +26,40 @@ def install_rights(plane: ControlPlane, namespace: str, *, trainjobs: bool = Fal
 def account(plane: ControlPlane, namespace: str, name: str, directory: Path) -> Path:
     """Return a kubeconfig of an existing service account."""
     token = plane.kubectl("create", "token", name, f"--namespace={namespace}").stdout
-    document = yaml.safe_load(plane.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token.strip()}
-    path = directory / name
+    return with_token(plane.kubeconfig, token.strip(), directory / name)
+
+
+def with_token(kubeconfig: Path, token: str, path: Path) -> Path:
+    """Write a kubeconfig of the same server with a token as its only credentials."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": token}
     path.write_text(yaml.safe_dump(document))
     return path
+
+
+async def visitor(
+    kube: Kube, namespace: str, name: str, role: str | None, *, namespaces: Iterable[str] = ()
+) -> str:
+    """Create an account with a ClusterRole, in `namespaces` or everywhere; return its token."""
+    await kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": name, "namespace": namespace}})
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    if role and not namespaces:
+        await kube.create(CLUSTER_ROLE_BINDINGS, binding)
+    for each in namespaces:
+        await kube.create(ROLE_BINDINGS, {**binding, "metadata": {"name": name, "namespace": each}})
+    return await token_of(kube, namespace, name)
+
+
+async def token_of(kube: Kube, namespace: str, name: str) -> str:
+    """Return a token of an existing service account."""
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = SERVICE_ACCOUNTS.path(namespace, name, "token")
+    answer = await kube.raw("POST", path, body=asked)
+    return str(answer.json()["status"]["token"])
 
 
 def controller_account(plane: ControlPlane, namespace: str, directory: Path) -> Path:

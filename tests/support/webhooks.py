@@ -9,12 +9,27 @@ import orjson
 import trustme
 from aiohttp import web
 
+from hyperjob_core.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from hyperjob_rules.configuration import MUTATING_NAME, VALIDATING_NAME
+
 RULE = {
     "apiGroups": ["conf.example.dev"],
     "apiVersions": ["v1"],
     "resources": ["gadgets"],
     "operations": ["CREATE", "UPDATE", "DELETE"],
 }
+
+
+async def trusted_by(kube):
+    """Return the authorities that an API server trusts for HyperJob's webhooks."""
+    return {
+        base64.b64decode(hook["clientConfig"].get("caBundle", ""))
+        for resource, name in (
+            (MUTATING_WEBHOOKS, MUTATING_NAME),
+            (VALIDATING_WEBHOOKS, VALIDATING_NAME),
+        )
+        for hook in (await kube.get(resource, name))["webhooks"]
+    }
 
 
 def review(**fields):
