@@ -45,7 +45,6 @@ from hyperjob_core.api.names import lease_name
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.events import EventRecorder
 from hyperjob_core.kube.informer import Informer, refused
-from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import LEASES, key_of, split_key
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.tasks import cancel
@@ -167,7 +166,7 @@ class Manager:
         return WorkQueue(
             CONTROLLER,
             # No bucket for all: failures in one namespace would delay the retries of the others.
-            limiter=ItemBackoff(cap=_LONGEST_BACKOFF),
+            longest_wait=_LONGEST_BACKOFF,
             namespace=lambda key: split_key(key)[0] or "",
             most=max(1, self.options.workers - 1),
         )

@@ -14,7 +14,6 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.client import EventType, Kube, PatchType
 from hyperjob_core.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob_core.kube.informer import Indexer, Informer
-from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.resources import Resource, key_of
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_sandbox.objects import is_going
@@ -58,7 +57,7 @@ class Controller:
         self.name = name
         self._reconcile = reconcile
         self._workers = workers
-        self.queue: WorkQueue[str] = WorkQueue(name, limiter=ItemBackoff(cap=_SLOWEST_RETRY))
+        self.queue: WorkQueue[str] = WorkQueue(name, longest_wait=_SLOWEST_RETRY)
 
     def add(self, key: str, *, after: float = 0.0) -> None:
         """Queue a key, now or after some seconds."""

@@ -1,12 +1,12 @@
-"""Rate limits: a back-off per item, an overall token bucket, and pauses with jitter.
+"""Rate limits: a token bucket, and pauses with jitter.
 
 The caller sleeps; the time is that of the event loop.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Hashable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Final
 
 LONGEST: Final = 30.0
 """The longest pause between two attempts in seconds, also where a server asks for a longer one."""
@@ -39,32 +39,6 @@ class Backoff:
     def reset(self) -> None:
         """Start over."""
         self._pause = self._base
-
-
-K = TypeVar("K", bound=Hashable)
-
-_BASE = 0.005
-_CAP = 1000.0
-
-
-class ItemBackoff(Generic[K]):
-    """Doubles an item's wait with each failure, from `base` to `cap` seconds."""
-
-    def __init__(self, *, base: float = _BASE, cap: float = _CAP) -> None:
-        self._base = base
-        self._cap = cap
-        self._failures: dict[K, int] = {}
-
-    def when(self, item: K) -> float:
-        """Count one more failure and give the wait in seconds."""
-        count = self._failures.get(item, 0)
-        self._failures[item] = count + 1
-        # A float knows no power beyond this one, and the cap is reached long before.
-        return min(self._cap, self._base * 2.0 ** min(count, 512))
-
-    def forget(self, item: K) -> None:
-        """Reset the failures of an item."""
-        self._failures.pop(item, None)
 
 
 class TokenBucket:

@@ -15,7 +15,6 @@ from typing import Final, Generic, TypeVar
 from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge, Histogram
 
-from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.registry import REGISTRY
 
 T = TypeVar("T", bound=Hashable)
@@ -87,6 +86,7 @@ class Turns(Generic[T]):
 
 K = TypeVar("K", bound=Hashable)
 
+_FIRST_WAIT: Final = 0.005
 PATIENCE: Final = 10
 """An item of low priority comes after at most so many later items."""
 
@@ -142,7 +142,7 @@ class WorkQueue(Generic[K]):
         self,
         name: str = "",
         *,
-        limiter: ItemBackoff[K] | None = None,
+        longest_wait: float = 1000.0,
         namespace: Callable[[K], str] = lambda _: "",
         most: int | None = None,
     ) -> None:
@@ -152,7 +152,8 @@ class WorkQueue(Generic[K]):
         """
         self.name = name
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._limiter: ItemBackoff[K] = limiter or ItemBackoff()
+        self._longest_wait = longest_wait
+        self._failures: Counter[K] = Counter()
         self._namespace = namespace
         # A dirty item waits in one of the two queues, or is in processing and waits after that.
         self._dirty: set[K] = set()
@@ -209,12 +210,15 @@ class WorkQueue(Generic[K]):
         self._timers[item] = asyncio.get_running_loop().call_at(due, self._ripen, item)
 
     def add_rate_limited(self, item: K) -> None:
-        """Queue a failed item after its back-off."""
-        self.add_after(item, self._limiter.when(item))
+        """Queue a failed item; its wait doubles with each failure, up to the longest wait."""
+        # A float knows no power beyond this one, and the longest wait is reached long before.
+        wait = _FIRST_WAIT * 2.0 ** min(self._failures[item], 512)
+        self._failures[item] += 1
+        self.add_after(item, min(self._longest_wait, wait))
 
     def forget(self, item: K) -> None:
         """Reset an item's failures, after its success or for the last time."""
-        self._limiter.forget(item)
+        self._failures.pop(item, None)
 
     async def get(self) -> K:
         """Wait for an item and return it; the worker must call `done` afterwards."""

@@ -8,7 +8,6 @@ import pytest
 
 from hyperjob_core.api.meta import Object
 from hyperjob_core.kube.errors import from_status
-from hyperjob_core.kube.ratelimit import ItemBackoff
 from hyperjob_core.kube.workqueue import WorkQueue
 from hyperjob_core.telemetry.logs import JsonFormatter
 from hyperjob_core.workers import run_workers
@@ -36,7 +35,7 @@ async def work(
 
 
 def quick() -> WorkQueue[str]:
-    return WorkQueue("q", limiter=ItemBackoff(base=0.001))
+    return WorkQueue("q", longest_wait=0.001)
 
 
 def sample(counts: Counts, result: str) -> float | None:

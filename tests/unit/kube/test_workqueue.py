@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hyperjob_core.kube.ratelimit import ItemBackoff, TokenBucket
+from hyperjob_core.kube.ratelimit import TokenBucket
 from hyperjob_core.kube.workqueue import PATIENCE, WorkQueue
 from hyperjob_core.virtualtime import VirtualLoop
 from tests.support.queues import due_in
@@ -89,14 +89,22 @@ async def test_one_namespace_never_has_every_worker():
         assert await fourth == "a2"
 
 
-def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten():
-    limiter = ItemBackoff()
-    waits = [limiter.when("a") for _ in range(20)]
-    assert waits[:5] == [0.005, 0.01, 0.02, 0.04, 0.08]
-    assert waits[-2:] == [1000, 1000]
-    assert limiter.when("b") == 0.005
-    limiter.forget("a")
-    assert limiter.when("a") == 0.005
+@virtually
+async def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten():
+    queue, waits = WorkQueue(), []
+    for _ in range(20):
+        queue.add_rate_limited("a")
+        waits.append(due_in(queue, "a"))
+        assert len(queue) == 0
+        await asyncio.sleep(waits[-1])
+        assert taken(queue) == "a"
+        queue.done("a")
+    assert waits[:5] == pytest.approx([0.005, 0.01, 0.02, 0.04, 0.08])
+    assert waits[-2:] == pytest.approx([1000, 1000])
+    queue.forget("a")
+    for item in ("a", "b"):
+        queue.add_rate_limited(item)
+        assert due_in(queue, item) == pytest.approx(0.005)
 
 
 @virtually
@@ -108,18 +116,6 @@ async def test_the_bucket_spreads_what_is_beyond_the_burst():
     await asyncio.sleep(1000)
     assert [bucket.reserve() for _ in range(3)] == [0, 0, 0]
     assert bucket.reserve() > 0
-
-
-@virtually
-async def test_a_failed_item_is_queued_after_its_back_off():
-    queue = WorkQueue(limiter=ItemBackoff())
-    queue.add_rate_limited("a")
-    assert len(queue) == 0
-    await asyncio.sleep(0.005)
-    assert taken(queue) == "a"
-    queue.forget("a")
-    queue.add_rate_limited("a")
-    assert due_in(queue, "a") == pytest.approx(0.005)
 
 
 async def test_a_cancelled_getter_loses_nothing():
