@@ -5,7 +5,6 @@ The caller sleeps; the time is that of the event loop.
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Final
 
 LONGEST: Final = 30.0
@@ -18,23 +17,16 @@ class Backoff:
     After a success, `reset()` makes the next pause `base` again.
     """
 
-    def __init__(
-        self,
-        *,
-        base: float = 0.8,
-        cap: float = LONGEST,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, *, base: float = 0.8, cap: float = LONGEST) -> None:
         self._base = base
         self._cap = cap
-        self._jitter = jitter
         self._pause = base
 
     def next(self) -> float:
         """Return the pause before the next attempt, in seconds."""
         pause = self._pause
         self._pause = min(self._cap, self._pause * 2)
-        return min(self._cap, pause * (1 + self._jitter() / 2))
+        return min(self._cap, pause * (1 + random.random() / 2))
 
     def reset(self) -> None:
         """Start over."""

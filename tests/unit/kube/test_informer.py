@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import random
 from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
 
@@ -398,9 +399,10 @@ async def ending(count):
 
 @virtually
 async def run_for(kube, seconds):
-    informer = Informer(kube, NODES, backoff=Backoff(jitter=lambda: 0.0))
-    async with running(informer):
-        await asyncio.sleep(seconds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random, "random", lambda: 0.0)
+        async with running(Informer(kube, NODES)):
+            await asyncio.sleep(seconds)
 
 
 def pauses(times):
@@ -455,8 +457,7 @@ async def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watc
         elif count % 3 == 1:
             await asyncio.sleep(60)
 
-    informer = Informer(Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0))
-    async with running(informer):
+    async with running(Informer(Scripted(by_turns), NODES)):
         await asyncio.sleep(100)
     more = [now - was for was, now in itertools.pairwise(before)]
     assert more[:3] == [0, 1, 0], "idle but healthy, empty, brought a change"
