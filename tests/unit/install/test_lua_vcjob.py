@@ -49,64 +49,56 @@ def told_in_the_sandbox(job: Any) -> Any:
 # replicaResource and componentResource
 
 
+# the tasks -> the replicas and the request of each
 REPLICAS = {
-    "one task": ([task("worker", 4, {GPU: "8", "cpu": "2"})], 4, {GPU: "8", "cpu": "2000m"}),
+    "one task": ([task("worker", 4, {GPU: "8", "cpu": "2"})], (4, {GPU: "8", "cpu": "2000m"})),
     "tasks that ask for the same": (
         [task("a", 2, {GPU: "1"}), task("b", 3, {GPU: "1"})],
-        5,
-        {GPU: "1"},
+        (5, {GPU: "1"}),
     ),
     "a master without devices does not spoil the count of devices": (
         [task("master", 1, {"cpu": "4"}), task("worker", 8, {GPU: "1", "cpu": "8"})],
-        8,
-        {GPU: "1", "cpu": "8500m"},
+        (8, {GPU: "1", "cpu": "8500m"}),
     ),
     "devices that only fewer replicas divide": (
         [task("a", 2, {GPU: "4"}), task("b", 3, {GPU: "1"})],
-        1,
-        {GPU: "11"},
+        (1, {GPU: "11"}),
     ),
     "the pods that start together": (
         [task("worker", 200, {GPU: "1"}, minAvailable=8)],
-        8,
-        {GPU: "1"},
+        (8, {GPU: "1"}),
     ),
     "two kinds of devices": (
         [task("a", 4, {GPU: "3"}), task("b", 2, {"huawei.com/npu": "4"})],
-        4,
-        {GPU: "3", "huawei.com/npu": "2"},
+        (4, {GPU: "3", "huawei.com/npu": "2"}),
     ),
     "a remainder of a CPU or of a byte is dropped, never rounded up": (
         [task("a", 1, {"cpu": "1", "memory": "100"}), task("b", 2, {"cpu": "100m"})],
-        3,
-        {"cpu": "400m", "memory": "33"},
+        (3, {"cpu": "400m", "memory": "33"}),
     ),
     "binary and decimal units": (
         [task("a", 1, {"memory": "1Gi"}), task("b", 1, {"memory": "1G"})],
-        2,
-        {"memory": str((2**30 + 10**9) // 2)},
+        (2, {"memory": str((2**30 + 10**9) // 2)}),
     ),
     "more than a terabyte in plain digits": (
         [task("a", 2, {"memory": "4Ti", "ephemeral-storage": "100k"})],
-        2,
-        {"memory": str(4 * 2**40), "ephemeral-storage": "100000"},
+        (2, {"memory": str(4 * 2**40), "ephemeral-storage": "100000"}),
     ),
-    "fractions of CPUs": ([task("a", 3, {"cpu": "570m"})], 3, {"cpu": "570m"}),
-    "pods that ask for nothing": ([task("a", 3, {})], 3, None),
-    "a task of none": ([task("a", 0, {GPU: "8"}), task("b", 2, {GPU: "1"})], 2, {GPU: "1"}),
+    "fractions of CPUs": ([task("a", 3, {"cpu": "570m"})], (3, {"cpu": "570m"})),
+    "pods that ask for nothing": ([task("a", 3, {})], (3, None)),
+    "a task of none": ([task("a", 0, {GPU: "8"}), task("b", 2, {GPU: "1"})], (2, {GPU: "1"})),
     "a task that does not say how many": (
         [task("a", None, {GPU: "8"}), task("b", 2, {GPU: "1"})],
-        2,
-        {GPU: "1"},
+        (2, {GPU: "1"}),
     ),
-    "a task without template": ([{"name": "a", "replicas": 2}], 2, None),
-    "amounts of nothing": ([task("a", 2, {GPU: "0", "cpu": "1"})], 2, {"cpu": "1000m"}),
+    "a task without template": ([{"name": "a", "replicas": 2}], (2, None)),
+    "amounts of nothing": ([task("a", 2, {GPU: "0", "cpu": "1"})], (2, {"cpu": "1000m"})),
 }
 
 
 @pytest.mark.parametrize("case", REPLICAS)
 def test_replicas_times_request_is_the_job_and_its_one_component_has_the_same(case: str) -> None:
-    tasks, replicas, request = REPLICAS[case]
+    tasks, (replicas, request) = REPLICAS[case]
     job, expected = vcjob(*tasks), {} if request is None else {"resourceRequest": request}
     assert replicas_of(job) == told_in_the_sandbox(job) == (replicas, expected)
     (component,) = components_of(job)

@@ -164,18 +164,6 @@ async def test_a_silent_stream_that_a_proxy_closes_is_no_end() -> None:
 
 
 @virtually
-async def test_two_lines_of_one_instant_are_both_read_across_streams() -> None:
-    lines, _ = await follow([ONE, TWO], [ONE, TWO, SAME], [ONE, TWO, SAME])
-    assert lines == [b"one", b"two", b"and two"]
-
-
-@virtually
-async def test_after_a_rotation_a_stream_that_repeats_less_is_all_new() -> None:
-    lines, _ = await follow([ONE, TWO], [b"2026-01-02T03:04:05.3Z new\n" * 2], NOTHING)
-    assert lines == [b"one", b"two", b"new", b"new"]
-
-
-@virtually
 async def test_a_line_in_which_a_stream_ends_is_read_whole_by_the_next() -> None:
     lines, _ = await follow([ONE + TWO[:-2]], [ONE, TWO], [ONE, TWO])
     assert lines == [b"one", b"two"]
