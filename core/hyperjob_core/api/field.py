@@ -62,13 +62,10 @@ class Path(tuple[Step, "Path | None"]):
         path: Path | None = self
         while path is not None:
             step, path = path
-            match step:
-                case str() as name:
-                    parts.append(f".{name}" if name else "")
-                case int() as position:
-                    parts.append(f"[{position}]")
-                case (key,):
-                    parts.append(f"[{key}]")
+            if isinstance(step, str):
+                parts.append(f".{step}" if step else "")
+            else:
+                parts.append(f"[{step}]" if isinstance(step, int) else f"[{step[0]}]")
         return "".join(reversed(parts)).removeprefix(".") or "<nil>"
 
 

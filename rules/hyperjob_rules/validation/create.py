@@ -5,8 +5,7 @@ right types throughout and complete templates, and no rule checks a type.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import ValidationError
 
@@ -29,13 +28,12 @@ MAX_ERRORS: Final = 500
 Location = tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TypedObject:
+class TypedObject(NamedTuple):
     """An object with the right types, and the paths whose types were wrong before."""
 
     checked: Object
     """With the defaults that rules look at."""
-    written: Object = field(default_factory=dict)
+    written: Object
     """As its author wrote it."""
     broken: frozenset[str] = frozenset()
     """The paths of values with a wrong shape: further errors at or below them are useless."""
@@ -105,15 +103,17 @@ def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject:
     """Validate a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
     shape = hyperjob_shape()
-    with suppress(ValidationError):  # it may be about what `completed` adds
+    try:
         shape.validate_python(raw)
         if not has_gaps(raw.get("spec") or {}):
             return TypedObject(raw, written=raw)
+    except ValidationError:
+        pass  # it may be about what `completed` adds
     whole = completed(raw)
     try:
         shape.validate_python(whole)
     except ValidationError as error:
-        return replace(_broken(whole, error, report, strict=strict), written=raw)
+        return _broken(whole, error, report, strict=strict)._replace(written=raw)
     return TypedObject(whole, written=raw)
 
 
@@ -125,7 +125,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
     """
     if error.error_count() > MAX_ERRORS:
         report.refusals.append(shape_errors.too_many(error.error_count()))
-        return TypedObject({}, broken=frozenset({""}))
+        return TypedObject({}, written=raw, broken=frozenset({""}))
     repair = Repair(raw)
     broken: set[str] = set()
     doubtful: set[str] = set()
@@ -155,6 +155,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
         ]
     return TypedObject(
         repair.root,
+        written=raw,
         broken=frozenset(broken | misspelt),
         doubtful=frozenset(doubtful),
         misspelt=frozenset(misspelt),

@@ -152,8 +152,7 @@ class Violation:
         return error.remedy or schema.of_value(error.bad_value, error.detail) or self.rule.remedy
 
 
-@dataclass(frozen=True, slots=True)
-class RuleWarning:
+class RuleWarning(NamedTuple):
     """A warning and its rule."""
 
     rule: Rule

@@ -17,6 +17,8 @@ from hyperjob_rules.validation.forms import FormCheck, validate_labels
 from hyperjob_rules.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, Report, declare
 
 DEFAULT_GRACE: Final = 30
+FEW: Final = 3
+"""The rows that are all looked at sooner than it is found out which of them matter."""
 
 
 class Pod(NamedTuple):
@@ -106,6 +108,7 @@ class Type:
 
 def _walk(rows: tuple[FieldRow, ...], across: tuple[Check, ...]) -> Check:
     """Compile rows to the walk of an object; `across` are called after all rows."""
+    few = len(rows) <= FEW
 
     @lru_cache(maxsize=256)
     def chosen(given: tuple[str, ...]) -> tuple[FieldRow, ...]:
@@ -114,7 +117,7 @@ def _walk(rows: tuple[FieldRow, ...], across: tuple[Check, ...]) -> Check:
 
     def walk(obj: Object, holder: Object, path: Path, pod: Pod, report: Report) -> None:
         get = obj.get
-        for name, check, absent, zero in chosen(tuple(obj)):
+        for name, check, absent, zero in rows if few else chosen(tuple(obj)):
             value = get(name)
             if value:
                 check(value, obj, path, pod, report)
