@@ -1,30 +1,13 @@
 """Deletion in the embedded API server: finalizers, owners, namespaces, definitions, grace."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from hyperjob_sandbox.apiserver.server import ApiServer
-from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
+from tests.support.rawapi import GADGETS, Answer, RawApi, gadget
 
 NAMESPACES = "/api/v1/namespaces"
 PODS = "/api/v1/namespaces/default/pods"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer(crds=[GADGET_CRD]) as server:
-        yield server
-
-
-@pytest.fixture
-async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
-    async with connected(server, tmp_path) as api:
-        yield api
 
 
 def owned_by(owner: Answer) -> list[dict[str, Any]]:

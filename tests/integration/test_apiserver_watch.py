@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from hyperjob_sandbox.apiserver.server import ApiServer
-from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
+from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, gadget
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
@@ -17,12 +16,6 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,applicat
 async def server() -> AsyncIterator[ApiServer]:
     async with ApiServer(crds=[GADGET_CRD], history=8, bookmark_seconds=0.05) as server:
         yield server
-
-
-@pytest.fixture
-async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
-    async with connected(server, tmp_path) as api:
-        yield api
 
 
 async def test_watches_of_one_namespace_see_no_other(api: RawApi) -> None:

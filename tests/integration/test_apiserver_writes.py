@@ -1,24 +1,7 @@
 """Writes to the embedded API server: bodies, field validation, generations, races, dry runs."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from hyperjob_sandbox.apiserver.server import ApiServer
-from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer(crds=[GADGET_CRD]) as server:
-        yield server
-
-
-@pytest.fixture
-async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
-    async with connected(server, tmp_path) as api:
-        yield api
+from tests.support.rawapi import GADGETS, RawApi, gadget
 
 
 async def test_a_long_generated_name_is_cut_to_63(api: RawApi) -> None:

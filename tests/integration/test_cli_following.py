@@ -2,25 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from hyperjob_core.kube.resources import HYPERJOBS
 from hyperjob_sandbox.apiserver.verbs import podlogs
-from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
+from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, status
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
-    async with AsyncExitStack() as stack:
-        yield await open_world(stack, tmp_path_factory.mktemp("cli"))
 
 
 async def test_following_goes_on_with_pods_that_start_later_and_ends_with_the_hyperjob(

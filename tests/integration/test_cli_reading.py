@@ -4,24 +4,15 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from hyperjob_core.api.names import QUEUE_ADMISSION
 from hyperjob_core.kube.resources import LEASES, NAMESPACES
-from tests.support.cliworld import CliWorld, open_world
+from tests.support.cliworld import CliWorld
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
-    async with AsyncExitStack() as stack:
-        yield await open_world(stack, tmp_path_factory.mktemp("cli"))
 
 
 async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> None:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from hyperjob_core.kube.resources import HYPERJOBS
-from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
+from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, status
 from tests.support.uiworld import Ui, open_ui
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -33,12 +33,6 @@ PAGES = (
     f"{ONE}/delete",
     "/nowhere",
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
-    async with AsyncExitStack() as stack:
-        yield await open_world(stack, tmp_path_factory.mktemp("ui"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
