@@ -74,8 +74,11 @@ def cluster(name: str, *, gpus: int = 32, used: int = 0, ready: bool = True) -> 
         "metadata": {"name": name},
         "status": {
             "conditions": [condition],
+            "apiEnablements": [
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+            ],
             "resourceSummary": {
-                "allocatable": {GPU: str(gpus), "cpu": "64"},
+                "allocatable": {GPU: str(gpus), "cpu": "64", "pods": "99"},
                 "allocated": {GPU: str(used)},
             },
         },

@@ -1,5 +1,5 @@
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,16 @@ from hyperjob.client.plan.judge import Verdict, judge
 from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
 from hyperjob_core.kube.resources import CLUSTERS as MEMBERS
-from hyperjob_core.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
+from hyperjob_core.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    VCJOBS,
+    Resource,
+)
 from hyperjob_engine.model.observed import QueueAdmission
 from tests.support.hyperjobs import hyperjob, job_template
+from tests.unit.cli.objects import cluster, queue
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
@@ -44,10 +51,25 @@ def run(
     clusters: Path = CLUSTERS,
     admission: str = "volcano-global",
 ) -> Result:
-    path = folder / "jobs.yaml"
-    path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
     with admitted_by(admission):
-        return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), *form])
+        return planned_from(folder, *jobs, clusters=clusters, form=form)
+
+
+def planned_from(
+    folder: Path, *jobs: Object, clusters: Path = CLUSTERS, form: Sequence[str] = ("-o", "json")
+) -> Result:
+    path = folder / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all(jobs))
+    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), *form])
+
+
+def in_file(folder: Path, names: str, nodes: int, **more: Any) -> Path:
+    """A file of clusters with one letter each, of nodes with 8 GPUs."""
+    node = {"count": nodes, "allocatable": {"cpu": 64, GPU: 8, "pods": 32}}
+    clusters = [{"name": name, "nodes": [node]} for name in names]
+    path = folder / "clusters.yaml"
+    path.write_text(yaml.safe_dump({"clusters": clusters, **more}))
+    return path
 
 
 @contextmanager
@@ -200,9 +222,7 @@ def test_a_plan_takes_the_alternative_that_can_run(tmp_path: Path, admission: st
         job(name, gpus=16, clusterNames=["a"], clusterPolicy="Required", alternatives=alternatives)
         for name in ("first", "second", "third")
     ]
-    clusters = tmp_path / "clusters.yaml"
-    nodes = [{"count": 2, "allocatable": {"cpu": 9, GPU: 8}}]
-    clusters.write_text(yaml.safe_dump({"clusters": [{"name": n, "nodes": nodes} for n in "abc"]}))
+    clusters = in_file(tmp_path, "abc", nodes=2)
     found = judged(run(tmp_path, *jobs, clusters=clusters, admission=admission))
     assert [(each["verdict"], [piece["cluster"] for piece in each["jobs"]]) for each in found] == [
         ("Fits", ["a"]),
@@ -214,9 +234,7 @@ def test_a_plan_takes_the_alternative_that_can_run(tmp_path: Path, admission: st
 
 
 def test_a_plan_says_the_number_of_sub_jobs_and_up_to_which_it_may_grow(tmp_path: Path):
-    clusters = tmp_path / "clusters.yaml"
-    nodes = [{"count": 3, "allocatable": {"cpu": 9, GPU: 8}}]
-    clusters.write_text(yaml.safe_dump({"clusters": [{"name": "a", "nodes": nodes}]}))
+    clusters = in_file(tmp_path, "a", nodes=3)
     first = job("first", gpus=8, minReplicas=1, maxReplicas=4)
     (size,) = judged(run(tmp_path, first, clusters=clusters))[0]["alternatives"]
     assert (size["name"], size["reason"], size["sizes"]) == ("3", "LargestWithRoom", "1 to 4")
@@ -250,10 +268,7 @@ def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     }
     first, second = job("first", queue="research"), job("second", queue="research")
     assert run(tmp_path, first, written).exit_code == 0
-    path = tmp_path / "jobs.yaml"
-    path.write_text(yaml.safe_dump_all([first, written, second]), encoding="utf-8")
-    builtin = ["--clusters", str(CLUSTERS), "-o", "json"]
-    one, two = judged(CliRunner().invoke(plan, ["-f", str(path), *builtin]))
+    one, two = judged(planned_from(tmp_path, first, written, second))
     assert (one["verdict"], two["verdict"]) == ("Fits", "Waits")
     assert "uses 64 of its capability of 64" in two["message"]
 
@@ -287,50 +302,49 @@ def live(
     existing: Object | None = None,
     ready: bool = True,
     names: Sequence[str] = ("a",),
-    jobs: Sequence[Object] = (),
-    policies: Sequence[Object] = (),
+    placed: Mapping[Resource, Sequence[Object]] | None = None,
     **more: Any,
 ) -> Snapshot:
-    cluster: Object = {
-        "status": {
-            "conditions": [{"type": "Ready", "status": str(ready)}],
-            "apiEnablements": [
-                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
-            ],
-            "resourceSummary": {"allocatable": {GPU: "64", "pods": "99"}},
-        },
-    }
     return Snapshot(
         now=datetime(2026, 1, 1, tzinfo=UTC),
         objects={
-            MEMBERS: [{**cluster, "metadata": {"name": name}} for name in names],
-            QUEUES: [{"metadata": {"name": "default"}, "status": {"state": "Open"}}],
+            MEMBERS: [cluster(name, gpus=64, ready=ready) for name in names],
+            QUEUES: [queue()],
             HYPERJOBS: [existing] if existing else [],
-            VCJOBS: jobs,
-            PROPAGATION_POLICIES: policies,
+            **(placed or {}),
         },
         options=Options(queue_admission=QueueAdmission.NONE),
         **more,
     )
 
 
-def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off():
-    spec = job(gpus=32)["spec"]["replicatedJobs"][0]["templateSpec"]
-    labels = {"volcano.sh/hyperjob-name": "other", "volcano.sh/replicatedjob-name": "trainer"}
-    owner = {"kind": "HyperJob", "name": "other", "uid": "owner", "controller": True}
+def stored(raw: Object, **status: Any) -> Object:
+    """A HyperJob as the API server keeps it."""
+    metadata = raw["metadata"] | {"uid": "owner", "generation": 1, "resourceVersion": "1"}
+    return {**raw, "metadata": metadata, "status": status}
+
+
+def placed_on(cluster: str, raw: Object, **status: Any) -> dict[Resource, Sequence[Object]]:
+    """The sub-job of a stored HyperJob, and the policy that places it."""
+    name = raw["metadata"]["name"]
     metadata = {
-        "name": "other-trainer-0",
+        "name": f"{name}-trainer-0",
         "namespace": "ml",
         "uid": "u",
-        "labels": labels,
-        "ownerReferences": [owner],
+        "labels": {"volcano.sh/hyperjob-name": name, "volcano.sh/replicatedjob-name": "trainer"},
+        "ownerReferences": [{"kind": "HyperJob", "name": name, "uid": "owner", "controller": True}],
     }
-    pinned = {"placement": {"clusterAffinity": {"clusterNames": ["a"]}}}
-    snapshot = live(
-        existing={"metadata": {"name": "other", "namespace": "ml", "uid": "owner"}},
-        jobs=[{"metadata": metadata, "spec": spec}],
-        policies=[{"metadata": metadata, "spec": pinned}],
-    )
+    spec = raw["spec"]["replicatedJobs"][0]["templateSpec"]
+    pinned = {"placement": {"clusterAffinity": {"clusterNames": [cluster]}}}
+    return {
+        VCJOBS: [{"metadata": metadata, "spec": spec, "status": status}],
+        PROPAGATION_POLICIES: [{"metadata": metadata, "spec": pinned}],
+    }
+
+
+def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off():
+    other = stored(job("other", gpus=32))
+    snapshot = live(existing=other, placed=placed_on("a", other))
     found = judge(job(gpus=40), snapshot)
     assert found.verdict is Verdict.WAITS
     assert f"a lacks 8 {GPU} (32 free)" in found.message
@@ -342,9 +356,7 @@ def test_with_a_cluster_that_is_not_ready_it_may_run_some_day():
 
 
 def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it():
-    old = job(gpus=64)
-    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    old["status"] = {"state": {"phase": "Running"}}
+    old = stored(job(gpus=64), state={"phase": "Running"})
     new = job(gpus=64, queue="other")
     found = judge(new, live(existing=old))
     assert found.verdict is Verdict.REFUSED
@@ -367,9 +379,7 @@ def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, ex
     made = job(gpus=8)
     template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
     template["spec"] |= OBJECTS[kind]
-    old = json.loads(json.dumps(made))
-    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    snapshot = live(existing=old if exists else None, there={("ml", kind): {"dta": ""}})
+    snapshot = live(existing=stored(made) if exists else None, there={("ml", kind): {"dta": ""}})
     found = judge(made, snapshot)
     (warning,) = (text for text in found.warnings if kind in text)
     assert f'there is no {kind} "data" in the namespace now' in warning
@@ -378,52 +388,23 @@ def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(kind: str, ex
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed"])
 def test_a_hyperjob_that_has_ended_does_not_fit(phase: str):
-    old = job(gpus=64)
-    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
-    old["status"] = {
-        "state": {"phase": phase},
-        "conditions": [{"type": phase, "status": "True"}],
-    }
+    condition = {"type": phase, "status": "True"}
+    old = stored(job(gpus=64), state={"phase": phase}, conditions=[condition])
     found = judge(job(gpus=64), live(existing=old))
     assert found.verdict is Verdict.HAS_ENDED
     assert found.message == (f"is {phase} and never runs again: delete it, then apply it again")
 
 
 def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason():
-    old = job(gpus=32)
-    old["metadata"] |= {"uid": "owner", "generation": 1, "resourceVersion": "1"}
     record = {"name": "llm-trainer-0", "replicatedJob": "trainer", "cluster": "b"}
-    old["status"] = {
-        "observedGeneration": 1,
-        "state": {"phase": "Running"},
-        "jobs": [{**record, "phase": "Running", "pods": 4, "running": 4}],
-    }
-    metadata = {
-        "name": "llm-trainer-0",
-        "namespace": "ml",
-        "uid": "u",
-        "labels": {"volcano.sh/hyperjob-name": "llm", "volcano.sh/replicatedjob-name": "trainer"},
-        "ownerReferences": [
-            {"kind": "HyperJob", "name": "llm", "uid": "owner", "controller": True}
-        ],
-    }
-    snapshot = live(
-        existing=old,
-        names=("a", "b"),
-        jobs=[
-            {
-                "metadata": metadata,
-                "spec": old["spec"]["replicatedJobs"][0]["templateSpec"],
-                "status": {"state": {"phase": "Running"}, "running": 4},
-            }
-        ],
-        policies=[
-            {
-                "metadata": metadata,
-                "spec": {"placement": {"clusterAffinity": {"clusterNames": ["b"]}}},
-            }
-        ],
+    old = stored(
+        job(gpus=32),
+        observedGeneration=1,
+        state={"phase": "Running"},
+        jobs=[{**record, "phase": "Running", "pods": 4, "running": 4}],
     )
+    placed = placed_on("b", old, state={"phase": "Running"}, running=4)
+    snapshot = live(existing=old, names=("a", "b"), placed=placed)
     found = judge(job(gpus=32), snapshot)
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
     assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}

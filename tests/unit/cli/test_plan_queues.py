@@ -1,46 +1,30 @@
 """`hyperjob plan` with built-in queues: the controller's own verdict, place and share."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner, Result
 
-from hyperjob.cli.plan import plan
 from hyperjob.client.plan.judge import Document, Judgement, Verdict, judge_all
 from hyperjob.client.plan.snapshot import Snapshot
 from hyperjob_controller.options import Options
-from hyperjob_core.kube.resources import CLUSTERS, HYPERJOBS, PRIORITY_CLASSES, QUEUES
+from hyperjob_core.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob_engine.model.observed import QueueAdmission
 from hyperjob_queueing.verdict import share_text
-from tests.unit.cli.objects import GPU, queue
-from tests.unit.cli.test_plan import job, judged
+from tests.unit.cli.objects import GPU, cluster, queue
+from tests.unit.cli.test_plan import in_file, job, judged, planned_from
 
 Object = dict[str, Any]
 
 
-def member(name: str = "a", gpus: int = 64) -> Object:
-    return {
-        "metadata": {"name": name},
-        "status": {
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "apiEnablements": [
-                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
-            ],
-            "resourceSummary": {"allocatable": {GPU: str(gpus), "pods": "99"}},
-        },
-    }
-
-
-def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> Snapshot:
+def live(queues: Sequence[Object] = (queue(),)) -> Snapshot:
     return Snapshot(
         now=datetime(2026, 1, 2, tzinfo=UTC),
         objects={
-            CLUSTERS: [member(gpus=gpus)],
-            QUEUES: [queue()] if queues is None else queues,
-            HYPERJOBS: hyperjobs,
+            CLUSTERS: [cluster("a", gpus=64)],
+            QUEUES: queues,
             PRIORITY_CLASSES: [{"metadata": {"name": "urgent"}, "value": 1000}],
         },
         options=Options(queue_admission=QueueAdmission.BUILTIN),
@@ -101,22 +85,15 @@ def test_a_queue_that_takes_no_jobs_is_named(
     assert found.queues["default"].startswith(message)
 
 
-def from_file(
-    folder: Path, *jobs: Object, form: tuple[str, ...] = ("-o", "json"), **more: Object
-) -> Result:
-    clusters = folder / "clusters.yaml"
-    nodes = [{"name": "n", "count": 4, "allocatable": {"cpu": 64, GPU: 8, "pods": 32}}]
-    clusters.write_text(yaml.safe_dump({"clusters": [{"name": "a", "nodes": nodes}], **more}))
-    path = folder / "jobs.yaml"
-    path.write_text(yaml.safe_dump_all(jobs))
-    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), *form])
+@pytest.fixture
+def limited(tmp_path: Path) -> Path:
+    return in_file(tmp_path, "a", nodes=4, queues=[{"name": "default", "capability": {GPU: 16}}])
 
 
-LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
-
-
-def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path: Path) -> None:
-    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **LIMITED)
+def test_a_file_without_volcano_global_is_planned_with_built_in_queues(
+    tmp_path: Path, limited: Path
+) -> None:
+    result = planned_from(tmp_path, job(gpus=16), job("next", gpus=8), clusters=limited)
     assert result.exit_code == 3, result.output
     one, two = judged(result)
     told = {"name": "default", "open": True, "message": "", "resource": GPU}
@@ -125,9 +102,9 @@ def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path:
     assert two["position"] == {"queue": "default", "place": 1, "of": 1}
 
 
-def test_words_for_people_have_share_and_place(tmp_path: Path) -> None:
+def test_words_for_people_have_share_and_place(tmp_path: Path, limited: Path) -> None:
     jobs = job(gpus=16), job("next", gpus=8)
-    text = from_file(tmp_path, *jobs, form=(), **LIMITED).output
+    text = planned_from(tmp_path, *jobs, clusters=limited, form=()).output
     assert f"queue default is Open, then uses 16 of its share of 16 {GPU}" in text
     assert f"queue default is Open, uses 16 of its share of 16 {GPU}" in text
     assert "ml/next  Waits  first of 1 in queue default" in text
