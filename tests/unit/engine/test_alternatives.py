@@ -142,17 +142,18 @@ def shaped(status: Object | None = None, **spec: Any) -> Object:
     return hyperjob(made, status=status, **spec)
 
 
-def chosen(name: str, reason: str = "FirstWithRoom") -> list[Object]:
-    return [{"replicatedJob": "trainer", "name": name, "reason": reason, "message": "it has room"}]
+def chosen(name: str) -> list[Object]:
+    told = {"reason": "FirstWithRoom", "message": "it has room"}
+    return [{"replicatedJob": "trainer", "name": name, **told}]
 
 
-def record(*, admitted: bool = True, since: datetime = NOW, attempt: int = 1) -> Object:
+def record(since: datetime) -> Object:
     return job_status(
         0,
         phase="Unplaced",
         reason="Restarting",
-        attempt=attempt,
-        admitted=admitted,
+        attempt=1,
+        admitted=True,
         lastTransitionTime=rfc3339(since),
     )
 

@@ -50,8 +50,8 @@ def of_class(name: str, *expressions: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"selectors": selectors}}
 
 
-def claim(name: str, of: str, number: int, *, wants: str = "gpu.example.com") -> Object:
-    request = {"name": "r", "exactly": {"deviceClassName": wants, "count": number}}
+def claim(name: str, of: str, number: int) -> Object:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu.example.com", "count": number}}
     results = [{"request": "r", "pool": "n1", "device": f"d{each}"} for each in range(number)]
     allocated = {
         "allocation": {"devices": {"results": results}},
@@ -88,8 +88,8 @@ def member(
     return view_of(facts)
 
 
-def free(view: MemberView, name: str = GPUS) -> list[int | None]:
-    amounts = [each.free.get(name) for each in view.nodes]
+def free(view: MemberView) -> list[int | None]:
+    amounts = [each.free.get(GPUS) for each in view.nodes]
     return [amount if amount is None or amount < 0 else amount // NANO for amount in amounts]
 
 
@@ -226,9 +226,8 @@ def test_a_pod_of_a_sub_job_holds_its_devices_once_by_its_annotation_and_its_cla
     assert free(member([published("s", EIGHT)], CLASSES, pods=[own])) == [8, None], "any pod"
 
 
-def hyperjob(pod_spec: Object, *, gpus: int = 0) -> Object:
-    limits = {"nvidia.com/gpu": gpus} if gpus else {}
-    spec = {"containers": [{"name": "main", "resources": {"limits": limits}}], **pod_spec}
+def hyperjob(pod_spec: Object) -> Object:
+    spec = {"containers": [{"name": "main"}], **pod_spec}
     task = {"name": "worker", "replicas": 2, "template": {"spec": spec}}
     group = {"name": "trainer", "replicas": 1, "templateSpec": {"tasks": [task]}}
     return {"metadata": {"namespace": "default", "name": "hj"}, "spec": {"replicatedJobs": [group]}}

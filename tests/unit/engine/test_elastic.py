@@ -166,11 +166,10 @@ def restarted(
     *clusters: Cluster,
     seconds: int = 0,
     least: int = 2,
-    minutes: float = 0,
     **spec: Any,
 ) -> Observed:
     """Make a HyperJob whose sub-jobs are about to start again after a restart."""
-    since = rfc3339(NOW - timedelta(seconds=seconds, minutes=minutes))
+    since = rfc3339(NOW - timedelta(seconds=seconds))
     records = [
         job_status(
             index,
@@ -285,8 +284,8 @@ def test_a_lost_cluster_restarts_all_that_are_one_world(
 SAVES: Object = {"checkpoint": {"directory": "/c"}}
 
 
-def urgent(*gpus: int, age: int = 50, **fields: Any) -> QueuedHyperJob:
-    return unit("urgent", *gpus, priority=1000, age=age, **fields)
+def urgent(*gpus: int, **fields: Any) -> QueuedHyperJob:
+    return unit("urgent", *gpus, priority=1000, age=50, **fields)
 
 
 @pytest.mark.parametrize(

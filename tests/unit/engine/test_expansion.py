@@ -154,8 +154,8 @@ def test_indices_in_use(
     assert (list(members.kept), list(members.leaving)) == (kept, leaving)
 
 
-def seen_child(*objects: Object, status: Object | None = None) -> Observed:
-    return observed(hyperjob(group(replicas=1), status=status), *objects)
+def seen_child(*objects: Object) -> Observed:
+    return observed(hyperjob(group(replicas=1)), *objects)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from hyperjob_core.api.wire import rfc3339
 from hyperjob_engine.gang.gang import is_through
-from hyperjob_engine.model.observed import Cluster, QueueAdmission
+from hyperjob_engine.model.observed import Cluster, Observed, QueueAdmission
 from hyperjob_engine.model.planned import CreateChild, OpenGate, Plan, ReleaseQuota, Repin
 from hyperjob_engine.model.subjobs import child_of
 from hyperjob_engine.plan import plan
@@ -31,12 +31,12 @@ from tests.unit.engine.builders import (
 )
 from tests.unit.engine.plans import FULL, GLOBAL
 
-ALONE, NONE_LEFT, ROOMY = cluster("a", 0), cluster("a", -16, total=16), cluster("b", 16)
+FULL_A, NONE_LEFT, ROOMY = cluster("a", 0), cluster("a", -16, total=16), cluster("b", 16)
 LOST = cluster("a", unusable="is not Ready")
 ONE = {"replicatedJobs": [group(replicas=1)]}
 
 
-def look(*objects: Object, on: tuple[Cluster, ...] = (ALONE,), **spec: object) -> Plan:
+def look(*objects: Object, on: tuple[Cluster, ...] = (FULL_A,), **spec: object) -> Plan:
     return plan(observed(hyperjob(**spec), *objects, clusters=on, admission=GLOBAL))
 
 
@@ -52,7 +52,7 @@ MOVES = [(Repin, "hj-trainer-0"), (Repin, "hj-trainer-1")]
 @pytest.mark.parametrize(
     ("on", "expected"),
     [
-        pytest.param((ALONE, ROOMY), OPENS, id="its reservation is its room"),
+        pytest.param((FULL_A, ROOMY), OPENS, id="its reservation is its room"),
         pytest.param((NONE_LEFT, ROOMY), MOVES, id="others took its room"),
         pytest.param((LOST, ROOMY), MOVES, id="its cluster is lost"),
         pytest.param((NONE_LEFT,), [], id="there is no other"),
@@ -75,7 +75,7 @@ def test_a_gang_without_room_says_so() -> None:
 
 
 def test_half_of_it_goes_where_half_is_enough() -> None:
-    half = replace(ALONE, free={**ALONE.free, "nvidia.com/gpu": -8 * 10**9})
+    half = replace(FULL_A, free={**FULL_A.free, "nvidia.com/gpu": -8 * 10**9})
     decided = look(*BOTH, on=(half,), minAvailable=1)
     assert told(decided) == OPENS[:1]
 
@@ -89,7 +89,7 @@ def test_what_has_begun_to_go_goes_to_the_end_though_room_is_short_now() -> None
 def test_a_moved_sub_job_goes_when_karmada_has_read_its_new_pin() -> None:
     objects = [*gated(0), *gated(1)]
     objects[4] = policy("hj-trainer-1", cluster="b", suspended=True)
-    both = (ALONE, cluster("b", 0))
+    both = (FULL_A, cluster("b", 0))
     assert told(look(*objects, on=both)) == []
     objects[5]["spec"]["clusters"] = [{"name": "b"}]
     assert told(look(*objects, on=both)) == OPENS
@@ -197,19 +197,16 @@ def test_a_queue_of_volcano_global_counts_no_part_of_a_device_that_no_cluster_re
         assert created.job["metadata"].get("annotations", {}) == marks
 
 
+# Without Volcano Global the suspension of the PropagationPolicy alone is the gate
+
+
 GATE = "training.volcano.sh/gate"
 OPEN = {"annotations": {GATE: "open"}}
 
 
-# Without Volcano Global the suspension of the PropagationPolicy alone is the gate
-
-
-def decides_alone(
-    *objects: Object, gang: Object | None = None, now=NOW, gpus: int = 99, **spec: object
-):
-    raw = hyperjob(*spec.pop("groups", ()), status={"gang": gang} if gang else {}, **spec)
+def decides_alone(*objects: Object, **spec: object) -> Observed:
     seen = observed(
-        raw, *objects, clusters=(cluster("a", gpus),), admission=QueueAdmission.BUILTIN, now=now
+        hyperjob(**spec), *objects, clusters=(cluster("a"),), admission=QueueAdmission.BUILTIN
     )
     return replace(seen, decides_alone=True)
 
@@ -249,7 +246,7 @@ def test_the_policies_of_a_gang_are_created_suspended_and_marked():
 
 @pytest.mark.parametrize(
     "spec",
-    [{"groups": [group(replicas=1)]}, {"groups": [group(replicas=2)], "minAvailable": 1}],
+    [ONE, {"minAvailable": 1}],
     ids=["a single sub-job", "each may run alone"],
 )
 def test_what_leaves_no_gang_incomplete_has_no_gate(spec):
@@ -277,7 +274,7 @@ def test_the_last_sub_job_of_a_gang_that_is_held_has_a_gate():
     [(QueueAdmission.VOLCANO_GLOBAL, "hyperjob-gang"), (QueueAdmission.BUILTIN, "hyperjob-held")],
 )
 def test_where_volcano_global_may_be_a_single_sub_job_has_a_gate(admission, name):
-    alone = decides_alone(groups=[group(replicas=1)])
+    alone = decides_alone(**ONE)
     (made,) = policies(plan(replace(alone, admission=admission, decides_alone=False)))
     assert made["spec"]["suspension"] == {"dispatching": True}
     assert affinity(made) == name
@@ -317,7 +314,7 @@ def message_of(seen) -> tuple[str, str]:
 def test_a_suspension_after_the_opening_is_a_users():
     objects = held(0)
     objects[1]["metadata"] |= OPEN
-    assert message_of(decides_alone(*objects, groups=[group(replicas=1)])) == (
+    assert message_of(decides_alone(*objects, **ONE)) == (
         "DispatchingSuspended",
         "its policy suspends dispatching",
     )
@@ -327,7 +324,7 @@ def test_a_binding_that_karmada_has_not_released_yet_is_on_its_way():
     objects = held(0)
     objects[1]["metadata"] |= OPEN
     del objects[1]["spec"]["suspension"]
-    assert message_of(decides_alone(*objects, groups=[group(replicas=1)])) == (
+    assert message_of(decides_alone(*objects, **ONE)) == (
         "Dispatching",
         "is being dispatched",
     )

@@ -1,7 +1,7 @@
 """The second look at places: keep, move, wait; and what Karmada could not schedule."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -159,23 +159,20 @@ def test_the_reservation_of_a_sub_job_that_stays_counts_once_on_the_nodes() -> N
 A, B, SMALL = cluster("a"), cluster("b"), cluster("b", 7)
 
 
-def refused(*, pin: str = "a", read: str = "a", reason: str = "NoClusterFit") -> list[Object]:
+def refused(*, pin: str = "a", reason: str = "NoClusterFit") -> list[Object]:
     found = binding(unscheduled=(reason, "0/2 clusters are available: 2 no room."))
-    found["spec"]["placement"] = policy(cluster=read)["spec"]["placement"]
+    found["spec"]["placement"] = policy(cluster="a")["spec"]["placement"]
     return [*child(0, on=pin)[:2], found]
 
 
 def decide(
-    *objects: Object,
-    rejections: list[Object] | None = None,
-    now: datetime = NOW,
-    clusters: object = (A, B),
+    *objects: Object, rejections: list[Object] | None = None, clusters: object = (A, B)
 ) -> Plan:
     record: Object = job_status()
     if rejections:
         record["rejections"] = rejections
     raw = hyperjob(group(replicas=1), status={"jobs": [record]})
-    return plan(observed(raw, *objects, clusters=clusters, now=now))  # type: ignore[arg-type]
+    return plan(observed(raw, *objects, clusters=clusters))  # type: ignore[arg-type]
 
 
 def rejections(decided: Plan) -> list[Object]:

@@ -23,13 +23,9 @@ NAMES = (
 )
 
 
-def view(
-    members: Sequence[Iterable[Object]],
-    names: Iterable[str] = NAMES,
-    labels: dict[str, str] | None = None,
-) -> MemberView:
+def view(members: Sequence[Iterable[Object]], names: Iterable[str] = NAMES) -> MemberView:
     """Return a member with these nodes, and a HyperNode for each list of members."""
-    nodes = [{"metadata": {"name": name, "labels": labels or {}}} for name in names]
+    nodes = [{"metadata": {"name": name}} for name in names]
     hypernodes = [
         {"metadata": {"name": f"h{number}"}, "spec": {"tier": 1, "members": list(each)}}
         for number, each in enumerate(members)
@@ -38,8 +34,8 @@ def view(
     return view_of({NODES: map(node_fact, nodes), HYPERNODES: facts})
 
 
-def regex(pattern: str, kind: str = "Node") -> Object:
-    return {"type": kind, "selector": {"regexMatch": {"pattern": pattern}}}
+def regex(pattern: str) -> Object:
+    return {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
 
 
 def matched(pattern: str) -> set[str]:
@@ -119,8 +115,8 @@ def labelled(**labels: str) -> Object:
     return {"type": "Node", "selector": {"labelMatch": {"matchLabels": labels}}}
 
 
-def nodes(count: int, form: str = "gpu-node-rack{0}-{1}.dc1.internal") -> list[str]:
-    return [form.format(number // 58, number) for number in range(count)]
+def nodes(count: int) -> list[str]:
+    return [f"gpu-node-rack{number // 58}-{number}.dc1.internal" for number in range(count)]
 
 
 RACKS = nodes(5_000)

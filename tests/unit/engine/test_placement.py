@@ -251,12 +251,12 @@ def test_a_full_cluster_has_room_again_when_what_it_holds_leaves() -> None:
 MANY = 30
 
 
-def scattered(near: set[int], *, gpus: int = 10) -> list:
+def scattered(near: set[int]) -> list[Cluster]:
     """Thirty clusters in regions of their own, but for some in one region."""
     return [
         cluster(
             f"c{number:02}",
-            gpus,
+            10,
             provider="p",
             region="home" if number in near else f"r{number}",
             zone=f"z{number}",

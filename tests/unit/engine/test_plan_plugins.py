@@ -301,9 +301,9 @@ def test_a_mark_of_another_form_is_nobodys(text: str, generation: int | None) ->
 CLUSTERS = cluster("a"), cluster("b"), cluster("c")
 
 
-def torchft(*arguments: str, replicas: int = 3, **spec: Any) -> Object:
+def torchft(*arguments: str, **spec: Any) -> Object:
     lighthouse = group("lighthouse", replicas=1, templateSpec=template(task("lighthouse", gpus=0)))
-    trainer = group(replicas=replicas, gpus=2)
+    trainer = group(replicas=3, gpus=2)
     given = list(arguments) or ["--lighthouse=lighthouse"]
     return hyperjob(lighthouse, trainer, plugins={"torchft": given}, quorum=2, **spec)
 

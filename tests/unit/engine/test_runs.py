@@ -35,14 +35,11 @@ POLICY = {"maxRestarts": 9, "rules": [{"action": "RestartJob"}]}
 OOM = {"pod": f"{NAME}-worker-3", "container": "main", "exitCode": 137, "reason": "OOMKilled"}
 
 
-def after(
-    old: Object, *objects: Object, clusters: tuple[Cluster, ...] = (A, B), **spec: Any
-) -> Object:
+def after(old: Object, *objects: Object, **spec: Any) -> Object:
     """Give the entry of the only sub-job after one pass that finds this status."""
     status = {"state": {"phase": "Running"}, "jobs": [old]} if old else {}
     raw = hyperjob(group(replicas=1), status=status, **({"failurePolicy": POLICY} | spec))
-    decided = plan(observed(raw, *objects, clusters=clusters))
-    return decided.status["jobs"][0]
+    return plan(observed(raw, *objects, clusters=(A, B))).status["jobs"][0]
 
 
 def entry(**fields: Any) -> Object:
@@ -168,8 +165,8 @@ def test_what_failed_first_goes_into_history_with_the_run_and_into_one_event() -
     assert "failure" not in again
 
 
-def run(end: str, reason: str = "JobFailed") -> Run:
-    return Run(attempt=0, cluster="a", start=BEGAN, end=end, phase="Failed", reason=reason)
+def run(end: str) -> Run:
+    return Run(attempt=0, cluster="a", start=BEGAN, end=end, phase="Failed", reason="JobFailed")
 
 
 @given(st.lists(st.lists(st.text("0123456789", max_size=3), max_size=30), max_size=200))

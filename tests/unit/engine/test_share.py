@@ -45,9 +45,9 @@ def wish(
     )
 
 
-def shared(what: Wish, *clusters: Cluster, max_domains: int | None = None) -> dict[str, int]:
+def shared(what: Wish, *clusters: Cluster) -> dict[str, int]:
     """Accelerators by cluster, in the order of the shares."""
-    found = share(what, Room(clusters), max_domains=max_domains)
+    found = share(what, Room(clusters), max_domains=None)
     return {item.cluster: what.fixed + item.pods * what.per_pod for item in found}
 
 

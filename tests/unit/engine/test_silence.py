@@ -275,10 +275,10 @@ def test_a_suspended_hyperjob_forgets_it() -> None:
     assert "silence" not in entry(decided)
 
 
-def unmoved(status: Object | None = None, since: datetime = NOW, name: str = NAME) -> Object:
+def unmoved(status: Object | None = None, name: str = NAME) -> Object:
     """Give a binding of a vcjob that Volcano took note of, and has told of no progress so far."""
-    bound = applied(since, name=name)
-    conditions = [{"status": "Pending", "lastTransitionTime": rfc3339(since)}]
+    bound = applied(name=name)
+    conditions = [{"status": "Pending", "lastTransitionTime": rfc3339(NOW)}]
     reported = vcjob_status("Pending") | {"conditions": conditions} | (status or {})
     bound["status"]["aggregatedStatus"][0]["status"] = reported
     return bound

@@ -30,15 +30,15 @@ DELETED = "2026-01-02T03:04:00Z"
 
 
 @contextmanager
-def bounded(megabytes: int = 4) -> Iterator[None]:
-    """Fail where more memory than that was needed at any moment."""
+def bounded() -> Iterator[None]:
+    """Fail where more than four megabytes were needed at any moment."""
     tracemalloc.start()
     try:
         yield
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < megabytes * 2**20
+    assert most < 4 * 2**20
 
 
 def split(mode: str, accelerators: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A gang that Volcano calls Unschedulable: its words are told, and it tries elsewhere soon."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -150,14 +150,11 @@ def waiting(
     *,
     words: str = CAUSE,
     pods: Mapping[str, int] = WAITS,
-    others: Iterable[Object] = (),
     **options: Any,
 ) -> Observed:
     """Two sub-jobs of 8 pods with a GPU each on cluster a; Volcano finds no nodes for the first."""
     clusters = (there if there is not None else world(node("n0"), node("n1")), B)
-    looked = look(
-        *member(0, pods=pods), *(others or member(1)), at=at, clusters=clusters, **options
-    )
+    looked = look(*member(0, pods=pods), *member(1), at=at, clusters=clusters, **options)
     return replace(
         looked,
         unschedulable={"hj-trainer-0": Unschedulable(words, NOW)},

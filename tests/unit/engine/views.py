@@ -68,12 +68,11 @@ def view(
     nodes: Iterable[MemberNode],
     *waiting: PodHeld,
     tiers: Mapping[str, tuple[int, Iterable[str]]] | None = None,
-    version: int = 1,
 ) -> MemberView:
     domains = (
         HyperNode(name, tier, frozenset(names)) for name, (tier, names) in (tiers or {}).items()
     )
-    return MemberView(version, tuple(nodes), waiting, tuple(domains))
+    return MemberView(1, tuple(nodes), waiting, tuple(domains))
 
 
 def seen(shown: MemberView, *reserved: PlacementRequest, name: str = "a") -> Cluster:

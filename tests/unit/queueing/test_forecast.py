@@ -65,9 +65,6 @@ class Estimating(QueueWorld):
                 self.submit(coming.pop(0)[1])
             self.settle()
 
-    def start(self, name: str) -> int:
-        return round((self.started[f"ns/{name}"] - NOW).total_seconds())
-
 
 def world(**gpus: int) -> Estimating:
     made = Estimating(gpus=gpus)

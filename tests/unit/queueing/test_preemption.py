@@ -197,11 +197,9 @@ def test_nobody_is_stopped_but_for_a_more_urgent_one_that_starts_then_and_it_com
     assert lower + 32 - made.used("default") < needed, "no priority inversion"
 
 
-def saved(
-    name: str, gpus: int, *, seconds_ago: int | None, priority: int = 0, age: int = 0
-) -> QueuedHyperJob:
+def saved(name: str, gpus: int, *, seconds_ago: int | None, priority: int = 0) -> QueuedHyperJob:
     """A HyperJob whose work is kept until so many seconds before the urgent one comes."""
-    made = unit(name, gpus, priority=priority, age=age)
+    made = unit(name, gpus, priority=priority)
     if seconds_ago is None:
         return made
     return replace(made, kept=micro_time(NOW + 2 * LAG - timedelta(seconds=seconds_ago)))

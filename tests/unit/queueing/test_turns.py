@@ -183,9 +183,9 @@ def test_a_guarantee_precedes_a_turn() -> None:
     assert "ns/head" not in {each.name for each in reserved(made.state, but="ns/mine").get("a", ())}
 
 
-def saving(name: str, gpus: int, *, age: int = 0) -> QueuedHyperJob:
+def saving(name: str, gpus: int) -> QueuedHyperJob:
     """Make a HyperJob that saves a checkpoint every minute."""
-    return replace(unit(name, gpus, age=age), saves=HOUR / 60)
+    return replace(unit(name, gpus), saves=HOUR / 60)
 
 
 def run_since(made: QueueWorld, *names: str, **fields: object) -> None:
