@@ -260,7 +260,7 @@ def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_t
     assert until == late.now + timedelta(minutes=1)
     status.pop("gang")
     later_ = [entry | {"attempt": 3, "cluster": "a"} for entry in status["jobs"]]
-    objects_ = [*NO_PODS]
+    objects_ = copy.deepcopy(NO_PODS)
     for raw in objects_:
         raw["metadata"].setdefault("labels", {})[LABEL_ATTEMPT] = "3"
     third = refused(look(*objects_, at=timedelta(seconds=11), status={"jobs": later_}))
@@ -280,7 +280,7 @@ def test_a_cluster_that_refused_pods_may_get_the_sub_job_again_after_a_growing_t
 def test_a_cluster_that_was_left_for_good_stays_excluded_after_the_time_of_another() -> None:
     """A user moved it away from b: it must not return there when the time of a is over."""
     told = {"jobs": [record(0) | {"excludedClusters": ["b"]}, record(1)]}
-    objects_ = [*NO_PODS]
+    objects_ = copy.deepcopy(NO_PODS)
     eleven, clusters = timedelta(seconds=11), (A, B, C)
     late = refused(look(*objects_, at=eleven, clusters=clusters, status=told))
     status = status_of(plan(late))
