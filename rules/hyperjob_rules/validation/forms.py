@@ -56,7 +56,7 @@ MAX_KNOWN: Final = 4096
 
 def parse_amount(value: str | int) -> Quantity:
     """Parse a quantity; raises ValueError with Kubernetes' message."""
-    text = value if isinstance(value, str) else str(value)
+    text = str(value)
     return _known(text) if len(text) <= MAX_LENGTH else Quantity.parse(text)
 
 
