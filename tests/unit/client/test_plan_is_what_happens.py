@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 
 import pytest
 
@@ -42,8 +41,8 @@ from hyperjob_rules.validation.create import inspect
 from hyperjob_sandbox.simulate.sites import queue, site, urgent_class
 from hyperjob_sandbox.simulate.workload import Scenario
 from hyperjob_sandbox.simulate.world import Simulation
-from tests.decisions.draw import Draw
-from tests.decisions.hyperjobs import GPU, Object, hyperjob_of
+from tests.unit.client.generated import hyperjob_of, some
+from tests.unit.engine.builders import GPU, Object
 
 pytestmark = pytest.mark.long
 
@@ -63,7 +62,6 @@ class Fleet:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(f"fleet {seed}")
-        self.draw = Draw(f"fleet {seed}")
         self.server = MemoryServer(now=now)
         self.options = Options(
             queue_admission=self.rng.choice((QueueAdmission.BUILTIN, QueueAdmission.NONE)),
@@ -113,9 +111,14 @@ class Fleet:
     def hyperjob(self) -> Object:
         """Make a HyperJob that admission does not refuse."""
         self.names += 1
-        name = f"j{self.names}"
-        made = (hyperjob_of(self.draw.at(name).at(each), name, most=2) for each in count())
-        return next(raw for raw in made if _size(raw) <= LARGEST and not refusals(raw))
+        while True:
+            raw = hyperjob_of(self.rng, f"j{self.names}", most=2)
+            for field in ("uid", "creationTimestamp", "generation", "resourceVersion"):
+                raw["metadata"].pop(field, None)
+            raw.pop("status", None)
+            raw["spec"].pop("suspend", None)
+            if _size(raw) <= LARGEST and not refusals(raw):
+                return raw
 
     def make_room(self) -> None:
         """Delete the oldest HyperJobs, so that not all that come later wait.
@@ -161,7 +164,7 @@ class Fleet:
             "name": f"{raw['metadata']['name']}-{group}-0",
             "ownerReferences": [owner],
         }
-        if self.rng.random() < 0.3:
+        if some(self.rng, 0.3):
             metadata["labels"] = {LABEL_HYPERJOB: raw["metadata"]["name"]}
         self.server.create(resource, {"metadata": metadata, "spec": {}})
         self.taken = key_of(raw)
@@ -243,7 +246,7 @@ async def played(seed: int, seen: Counter[str]) -> list[str]:
                 await asyncio.sleep(5.0)
             await asyncio.sleep(SETTLED)
             raws = [fleet.hyperjob() for _ in range(fleet.rng.choice((1, 1, 1, 2)))]
-            if fleet.rng.random() < 0.2:
+            if some(fleet.rng, 0.2):
                 fleet.take_name(raws[0])
                 await asyncio.sleep(1.0)
             await fleet.stop()
