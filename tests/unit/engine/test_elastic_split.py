@@ -143,6 +143,16 @@ def loop(made: Object, **gpus: int) -> Loop:
     return found
 
 
+def test_a_larger_size_of_a_split_asks_for_at_least_the_accelerators_that_it_adds() -> None:
+    made = loop(split(8, 8, 3216), a=8)
+    made.turns()
+    found = unit_of(made.observe("hj")).more
+    assert found
+    for each in found:
+        asked = sum(part.request.demand[GPU] for part in each.parts) // 10**9
+        assert asked >= int(dict(each.size)["trainer"]) - 8
+
+
 @pytest.mark.parametrize(
     ("made", "sizes"),
     [

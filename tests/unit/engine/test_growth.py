@@ -96,6 +96,10 @@ def ends_in(minutes: float, queued: QueuedHyperJob) -> QueuedHyperJob:
 WORTH: dict[str, tuple[QueuedHyperJob, int | None]] = {
     "it gains enough": (one_world(ran=60, start=1), 4),
     "slow to start": (one_world(ran=60, start=16), None),
+    "much of its work is not saved": (
+        replace(one_world(ran=60, start=1), kept=rfc3339(NOW - timedelta(minutes=20))),
+        None,
+    ),
     "much beyond its wish": (one_world(ran=540, start=8, wish=2), 4),
     "not much beyond it": (one_world(ran=540, start=9, wish=2), None),
     "just begun": (one_world(ran=9, start=1 / 60), None),

@@ -199,6 +199,8 @@ def test_an_automatic_split_that_is_made_keeps_its_share(*, exists: bool) -> Non
         ("Running", {"running": 1}, {}, {"hj-trainer-0": 90}),
         ("Pending", {"pending": 1}, {}, {"hj-trainer-0": 2}),
         ("Pending", {"terminating": 1}, {}, {"hj-trainer-0": 90}),
+        ("Pending", {"unknown": 1}, {}, {"hj-trainer-0": 90}),
+        ("", {}, {}, {"hj-trainer-0": 90}),  # no report yet
         ("Completed", {"succeeded": 1}, {}, {"hj-trainer-0": 0}),
         ("Completed", {"succeeded": 1, "running": 3}, {}, {}),
         ("Completed", {"succeeded": 1}, {"minSuccess": 1}, {}),
@@ -208,7 +210,7 @@ def test_pods_may_outlive_a_vcjob_by_the_longest_grace_period_of_those_that_run(
     phase: str, counts: Object, more: Object, expected: dict[str, int]
 ) -> None:
     made = job(phase=phase)
-    made["status"] |= counts
+    made["status"] = made.get("status", {}) | counts
     made["spec"] |= more
     made["spec"]["tasks"][0]["template"]["spec"]["terminationGracePeriodSeconds"] = 90
     bound = binding(cluster="a")

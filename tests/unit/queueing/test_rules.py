@@ -206,6 +206,16 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         set(),
         {"one": "queue up has child queues; jobs go to one of x"},
     ),
+    "what the Queue root says bounds all queues": (
+        world(
+            [unit("one", 8, queue="x"), unit("two", 8, queue="y", age=1)],
+            queue("root", gpus=8),
+            queue("x"),
+            queue("y"),
+        ),
+        {"one"},
+        {"two": "queue root uses 8 of its capability of 8"},
+    ),
     "all queues of a HyperJob must be open": (
         world([unit("one", 8, 8, queues=("x", "y"))], queue("x"), queue("y", state="Closed")),
         set(),
