@@ -168,6 +168,20 @@ def test_a_sub_job_that_is_judged_after_an_outage_has_the_back_off_of_its_refusa
     assert clock.of() is None
 
 
+def test_the_memory_prints_refused_sub_jobs_and_those_outages_in_which_hyperjobs_wait() -> None:
+    clock = Clock()
+    clock.refused()
+    for key in ("full/a", "full/b"):
+        clock.unjudged(key, at=0, scope="full")
+    assert str(clock.refusals) == (
+        "ns/x j: Invalid, again at 03:04:10;"
+        " outage in namespace full: 2 HyperJobs wait, full/a tries at 03:04:06"
+    )
+    clock.accepted("full/a")
+    clock.accepted()
+    assert str(clock.refusals) == "none"
+
+
 def test_deleted_hyperjobs_and_forgotten_outages_leave_nothing_behind() -> None:
     clock = Clock()
     for number in range(100):

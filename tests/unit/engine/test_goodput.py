@@ -292,6 +292,7 @@ def test_what_is_wrong_in_an_account_reads_as_absent() -> None:
         "stopped": {"time": "then", "cause": "productive"},
     }
     assert parse_account(raw) == GoodputAccount(since=T0, state=None, spent={TimeUse.DEGRADED: 8})
+    assert parse_account(raw | {"state": "asleep"}) is None, "what it did since then is not known"
 
 
 PHASES = st.sampled_from([phase for phase in Phase if not phase.is_terminal])

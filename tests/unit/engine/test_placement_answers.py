@@ -80,6 +80,7 @@ def test_a_shortage_names_the_tier_of_a_block(block: Bundle | None, cause: str) 
             "room for another pod",
             id="the most frequent",
         ),
+        pytest.param([node("m", cpu=3), node("n", cpu=1)], "4 cpu (largest 3)", id="the largest"),
         pytest.param([node("m", cpu=1), node("n")], "", id="one node has all"),
         pytest.param([node("n", 6, cpu=1)], "", id="the accelerators are too few already"),
         pytest.param([node("n", 7, cpu=4)], "", id="exactly enough"),
@@ -225,6 +226,13 @@ def test_each_other_cluster_is_less_good_by_the_first_rule_that_differs(
     runs = alternatives(wanted, chosen, room, max_domains=None, runs=True)
     stays = "has room, but running sub-jobs stay where they are"
     assert {each.text for each in runs.values()} == {stays}
+
+
+def test_a_cluster_with_less_left_over_is_less_good_where_it_is_farther_from_the_others() -> None:
+    near, far = (cluster(name, gpus, provider=name) for name, gpus in (("a", 16), ("b", 8)))
+    room = Room([near, far], [("other", "a")])
+    found = alternatives(request("hj-trainer-0", 8), "a", room, max_domains=None)
+    assert found["b"].text == "has room, but is farther from the other sub-jobs"
 
 
 def test_of_many_clusters_the_preferred_and_first_by_name_are_shown_the_others_counted() -> None:

@@ -547,7 +547,7 @@ def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended(
     """A pod without a vcjob ends on n0, and another one stays on n1."""
     ends, stays = held("ends", 8, ending=True), held("stays", 8)
     shown = seen(view([node("n0", 8, ends), node("n1", 8, stays), node("n2", 4)]))
-    room = Room([replace(shown, ending={"": ends.request})])
+    room = Room([replace(shown, ending=Ground(shown.view).leaving(()))])
     wanted = job(task(1, 8))
     assert list(room.ranked(wanted)) == []
     after = after_ends(room)

@@ -342,16 +342,18 @@ def test_the_time_of_a_phase_moves_only_with_the_phase() -> None:
 
 def test_a_wiped_status_forgets_nothing() -> None:
     """Karmada empties the status when an apply fails though the member's job still runs."""
-    first = derived(hyperjob(group(replicas=1)), *child(0, phase="Running"))
-    wiped = child(0, apply_error="admission webhook denied the request")
-    second = derived(hyperjob(group(replicas=1), status=first), *wiped)
+    groups = group(replicas=1), group("other", replicas=1)
+    others = child("hj-other-0", phase="Running")
+    first = derived(hyperjob(*groups), *child(0, phase="Running"), *others)
+    wiped = [*child(0, apply_error="admission webhook denied the request"), *others]
+    second = derived(hyperjob(*groups, status=first), *wiped)
     assert second["state"]["phase"] == "Running"
     entry = second["jobs"][0]
     assert (entry["phase"], entry["reason"], entry["running"]) == ("Running", "ApplyFailed", 8)
     assert entry["lastTransitionTime"] == first["jobs"][0]["lastTransitionTime"]
     assert second["replicatedJobsStatus"] == first["replicatedJobsStatus"]
     gone = cluster("a", unusable="is not Ready", not_ready_since=NOW)
-    third = derived(hyperjob(group(replicas=1), status=first), *wiped, clusters=(gone,))
+    third = derived(hyperjob(*groups, status=first), *wiped, clusters=(gone,))
     assert third["jobs"][0]["reason"] == "ClusterNotReady", "the cause of the failed apply"
 
 
