@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from hyperjob.client.plan.snapshot import Snapshot
+from hyperjob_controller.caches import hyperjob_keys
 from hyperjob_controller.manager import Manager
 from hyperjob_controller.options import Tuning
 from hyperjob_controller.wake.handlers import Reconcile
@@ -21,7 +22,7 @@ from hyperjob_core.api.meta import Object
 from hyperjob_core.api.wire import mapping, rfc3339
 from hyperjob_core.kube.client import Kube
 from hyperjob_core.kube.memory import MemoryServer
-from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, Resource, key_of
+from hyperjob_core.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource, key_of
 from hyperjob_core.kube.transport import Response
 from hyperjob_core.tasks import cancel
 from hyperjob_engine.model.observed import Observed, Ownership
@@ -96,6 +97,7 @@ class Rehearsal:
         created = rfc3339(self._snapshot.now + timedelta(seconds=len(self._planned)))
         old = self.get(HYPERJOBS, key)
         self._server.first.pop(key, None)
+        self._server.stopped.clear()
         decisions = self._planned[key] = []
         self.queues.forecast_at = None  # the next round computes the expected starts again
         if old is None:
@@ -107,11 +109,19 @@ class Rehearsal:
         observed = self.observe(key)
         assert observed is not None, "the rehearsal deletes no HyperJob"
         mine = _own(observed)
+        waited: list[tuple[Observed, ExplainedPlan]] = []
+        decided: tuple[Observed, ExplainedPlan] | None = None
         for before, decision in decisions:
             made = {each.name: each for each in decision.plan.actions if type(each) is CreateChild}
-            if made and made.keys() <= mine:
+            if not made or not made.keys() <= mine:
+                waited.append((before, decision))
+            elif waited and self._server.stopped - {key}:
+                # Others made way at once, since no pod of theirs has to end here.
+                decided = waited[-1]
+                break
+            else:
                 return Answer(observed=before, decision=decision, created=made)
-        decision = decide(observed)
+        observed, decision = decided or (observed, decide(observed))
         if (status := self._server.first.get(key)) is not None:
             decision = replace(decision, plan=replace(decision.plan, status=status))
         return Answer(observed=observed, decision=decision, created={})
@@ -173,12 +183,16 @@ class _Server(MemoryServer):
         self._unreadable = {each.path() for each in snapshot.unreadable}
         self.first: dict[str, Object] = {}
         """The first status that the controller writes for each HyperJob, by key."""
+        self.stopped: set[str] = set()
+        """The HyperJobs of which a vcjob was deleted since the last HyperJob was submitted."""
         for resource, found in snapshot.objects.items():
             for obj in found:
                 self.put(resource, obj)
         self.listen(self._written)
 
     def _written(self, kind: str, old: Object | None, new: Object | None) -> None:
+        if kind == VCJOBS.kind and old is not None and new is None:
+            self.stopped.update(hyperjob_keys(old))
         if kind != HYPERJOBS.kind or old is None or new is None:
             return
         if mapping(new.get("status")) != mapping(old.get("status")):

@@ -58,6 +58,14 @@ def test_a_capability_makes_it_wait_with_what_is_missing() -> None:
     ]
 
 
+def test_one_that_preempts_another_of_its_file_waits_until_that_has_stopped() -> None:
+    urgent = job("two", gpus=64)
+    urgent["spec"]["replicatedJobs"][0]["templateSpec"]["priorityClassName"] = "urgent"
+    one, two = planned(live(), job("one", gpus=16), urgent)
+    assert (one.verdict, two.verdict) == (Verdict.FITS, Verdict.WAITS)
+    assert two.message.endswith("preempts ml/one")
+
+
 def test_more_than_its_queue_may_ever_use_cannot_run() -> None:
     (found,) = planned(live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
     assert found.verdict is Verdict.CANNOT_RUN
