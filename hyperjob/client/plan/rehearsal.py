@@ -116,7 +116,7 @@ class Rehearsal:
             if not made or not made.keys() <= mine:
                 waited.append((before, decision))
             elif waited and self._server.stopped - {key}:
-                # Others made way at once, since no pod of theirs has to end here.
+                # Others made way at once: their pods, which must end first, are not here.
                 decided = waited[-1]
                 break
             else:
