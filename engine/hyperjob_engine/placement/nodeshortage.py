@@ -190,7 +190,10 @@ def _requirement(wanted: Expression) -> str:
 
 
 def _short(nodes: Sequence[MemberNode], request: dict[str, int], resource: str) -> str:
-    """Return how much of which other resource the nodes with enough of the first lack; or empty."""
+    """Return how much of which other resource the nodes with enough of the first lack; or empty.
+
+    It is the first that all of them lack; without such a resource all that one of them lacks.
+    """
     enough = [node for node in nodes if node.free.get(resource, 0) >= request.get(resource, 0)]
     if not enough or any(fits(request, node.free) for node in enough):
         return ""
@@ -200,8 +203,12 @@ def _short(nodes: Sequence[MemberNode], request: dict[str, int], resource: str) 
         for name, amount in request.items()
         if amount > node.free.get(name, 0)
     )
-    name = min(missing, key=lambda name: (-missing[name], name))
-    if name == PODS:
-        return "room for another pod"
-    largest = max(node.free.get(name, 0) for node in enough)
-    return f"{amount_text(name, request[name])} (largest {amount_only(name, largest)})"
+    names = sorted(missing, key=lambda name: (-missing[name], name))
+    texts = [
+        "room for another pod" if name == PODS else amount_text(name, request[name])
+        for name in names
+    ]
+    if missing[names[0]] < len(enough):
+        return " and ".join(texts)
+    largest = max(node.free.get(names[0], 0) for node in enough)
+    return texts[0] + ("" if names[0] == PODS else f" (largest {amount_only(names[0], largest)})")

@@ -82,6 +82,14 @@ def test_a_shortage_names_the_tier_of_a_block(block: Bundle | None, cause: str) 
         ),
         pytest.param([node("m", cpu=3), node("n", cpu=1)], "4 cpu (largest 3)", id="the largest"),
         pytest.param([node("m", cpu=1), node("n")], "", id="one node has all"),
+        pytest.param(
+            [node("n", cpu=4, room=0)], "room for another pod", id="of CPUs exactly enough"
+        ),
+        pytest.param(
+            [node("l", cpu=1), node("m", cpu=2), node("n", room=0)],
+            "4 cpu and room for another pod",
+            id="each node has one of two",
+        ),
         pytest.param([node("n", 6, cpu=1)], "", id="the accelerators are too few already"),
         pytest.param([node("n", 7, cpu=4)], "", id="exactly enough"),
         pytest.param(
