@@ -203,6 +203,20 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         ],
         {"productive": 58, "degraded": 12},
     ),
+    "the sub-job that tells most began while a part trained": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30)), share=0.6),
+            Look(50, DEGRADED, work((0, 0), (42, 50)), share=0.6),
+            Look(60, RUN, work((36, 40), (50, 60))),
+            Look(70, DONE),
+        ],
+        {"productive": 58, "degraded": 12},
+    ),
+    "the line of a run is read after the restart": (
+        [Look(0, RUN), Look(10, AGAIN), Look(20, RUN, work((0, 0), (9, 9))), Look(100, DONE)],
+        {"productive": 80, "lostToFailures": 20},
+    ),
     "too few train for a while, and then go on": (
         [
             Look(0, RUN, work((0, 0), (0, 0))),

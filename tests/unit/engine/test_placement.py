@@ -295,6 +295,16 @@ def test_beyond_5000_combinations_a_preferred_cluster_that_is_too_small_changes_
     assert set(found) == {f"c{number:02}" for number in near}
 
 
+def test_beyond_5000_combinations_clusters_without_a_region_leave_the_least_over() -> None:
+    clusters = [cluster(f"c{number:02}", 10) for number in range(MANY)]
+    assert "large" not in shared(wish(40), cluster("large", 13), *clusters)
+
+
+def test_of_many_sub_jobs_one_without_room_keeps_no_other_from_its_place() -> None:
+    wanted = [request("large", 301), *(request(f"j-{number}") for number in range(300))]
+    assert set(place(wanted, [cluster("a", 300)]).unplaced) == {"large"}
+
+
 def test_the_likeliest_clusters_are_tried_first_where_only_a_few_sets_are_tried() -> None:
     """With 2,000 sub-jobs only four sets of clusters are tried; the fourth best holds too few."""
     small = [cluster(f"a{number}", 10) for number in range(10)]

@@ -117,6 +117,8 @@ def test_waiting_pods_of_others_take_the_nodes_that_they_fit_on() -> None:
     free = [node("n0", 8), node("n1", 4)]
     assert not fits(view(free, held("w", 6)), job(task(1, 8)))
     assert fits(view(free, held("w", 9)), job(task(1, 8))), "it fits nowhere itself"
+    two = [node("n0", 8), node("n1", 8)]
+    assert not fits(view(two, held("w", 6)), job(task(2, 5))), "10 are free, 2 of them on one node"
     assert seen(view(free, held("w", 6))).free[GPU] == 6 * 10**9
 
 
@@ -178,6 +180,9 @@ def test_anti_affinity_counts_for_both_pods() -> None:
     theirs = view([node("n0", 8, held("p", 1, apart=(term,)))])
     assert not fits(theirs, job(task(1, 1, labels={"app": "a"})))
     assert fits(theirs, job(task(1, 1, labels={"app": "b"})))
+    zone = held("q", 1, apart=(replace(term, topology_key="zone"),))
+    both = view([*theirs.nodes, node("n1", 8, zone, labels={"zone": "z"})])
+    assert not fits(both, job(task(1, 1, labels={"app": "a"}))), "each node has a term of its own"
     ours = view([node("n0", 8, held("p", 1, labels={"app": "a"}))])
     assert not fits(ours, job(task(1, 1, affinity=anti())))
     assert fits(view([node("n0", 8, held("p", 1))]), job(task(1, 1, affinity=anti())))
@@ -440,6 +445,19 @@ SHORT = [
     ),
     (
         MIXED,
+        task(1, 8, nodeSelector={"gpu": "H100", "pool": "x"}),
+        "no node matches gpu=H100 and pool=x",
+    ),
+    (
+        view([node("n0", 8, held("p", 4), labels=H100), node("n1", 8)]),
+        task(1, 8, nodeSelector={"gpu": "H100"}),
+        (
+            f"needs 8 {GPU}: a has 12 {GPU} free on 2 nodes, but no node that matches with 8 free;"
+            " 1 node matches gpu=H100, 4 free"
+        ),
+    ),
+    (
+        MIXED,
         task(1, 8, nodeName="elsewhere"),
         "no node matches metadata.name=elsewhere",
     ),
@@ -506,6 +524,17 @@ def test_the_message_names_the_nodes_and_what_keeps_pods_from_them(
     assert found.unplaced["j"].text == text
 
 
+def test_the_message_is_about_the_first_task_without_nodes() -> None:
+    pool = task(1, 1, name="pool", nodeSelector={"gpu": "H200"})
+    found = place([job(task(1, 8), pool)], [seen(MIXED)])
+    assert found.unplaced["j"].text == "no node matches gpu=H200; did you mean gpu=H100?"
+    tasks = task(4, 5), task(2, 6, name="second"), task(1, 4, name="third")
+    ground = Ground(view(node(f"n{i}", 8) for i in range(5)))
+    lacks = unfit(ground, dict(job(*tasks).pods), {})
+    assert lacks is not None
+    assert (dict(lacks.kind.request)[GPU], lacks.wanted, lacks.most) == (5 * 10**9, 4, 3)
+
+
 def test_the_message_names_the_tier() -> None:
     wanted = job(task(3, 8), networkTopology={"highestTierAllowed": 1})
     assert place([wanted], [seen(RACKS)]).unplaced["j"].text == (
@@ -555,3 +584,9 @@ def test_pods_of_other_workloads_stay_when_all_that_are_about_to_end_have_ended(
     after.hold(wanted, "a")
     after.subtract("a", wanted.demand, -1)
     assert list(after.ranked(wanted)) == [], "the sums are enough, and no node is"
+    alone = seen(view([node("n0", 8)], ends))
+    rooms = [
+        room := Room([replace(alone, ending=Ground(alone.view).leaving(()))]),
+        after_ends(room),
+    ]
+    assert [list(each.ranked(wanted)) for each in rooms] == [[], ["a"]], "it had no node yet"

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 
+from hyperjob_core.api.wire import condition
 from hyperjob_engine.model.observed import Cluster, QueueAdmission, Refusal
 from hyperjob_engine.model.planned import DeleteChild, Plan, Repin
 from hyperjob_engine.plan import plan
@@ -331,6 +332,10 @@ def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:
     split = {"mode": "auto", "accelerators": 3, "acceleratorType": "no/such"}
     raw = hyperjob(group(splitPolicy=split), status={"state": {"phase": "Running"}})
     assert phase(plan(observed(raw, job(phase="Running")))) == ("Running", "InvalidSpec")
+    was = decide(hyperjob(), *child(phase="Running"), *child(1, phase="Pending")).status
+    starts = decide(hyperjob(group(splitPolicy=split), status=was))
+    assert phase(starts) == ("Starting", "InvalidSpec")
+    assert condition(starts.status, "Admitted")["status"] == "True", "as before"
 
 
 @pytest.mark.parametrize("still", ["Running", "Completed"])

@@ -142,7 +142,9 @@ PHASES = {
 
 @pytest.mark.parametrize(("objects", "phase", "text"), PHASES.values(), ids=list(PHASES))
 def test_phase(objects: list[Object], phase: str, text: str) -> None:
-    state = derived(hyperjob(), *objects, clusters=(FULL,))["state"]
+    status = derived(hyperjob(), *objects, clusters=(FULL,))
+    state, (upstream,) = status["state"], status["replicatedJobsStatus"]
+    assert ("jobStates" in upstream) is bool(objects), "a sub-job without a place has no state"
     assert f"{state['phase']}/{state['reason']}" == phase
     assert text in state["message"]
 
@@ -190,10 +192,15 @@ def test_after_it_ran_missing_sub_jobs_make_it_degraded(
 
 def test_min_available_is_what_running_means() -> None:
     raw = hyperjob(minAvailable=1)
-    objects = [*child(0, phase="Running"), *child(1, phase="Pending")]
-    state = derived(raw, *objects)["state"]
-    assert state["phase"] == "Running"
-    assert "hj-trainer-1 is Pending" in state["message"]
+    for phase, number, rest in (
+        ("Pending", 1, "; hj-trainer-1 is Pending on b: "),
+        ("Completed", 2, ""),
+    ):
+        objects = [*child(0, phase="Running"), *child(1, phase=phase, on="b")]
+        state = derived(raw, *objects)["state"]
+        assert state["phase"] == "Running"
+        told = f"{number} of 2 sub-jobs run or completed, on a{rest}"
+        assert state["message"].startswith(told) if rest else state["message"] == told
 
 
 def test_a_sub_job_without_a_place_behind_a_queue() -> None:
@@ -354,7 +361,9 @@ def test_a_wiped_status_forgets_nothing() -> None:
     assert second["replicatedJobsStatus"] == first["replicatedJobsStatus"]
     gone = cluster("a", unusable="is not Ready", not_ready_since=NOW)
     third = derived(hyperjob(*groups, status=first), *wiped, clusters=(gone,))
-    assert third["jobs"][0]["reason"] == "ClusterNotReady", "the cause of the failed apply"
+    lost = third["jobs"][0]
+    assert lost["reason"] == "ClusterNotReady", "the cause of the failed apply"
+    assert lost["phase"] == "Running", "its last known phase"
 
 
 def test_what_the_controller_does_with_a_sub_job_comes_before_the_loss_of_its_cluster() -> None:

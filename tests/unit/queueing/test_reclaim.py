@@ -231,7 +231,8 @@ def test_nobody_is_stopped_while_the_choice_depends_on_what_a_summary_counts_too
     amount = {GPU: late * NANO}
     changed: dict[str, Any] = {field: amount if field == "settling" else {"": amount}}
     seen = replace(made.clusters()[0], **changed)
-    schedule(made.state, [seen], now=made.now)
+    certain = replace(made.clusters()[0], name="b", free={}, allocatable={})
+    schedule(made.state, [seen, certain], now=made.now)
     found = [key for key in made.state.entries if evicted_for(made.state, key)]
     assert found == [f"ns/{name}" for name in stopped]
 
